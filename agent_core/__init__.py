@@ -1,0 +1,27 @@
+"""Toolwright as a library: the public names, and nothing else.
+
+The names are loaded when they are first used, because `toolwright --version` and the prompt must
+not wait for what a turn needs (ADR 0006).
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_ROOMS = {
+    "Agent": "agent",
+    "Event": "events",
+    "Settings": "settings",
+    "ToolwrightError": "errors",
+    "Workshop": "workshop",
+    "Workspace": "assemble",
+}
+
+__all__ = ["Agent", "Event", "Settings", "ToolwrightError", "Workshop", "Workspace"]
+
+
+def __getattr__(name: str) -> Any:  # Any: whatever the room defines
+    if name in _ROOMS:
+        return getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,166 @@
+"""What a turn tells its listeners: frozen dataclasses that every interface consumes.
+
+The REPL, the one-shot command and the tests read the same events and reach past them to
+nothing. `to_json` gives the published shape: one object a line, `type` first.
+"""
+
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, TypeAlias
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Base:
+    type: ClassVar[str]
+    turn: str
+    step: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnStarted(_Base):
+    """A message was taken up; it is on disk."""
+
+    type: ClassVar[str] = "turn_started"
+    agent: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text(_Base):
+    """A piece of the reply's text, as it streams."""
+
+    type: ClassVar[str] = "text"
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thought(_Base):
+    """A piece of what the model thinks aloud and the human may see."""
+
+    type: ClassVar[str] = "thought"
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallStarted(_Base):
+    """A call is about to run; it is on disk. `arguments` is the model's own JSON text."""
+
+    type: ClassVar[str] = "call"
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress(_Base):
+    """A running function tells how far it is."""
+
+    type: ClassVar[str] = "progress"
+    call_id: str
+    name: str
+    done: float
+    total: float | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval(_Base):
+    """A human's yes is needed."""
+
+    type: ClassVar[str] = "approval"
+    call_id: str
+    question: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallAnswered(_Base):
+    """The answer to one call, as the model will read it; `outcome` is the published word.
+
+    `detail` holds what an interface may show besides: a verdict's or an outcome's JSON.
+    """
+
+    type: ClassVar[str] = "answer"
+    call_id: str
+    name: str
+    text: str
+    outcome: str
+    seconds: float
+    detail: dict[str, Any] = field(default_factory=dict)  # Any: a JSON document of a published shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionsChanged(_Base):
+    """The set of functions changed: names by what happened to them; `by` is human or agent."""
+
+    type: ClassVar[str] = "functions_changed"
+    loaded: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
+    by: str = "human"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryChanged(_Base):
+    """A block of memory changed."""
+
+    type: ClassVar[str] = "memory_changed"
+    block: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warned(_Base):
+    """Something the human should know; the turn goes on."""
+
+    type: ClassVar[str] = "warning"
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage(_Base):
+    """Tokens of one step, as the endpoint reported or as estimated."""
+
+    type: ClassVar[str] = "usage"
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int = 0
+    estimated: bool = False
+    context_tokens: int = 0
+    context_limit: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnded(_Base):
+    """The agent hands back. `reason`: replied, interrupted, steps, repeated, failed, cancelled.
+
+    `usage` sums the turn's tokens; `made` lists functions created, changed or deleted in it.
+    """
+
+    type: ClassVar[str] = "turn_ended"
+    reason: str
+    reply: str
+    steps: int
+    usage: dict[str, int]
+    made: dict[str, list[str]] = field(default_factory=dict)
+
+
+Event: TypeAlias = (
+    TurnStarted
+    | Text
+    | Thought
+    | CallStarted
+    | Progress
+    | Approval
+    | CallAnswered
+    | FunctionsChanged
+    | MemoryChanged
+    | Warned
+    | Usage
+    | TurnEnded
+)
+
+
+def to_json(event: Event) -> dict[str, Any]:  # Any: values of JSON
+    """The published shape of one event."""
+    return {"type": event.type, **{each.name: getattr(event, each.name) for each in fields(event)}}

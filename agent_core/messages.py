@@ -1,0 +1,59 @@
+"""What is said in a conversation: system, user, assistant, call, answer, notice.
+
+These are the inner values; `model/wire.py` turns them into what an endpoint reads, and is the
+one place where a function is called a tool.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The model asks for a function: `arguments` is the JSON text exactly as it came."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """The instructions, made anew for every request and never stored."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """What the human, or an event, says."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assistant:
+    """One reply of the model: text, the calls it asks for, and its thought where it shows one."""
+
+    text: str
+    calls: tuple[Call, ...] = ()
+    thought: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of one call; every call gets exactly one."""
+
+    call_id: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """The program tells the model something, such as a function that changed by another hand."""
+
+    text: str
+
+
+Message: TypeAlias = System | User | Assistant | Answer | Notice

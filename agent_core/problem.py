@@ -1,0 +1,49 @@
+"""What is wrong, where, and how to mend it: a value that many rooms return.
+
+Problems come in numbers and are expected, so they are data and not exceptions. The JSON shape
+is a contract: fields may be added, never changed.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["refuses", "warns"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A position in a file: lines and columns count from 1; 0 stands for the whole file."""
+
+    path: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return ":".join(str(part) for part in (self.path, self.line, self.column) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One finding: `code` is stable, `what` and `mend` are sentences for a human and a model."""
+
+    code: str
+    what: str
+    where: Place
+    mend: str | None = None
+    severity: Severity = "refuses"
+
+    def __str__(self) -> str:
+        advice = f" — {self.mend}" if self.mend else ""
+        return f"{self.where} {self.code}: {self.what}{advice}"
+
+    def to_json(self) -> dict[str, str | int | None]:
+        """The published shape of a problem."""
+        return {
+            "code": self.code,
+            "message": self.what,
+            "mend": self.mend,
+            "path": self.where.path,
+            "line": self.where.line,
+            "column": self.where.column,
+            "severity": self.severity,
+        }

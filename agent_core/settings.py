@@ -1,0 +1,185 @@
+"""The typed settings: defaults < `toolwright.toml` < `TOOLWRIGHT_*` variables < flags.
+
+One model validates all of them; an unknown key is an error that names the nearest known one.
+Secrets never come from the file: they are read from the environment by `model.discover`.
+"""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from .errors import SettingsError
+
+FILE_NAME = "toolwright.toml"
+PREFIX = "TOOLWRIGHT_"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelSettings(_Section):
+    """Which model answers, and how it is asked."""
+
+    name: str | None = Field(None, description="Model at the chosen endpoint, or `local/…`.")
+    base_url: str | None = Field(None, description="Address of an endpoint that speaks chat completions.")
+    mode: Literal["auto", "native", "constrained"] = Field("auto", description="How calls travel.")
+    stream: bool = Field(True, description="Ask the endpoint to stream its replies.")
+    temperature: float | None = Field(
+        None, ge=0, le=2, description="Sampling temperature; the endpoint's own if unset."
+    )
+    max_tokens: int | None = Field(None, ge=1, description="Longest reply in tokens.")
+    context_tokens: int | None = Field(
+        None, ge=512, description="Size of the window, where the endpoint does not tell."
+    )
+    timeout_s: float = Field(600, gt=0, description="Longest wait for the next piece of a reply, in seconds.")
+    retries: int = Field(4, ge=0, le=10, description="Tries again after 429, 5xx and lost connections.")
+    threads: int | None = Field(None, ge=1, description="Threads of the local model; cores − 1 if unset.")
+
+
+class TurnSettings(_Section):
+    """The limits of one turn."""
+
+    max_steps: int = Field(30, ge=1, description="Model replies in one turn.")
+    max_calls: int = Field(
+        40, ge=1, description="Function calls taken from one reply; the others are answered as skipped."
+    )
+    parallel: int = Field(4, ge=1, le=64, description="Workers that run at once.")
+    shown_functions: int = Field(128, ge=16, le=128, description="Functions shown to the model at once.")
+    answer_chars: int = Field(12_000, ge=500, description="Longest answer of one call that the model reads.")
+
+
+class SandboxSettings(_Section):
+    """The limits of one call, and what workers may import."""
+
+    wall_s: float = Field(10, gt=0, description="Wall-clock limit of one call in seconds.")
+    memory_mib: int = Field(512, ge=64, description="Address space of one worker in MiB.")
+    output_kib: int = Field(64, ge=1, description="Longest printed output of one call in KiB.")
+    result_kib: int = Field(1024, ge=1, description="Largest result of one call in KiB.")
+    scratch_mib: int = Field(64, ge=1, description="Scratch space of one call in MiB.")
+    packages: tuple[str, ...] = Field(
+        ("pydantic",), description="Packages of this environment that functions may import."
+    )
+    unsafe: bool = Field(
+        False, description="Run functions although the sandbox cannot be enforced. Shown at every prompt."
+    )
+
+
+class GateSettings(_Section):
+    """What the gate mends and how strict it is with a human's files."""
+
+    strict: bool = Field(False, description="Hold saved files to the rules for the agent's functions.")
+    mends: bool = Field(True, description="Mend what is mechanical.")
+    candidate_kib: int = Field(64, ge=1, description="Largest candidate in KiB.")
+    module_kib: int = Field(256, ge=1, description="Largest module in KiB.")
+
+
+class Settings(BaseSettings):
+    """Everything that can be set, one section a room."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_nested_delimiter="_", env_nested_max_split=1, extra="forbid", frozen=True
+    )
+
+    @classmethod
+    def settings_customise_sources(  # noqa: PLR0913 - the library's signature
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what `load` hands in: it has read the other sources, in their order, from the right folder."""
+        return (init_settings,)
+
+    agent: str = Field("main", pattern=r"^[A-Za-z0-9_-]{1,64}$", description="The agent that `run` talks to.")
+    instructions: str | None = Field(None, description="Replaces the built-in instructions of the agent.")
+    model: ModelSettings = ModelSettings()
+    turn: TurnSettings = TurnSettings()
+    sandbox: SandboxSettings = SandboxSettings()
+    gate: GateSettings = GateSettings()
+
+
+def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any: checked by the model
+    """The settings of a workspace; flags name a key as `section.key`, and None stands for "not given".
+
+    Raises:
+        SettingsError: a key is unknown or a value does not fit; the message names it.
+    """
+    given = [(key.split("."), value) for key, value in (flags or {}).items() if value is not None]
+    unknown = [name for name in os.environ if name.startswith(PREFIX) and name not in _variables()]
+    if unknown:
+        raise _unknown(unknown[0], [*_variables()])
+    try:
+        values = _merge(_read_file(root / FILE_NAME), EnvSettingsSource(Settings)())
+        for path, value in given:
+            nested = value
+            for part in reversed(path):
+                nested = {part: nested}
+            values = _merge(values, nested)
+        return Settings(**values)
+    except ValidationError as error:
+        raise _explain(error) from error
+
+
+def known_keys() -> list[str]:
+    """Every settable key, dotted."""
+    keys = []
+    for name, field in Settings.model_fields.items():
+        section = field.annotation
+        if isinstance(section, type) and issubclass(section, _Section):
+            keys += [f"{name}.{inner}" for inner in section.model_fields]
+        else:
+            keys.append(name)
+    return keys
+
+
+def _variables() -> set[str]:
+    return {PREFIX + key.replace(".", "_").upper() for key in known_keys()}
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        return TomlConfigSettingsSource(Settings, path)()
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is not valid TOML: {error}.", mend="Mend it and try again.") from error
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _merge(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(lower)
+    for key, value in upper.items():
+        below = merged.get(key)
+        merged[key] = _merge(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _explain(error: ValidationError) -> SettingsError:
+    finding = error.errors()[0]
+    key = ".".join(str(part) for part in finding["loc"])
+    if finding["type"] == "extra_forbidden":
+        return _unknown(key, known_keys())
+    return SettingsError(
+        f"The setting `{key}` cannot be {finding['input']!r}: {finding['msg']}.",
+        mend=f"Mend it in {FILE_NAME}, in its {PREFIX} variable or in the flag.",
+    )
+
+
+def _unknown(key: str, known: list[str]) -> SettingsError:
+    near = difflib.get_close_matches(key, known, n=1)
+    hint = f"Did you mean `{near[0]}`?" if near else f"Known are: {', '.join(sorted(known))}."
+    return SettingsError(f"`{key}` is not a setting.", mend=hint)

@@ -1,0 +1,22 @@
+"""The sandbox's own error root; it never imports the host program's.
+
+SandboxError
+├── SandboxUnavailable   a layer is missing, so agent-written code does not run
+└── ProtocolError        a frame broke the rules; the worker that sent it is killed
+"""
+
+
+class SandboxError(Exception):
+    """The root of what the sandbox itself raises; how a call ended is an `Outcome` instead."""
+
+
+class SandboxUnavailable(SandboxError):
+    """The platform cannot enforce the sandbox; `missing` names the layers."""
+
+    def __init__(self, message: str, missing: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.missing = missing
+
+
+class ProtocolError(SandboxError):
+    """A frame was too long, too deep, malformed or out of turn."""
