@@ -1,0 +1,21 @@
+"""The model: from a list of messages to the pieces of one reply.
+
+The door to endpoints that speak chat completions, and to the local model. May touch the network; knows
+nothing of agents, functions' code or storage. `client` and `endpoint` import the SDK, so import them
+only when a model is really opened.
+"""
+
+from .reply import Model, Piece, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
+from .request import FunctionShown, Request
+
+__all__ = [
+    "FunctionShown",
+    "Model",
+    "Piece",
+    "Reply",
+    "Request",
+    "RetryPiece",
+    "TextPiece",
+    "ThoughtPiece",
+    "TokenUsage",
+]

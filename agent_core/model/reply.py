@@ -1,0 +1,88 @@
+"""What comes back from a model: pieces while it speaks, and one whole reply at the end."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from ..messages import Call
+from .request import Request
+
+Finish: TypeAlias = Literal["stop", "calls", "length", "filter", "refusal"]
+Mode: TypeAlias = Literal["native", "constrained"]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenUsage:
+    """Tokens of one request: as the endpoint reports them, or `estimated`."""
+
+    prompt: int
+    completion: int
+    cached: int = 0
+    estimated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TextPiece:
+    """The next part of the text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtPiece:
+    """The next part of the thought, where the model shows one."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPiece:
+    """The endpoint failed before it said anything; it is asked again after `wait_s`."""
+
+    reason: str
+    wait_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The whole reply. Call ids are unique in the conversation; `arguments` are as they came, even if broken.
+
+    An empty reply has finish `stop`, no text and no calls. `note` says what was mended or left out in reading it.
+    """
+
+    text: str
+    thought: str
+    calls: tuple[Call, ...]
+    finish: Finish
+    usage: TokenUsage
+    note: str = ""
+
+
+Piece: TypeAlias = TextPiece | ThoughtPiece | RetryPiece | Reply
+
+
+class Model(Protocol):
+    """Something that answers requests."""
+
+    @property
+    def name(self) -> str:
+        """What it is called at its endpoint."""
+
+    @property
+    def mode(self) -> Mode:
+        """How calls travel."""
+
+    @property
+    def context_limit(self) -> int:
+        """The size of its window in tokens."""
+
+    def stream(self, request: Request) -> AsyncIterator[Piece]:
+        """The pieces of one reply, in order; the last is the one `Reply`.
+
+        Raises:
+            ContextOverflow: the request is longer than the window.
+            ModelError: there is no usable answer; the message says why and what to do.
+        """
+
+    async def aclose(self) -> None:
+        """Let go of connections."""
