@@ -1,0 +1,45 @@
+# Each target works as the first command in a fresh clone: it makes .venv and installs what it needs, once.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: run test soak check format bench clean
+.DELETE_ON_ERROR:
+
+run: .venv/.run
+	@$(BIN)/toolwright --workspace . run
+
+test: .venv/.dev
+	$(BIN)/python -m pytest -q -n 2 -m "not slow and not model"
+
+soak: .venv/.dev
+	$(BIN)/python -m pytest -q -m "slow"
+
+check: .venv/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: .venv/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: .venv/.dev
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .hypothesis
+
+.venv/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit("Toolwright needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + ". Say which to use: make PYTHON=python3.12 …") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv .venv
+
+# The local model's engine has no wheel for every platform: without it everything else still works.
+.venv/.run: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) --editable '.[local]' || { echo "The engine of the local model (xllamacpp) is not to be had here; going on without."; $(PIP) --editable .; }
+	@touch $@
+
+.venv/.dev: .venv/.run
+	$(PIP) --editable '.[dev]'
+	@touch $@
