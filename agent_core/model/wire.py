@@ -1,0 +1,176 @@
+"""Messages as an endpoint reads them (chat completions). Here alone a function is called a tool.
+
+Promises that no server refuses what leaves here for its shape: every call is answered right after it,
+no answer stands without its call, names and arguments are valid. A history that cannot be sent so is a
+bug of ours and raises `Unsendable`, before anything is on the network.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+from ..errors import ToolwrightError
+from ..messages import Answer, Assistant, Call, Message, Notice, System, User
+from .request import FunctionShown
+
+Entry: TypeAlias = dict[str, Any]  # Any: one message or function in the wire's own shape
+Group: TypeAlias = tuple[Message, ...]
+
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+MOST_FUNCTIONS = 128
+NOTICE_PREFIX = "[Toolwright] "
+_NOTHING: Entry = {"type": "object", "properties": {}}
+_ROLES = {System: "system", User: "user", Notice: "user", Assistant: "assistant", Answer: "tool"}
+
+
+class Unsendable(ToolwrightError):
+    """The conversation or the functions break a rule of the wire: a bug in the program, not the model's doing."""
+
+    code = "unsendable"
+
+
+def to_wire(messages: Iterable[Message]) -> list[Entry]:
+    """The messages of a request: system first, neighbours of one role merged, empty replies left out."""
+    return [_entry(group) for group in _groups(tuple(messages))]
+
+
+def functions_to_wire(functions: Sequence[FunctionShown]) -> list[Entry]:
+    """The functions of a request, in the shape that the wire calls tools."""
+    names = [function.name for function in functions]
+    broken = [name for name in names if not NAME.fullmatch(name)]
+    if broken or len(set(names)) < len(names) or len(names) > MOST_FUNCTIONS:
+        raise Unsendable(
+            f"The functions cannot be shown: {len(names)} of at most {MOST_FUNCTIONS}, {len(set(names))} different "
+            f"names, of which break the rules: {', '.join(broken) or 'none'}."
+        )
+    return [_function(function) for function in functions]
+
+
+class Writer:
+    """Writes requests as JSON text; what stood in the last request is not written again.
+
+    A message is known by its identity (messages are immutable), so a step costs what is new in it.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, ...], tuple[Group, bytes]] = {}
+        self._functions: Sequence[FunctionShown] = ()
+        self._functions_text = b"[]"
+
+    def messages(self, messages: Sequence[Message]) -> bytes:
+        """The same as `to_wire`, as JSON text."""
+        known, texts = {}, []
+        for group in _groups(messages):
+            key = tuple(map(id, group))
+            # The group is kept beside its text, so that no other message can get its ids.
+            found = self._known.get(key) or (group, dumps(_entry(group)))
+            known[key] = found
+            texts.append(found[1])
+        self._known = known
+        return b"[" + b",".join(texts) + b"]"
+
+    def functions(self, functions: Sequence[FunctionShown]) -> bytes:
+        """The same as `functions_to_wire`, as JSON text."""
+        if functions != self._functions:
+            self._functions_text = dumps(functions_to_wire(functions))
+            self._functions = functions
+        return self._functions_text
+
+
+def dumps(value: object) -> bytes:
+    """JSON text in UTF-8; half a surrogate pair, which no server reads, becomes a question mark."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _groups(messages: Sequence[Message]) -> list[Group]:
+    """The messages that become one entry each; checks that calls and answers stand together."""
+    _check_answers(messages)
+    system = tuple(message for message in messages if type(message) is System)
+    groups: list[Group] = [system] if system else []
+    last = ""
+    for message in messages:
+        role = _ROLES[type(message)]
+        if role == "system" or (type(message) is Assistant and not (message.text or message.calls)):
+            continue
+        if role == last:
+            groups[-1] = (*groups[-1], message)
+        else:
+            groups.append((message,))
+        has_calls = type(message) is Assistant and message.calls
+        last = "" if role == "tool" or has_calls else role
+    return groups
+
+
+def _check_answers(messages: Sequence[Message]) -> None:
+    waiting: set[str] = set()
+    for message in messages:
+        if type(message) is Answer:
+            if message.call_id not in waiting:
+                raise Unsendable(f"The answer {message.call_id!r} of `{message.name}` has no call before it.")
+            waiting.remove(message.call_id)
+        elif type(message) is not System:
+            _check_answered(waiting, f"a {type(message).__name__} message follows")
+            if type(message) is Assistant and message.calls:
+                waiting = {call.id for call in message.calls}
+                if len(waiting) < len(message.calls) or "" in waiting:
+                    raise Unsendable(f"The calls of one reply need ids of their own: {message.calls!r}.")
+    _check_answered(waiting, "the conversation ends")
+
+
+def _check_answered(waiting: set[str], what_follows: str) -> None:
+    if waiting:
+        raise Unsendable(f"The calls {', '.join(sorted(waiting))} have no answer, and {what_follows}.")
+
+
+def _entry(group: Group) -> Entry:
+    first = group[0]
+    if isinstance(first, Answer):
+        return {"role": "tool", "tool_call_id": first.call_id, "content": first.text}
+    text = "\n\n".join(filter(None, map(_text, group)))
+    entry: Entry = {"role": _ROLES[type(first)], "content": text}
+    last = group[-1]
+    if isinstance(last, Assistant) and last.calls:
+        entry["content"] = text or None
+        entry["tool_calls"] = [_call(call) for call in last.calls]
+    return entry
+
+
+def _text(message: Message) -> str:
+    return NOTICE_PREFIX + message.text if isinstance(message, Notice) else message.text
+
+
+def _call(call: Call) -> Entry:
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": _name(call.name), "arguments": _arguments(call.arguments)},
+    }
+
+
+def _name(name: str) -> str:
+    """What the model called it, without what a name may not have on the wire."""
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unnamed"
+
+
+def _arguments(text: str) -> str:
+    """The arguments as they came, or `{}`: servers refuse a history that holds broken ones."""
+    return text if is_object(text) else "{}"
+
+
+def is_object(text: str) -> bool:
+    """Whether the text is one whole JSON object, as strict readers read it."""
+    try:
+        return isinstance(json.loads(text, parse_constant=_refuse_constant), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(text)  # NaN and Infinity are Python's, not JSON's
+
+
+def _function(function: FunctionShown) -> Entry:
+    parameters = function.parameters or _NOTHING
+    described = {"name": function.name, "description": function.description, "parameters": parameters}
+    return {"type": "function", "function": described}
