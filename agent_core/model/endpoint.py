@@ -1,0 +1,111 @@
+"""One model at one endpoint: a body goes in, chunks come out, what may pass is tried again.
+
+Tries again only before the first chunk. Finds its way round parameters that an endpoint refuses by name,
+and says which models there are where the named one is not.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any, Final, TypeAlias
+
+from ..clock import Clock
+from ..errors import ModelError
+from ..settings import ModelSettings
+from .failures import ModelMissing, ParameterRefused, Unavailable
+from .quirks import quirks
+from .reply import RetryPiece
+from .retry import Backoff, read_retry_after
+from .transport import Chunk, Transport
+from .wire import dumps
+
+Body: TypeAlias = Mapping[str, Any]  # Any: JSON values; a value of type `bytes` is JSON text already
+
+_LISTED: Final = 12
+
+
+class Endpoint:
+    """Asks one model at one address."""
+
+    def __init__(
+        self, url: str, model: str, *, key: str = "", settings: ModelSettings | None = None, clock: Clock | None = None
+    ) -> None:
+        self.settings = settings or ModelSettings()
+        self.url = url.rstrip("/")
+        self.model = model
+        self._clock = clock or Clock()
+        self._backoff = Backoff()
+        self._instead: dict[str, str] = {}
+        self._transport = Transport(self.url, key=key, timeout_s=self.settings.timeout_s)
+
+    async def complete(self, body: Body) -> AsyncGenerator[Chunk | RetryPiece, None]:
+        """Chunks of one completion, or the one whole response where the body does not say `"stream": True`.
+
+        The model's name is filled in. Every wait before another try is told by a `RetryPiece`.
+
+        Raises:
+            ContextOverflow: the endpoint says that the request is too long.
+            ModelError: it cannot be used or broke off; says why and what to do.
+        """
+        failed = 0
+        while True:
+            begun = False
+            try:
+                async with aclosing(self._attempt(body)) as chunks:
+                    async for chunk in chunks:
+                        begun = True
+                        yield chunk
+            except ParameterRefused as error:
+                self._go_round(error)
+            except ModelMissing as error:
+                raise await self._missing(error) from error
+            except Unavailable as error:
+                failed += 1
+                if begun or failed > self.settings.retries:
+                    raise
+                retry = self._retry(error, failed)
+                yield retry
+                await asyncio.sleep(retry.wait_s)
+            else:
+                return
+
+    async def listing(self) -> list[Chunk]:
+        """The entries of GET /models, each with an `id`; empty where the endpoint does not say."""
+        return await self._transport.listing()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._transport.aclose()
+
+    def _attempt(self, body: Body) -> AsyncGenerator[Chunk, None]:
+        values = {"model": self.model}
+        values.update({self._instead.get(name, name): value for name, value in body.items()})
+        values.pop("", None)
+        return self._transport.complete(write_body(values), streamed=bool(values.get("stream")))
+
+    def _go_round(self, error: ParameterRefused) -> None:
+        if error.parameter in self._instead:
+            raise ModelError(error.message) from error
+        self._instead[error.parameter] = quirks().refused[error.parameter]
+
+    def _retry(self, error: Unavailable, failed: int) -> RetryPiece:
+        asked_s = read_retry_after(error.retry_after, self._clock.now())
+        return RetryPiece(error.message, self._backoff.wait_s(failed, self._clock.random, asked_s))
+
+    async def _missing(self, error: ModelMissing) -> ModelError:
+        names = [entry["id"] for entry in await self.listing()]
+        if not names:
+            return ModelError(error.message, mend="Check the base URL (it usually ends in /v1) and the model's name.")
+        if self.model in names:
+            return ModelError(error.message)
+        more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+        listed = ", ".join(names[:_LISTED]) + more
+        return ModelError(f"There is no model `{self.model}` at {self.url}.", mend=f"There are: {listed}.")
+
+
+def write_body(body: Body) -> bytes:
+    """The body as JSON text; values that are `bytes` are taken as they are."""
+    written = (
+        dumps(name) + b":" + (value if isinstance(value, bytes) else dumps(value)) for name, value in body.items()
+    )
+    return b"{" + b",".join(written) + b"}"

@@ -1,0 +1,46 @@
+"""What endpoints and models do in their own way: the data of `quirks.toml`, read once."""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A kind of server that is looked for on this machine."""
+
+    name: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Quirks:
+    """All of it; `refused` maps a parameter to its other name, or to "" where it can be left out."""
+
+    servers: tuple[Server, ...]
+    openai_url: str
+    openai_model: str
+    overflow: re.Pattern[str]
+    refused: dict[str, str]
+    windows: tuple[tuple[re.Pattern[str], int], ...]
+    assumed_window: int
+    silent_hosts: frozenset[str]
+
+
+@cache
+def quirks() -> Quirks:
+    """The quirks that this version knows."""
+    data = tomllib.loads(resources.files(__package__).joinpath("quirks.toml").read_text(encoding="utf-8"))
+    windows = data["windows"]
+    return Quirks(
+        servers=tuple(Server(**server) for server in data["servers"]),
+        openai_url=data["openai"]["base_url"],
+        openai_model=data["openai"]["model"],
+        overflow=re.compile("|".join(data["overflow"]["wordings"]), re.IGNORECASE | re.DOTALL),
+        refused=data["refused"],
+        windows=tuple((re.compile(pattern, re.IGNORECASE), size) for pattern, size in windows["known"]),
+        assumed_window=windows["assumed"],
+        silent_hosts=frozenset(windows["silent"]),
+    )

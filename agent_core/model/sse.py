@@ -1,0 +1,27 @@
+"""Server-sent events, as far as endpoints use them: the data of each event, from bytes in any cut."""
+
+
+class Decoder:
+    """Collects bytes and gives the data of every event that is whole."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._data: list[bytes] = []
+
+    def feed(self, part: bytes) -> list[bytes]:
+        """The events that end in this part."""
+        *lines, self._rest = (self._rest + part).split(b"\n")
+        return [event for line in lines if (event := self._line(line.rstrip(b"\r"))) is not None]
+
+    def close(self) -> list[bytes]:
+        """The event that the end of the stream ends."""
+        return self.feed(b"\n\n")
+
+    def _line(self, line: bytes) -> bytes | None:
+        if line.startswith(b"data:"):
+            self._data.append(line[5:].removeprefix(b" "))
+        elif not line and self._data:
+            event = b"\n".join(self._data)
+            self._data.clear()
+            return event
+        return None  # comments, event names and ids: endpoints say all in the data
