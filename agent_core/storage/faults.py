@@ -1,0 +1,51 @@
+"""Errors of the database as sentences: what happened, where, and how to mend it.
+
+Only what the surroundings cause is translated. A wrong statement is a bug and stays what it is.
+"""
+
+import shutil
+from pathlib import Path
+
+import apsw
+
+from ..errors import StorageError
+
+DAMAGE = (apsw.CorruptError, apsw.NotADBError)
+SURROUNDINGS = (
+    apsw.FullError,
+    apsw.IOError,
+    apsw.ReadOnlyError,
+    apsw.CantOpenError,
+    apsw.PermissionsError,
+    apsw.AuthError,
+    apsw.BusyError,
+    apsw.LockedError,
+    apsw.ProtocolError,
+    apsw.NoMemError,
+)
+UNSAVED = "What was under way is not saved; everything before it is."
+
+
+def explain(error: apsw.Error, path: Path) -> StorageError:
+    """The error for whoever asked the store."""
+    match error:
+        case apsw.BusyError() | apsw.LockedError() | apsw.ProtocolError():
+            what = f"The state file `{path}` is kept locked by another process."
+            mend = "End the process that holds it, and try again."
+        case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError() | apsw.AuthError():
+            what = f"The state file `{path}` cannot be opened for writing ({error})."
+            mend = "Make its folder writable for you, or work in another folder."
+        case apsw.FullError():
+            what = f"The disk of the state file `{path}` is full. {UNSAVED}"
+            mend = "Free some space and try again."
+        case _:
+            what = f"The state file `{path}` cannot be read or written ({error}; {_free(path)}). {UNSAVED}"
+            mend = "Look after the disk, its space and your limits on file size, and try again."
+    return StorageError(what, mend=mend)
+
+
+def _free(path: Path) -> str:
+    try:
+        return f"{shutil.disk_usage(path.parent).free // 2**20} MiB free"
+    except OSError:
+        return "its folder cannot be read"

@@ -1,0 +1,199 @@
+"""The journal in SQL: inbox, turns, entries. Each function runs inside a transaction of its caller.
+
+The fence: a turn is written only by who knows its `attempt` and `n`; a claim raises `attempt`, so
+that an owner that was thought dead is refused from then on.
+"""
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import LostLease, StorageError
+from .connection import Session, dump
+from .errors import InboxFull
+from .ledger import apply
+from .store import AgentRow, Appended, Due, Entry, Inbound, Post, Turn
+from .writes import Write
+
+INBOX_LIMIT = 1_000
+N_BITS = 20  # an entry's seq is turn.seq << N_BITS | n; see migrations/0001
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """All that one append writes."""
+
+    turn: str
+    attempt: int
+    n: int
+    entries: Sequence[Entry]
+    posts: Sequence[Post] = ()
+    writes: Sequence[Write] = ()
+    takes: Sequence[str] = ()
+
+
+def post(session: Session, post: Post) -> str:
+    """The id of the event, or of the first one with its key."""
+    known = post.key and session.one("select id from event where agent = ? and key = ?", post.agent, post.key)
+    if known:
+        return str(known[0])
+    waiting = session.all("select count(*) from event where agent = ? and turn is null", post.agent)[0][0]
+    if waiting >= INBOX_LIMIT:
+        raise InboxFull(post.agent, INBOX_LIMIT)
+    id, now = session.clock.new_id(), session.clock.now()
+    due = now if post.due is None else post.due
+    session.all(
+        "insert into event (id, agent, key, kind, payload, due, at) values (?, ?, ?, ?, ?, ?, ?)",
+        *(id, post.agent, post.key, post.kind, dump(post.payload), due, now),
+    )
+    return id
+
+
+def waiting(session: Session, agent: str) -> list[Inbound]:
+    """Due events that nobody took."""
+    rows = session.all(
+        "select id, kind, payload from event where agent = ? and turn is null and due <= ? order by due, seq",
+        *(agent, session.clock.now()),
+    )
+    return [Inbound(id, kind, json.loads(payload)) for id, kind, payload in rows]
+
+
+def claim(session: Session, agent: str, owner: str) -> Turn | None:
+    """The open turn under a new attempt, or a new turn for the oldest due event."""
+    taken = session.one(
+        "update turn set attempt = attempt + 1, owner = ? where agent = ? and state = 'open' returning seq",
+        *(owner, agent),
+    )
+    seq = taken[0] if taken else _begin(session, agent, owner)
+    if seq is None:
+        return None
+    row = session.all(
+        "select t.id, t.attempt, t.n, t.state, t.cancelled, e.id, e.kind, e.payload"
+        " from turn t join event e on e.seq = t.event where t.seq = ?",
+        seq,
+    )[0]
+    id, attempt, n, state, cancelled, event, kind, payload = row
+    return Turn(id, agent, attempt, n, state, Inbound(event, kind, json.loads(payload)), bool(cancelled))
+
+
+def _begin(session: Session, agent: str, owner: str) -> int | None:
+    now = session.clock.now()
+    event = session.one(
+        "select seq from event where agent = ? and turn is null and due <= ? order by due, seq limit 1", agent, now
+    )
+    if event is None:
+        return None
+    seq = session.all(
+        "insert into turn (id, agent, event, attempt, owner, started) values (?, ?, ?, 1, ?, ?) returning seq",
+        *(session.clock.new_id(), agent, event[0], owner, now),
+    )[0][0]
+    session.all("update event set turn = ? where seq = ?", seq, event[0])
+    return int(seq)
+
+
+def append(session: Session, step: Step) -> Appended:
+    """Everything of a step, behind the fence."""
+    n = step.n + len(step.entries)
+    row = session.one(
+        "update turn set n = ? where id = ? and attempt = ? and n = ? and state = 'open'"
+        " returning seq, cancelled, agent",
+        *(n, step.turn, step.attempt, step.n),
+    )
+    if row is None:
+        raise LostLease(step.turn)
+    seq, cancelled, agent = row
+    _insert(session, seq, step)
+    for event in step.takes:
+        _take(session, event, agent, seq)
+    for item in step.posts:
+        post(session, item)
+    apply(session, step.writes)
+    return Appended(n, bool(cancelled))
+
+
+def _insert(session: Session, seq: int, step: Step) -> None:
+    if step.n + len(step.entries) >> N_BITS:
+        raise StorageError(f"The turn {step.turn} has a million entries.", mend="End it and begin another.")
+    now, first = session.clock.now(), seq << N_BITS | step.n
+    for place, entry in enumerate(step.entries, first):
+        session.all(
+            "insert into entry (seq, kind, payload, attempt, at) values (?, ?, ?, ?, ?)",
+            *(place, entry.kind, dump(entry.payload), step.attempt, now),
+        )
+
+
+def _take(session: Session, event: str, agent: str, seq: int) -> None:
+    sql = "update event set turn = ? where id = ? and agent = ? and turn is null returning seq"
+    if not session.one(sql, seq, event, agent):
+        raise StorageError(f"The event {event} does not wait for agent `{agent}`.", mend="Ask what is waiting again.")
+
+
+def finish(session: Session, turn: str, attempt: int, state: str, posts: Sequence[Post]) -> None:
+    """Close a turn, behind the fence."""
+    row = session.one(
+        "update turn set state = ?, ended = ? where id = ? and attempt = ? and state = 'open' returning seq",
+        *(state, session.clock.now(), turn, attempt),
+    )
+    if row is None:
+        raise LostLease(turn)
+    for item in posts:
+        post(session, item)
+
+
+def cancel(session: Session, turn: str) -> None:
+    """Raise the flag that the next append reports."""
+    session.all("update turn set cancelled = 1 where id = ? and state = 'open'", turn)
+
+
+def due(session: Session, limit: int) -> list[Due]:
+    """Open turns first, then agents whose inbox has a due event, oldest first."""
+    rows = session.all(
+        "select agent, 1, 0.0 as since, seq from turn where state = 'open' union all"
+        " select agent, 0, min(due), min(seq) from event where turn is null and due <= ? and agent not in"
+        " (select agent from turn where state = 'open') group by agent order by 2 desc, 3, 4 limit ?",
+        *(session.clock.now(), limit),
+    )
+    return [Due(agent, bool(takeover)) for agent, takeover, _, _ in rows]
+
+
+def load(session: Session, turn: str) -> list[Entry]:
+    """All entries of one turn."""
+    return _entries(
+        session.all(
+            "select e.kind, e.payload, e.n, t.id, e.at, e.seq from turn t"
+            " join entry e on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1 where t.id = ? order by e.seq",
+            turn,
+        )
+    )
+
+
+def history(session: Session, agent: str, since: int, kinds: Collection[str]) -> list[Entry]:
+    """The visible entries of an agent after a place in its history."""
+    rows = session.all(
+        "select e.kind, e.payload, e.n, t.id, e.at, e.seq from turn t"
+        " join entry e on e.seq between max(t.seq << 20, ? + 1) and (t.seq + 1 << 20) - 1"
+        " where t.agent = ? and t.seq >= ? >> 20 and not t.hidden order by t.seq, e.seq",
+        *(since, agent, since),
+    )
+    return _entries([row for row in rows if row[0] in kinds])
+
+
+def hide_last(session: Session, agent: str) -> list[Entry]:
+    """Hide the last turn that has ended and is seen."""
+    row = session.one(
+        "update turn set hidden = 1 where seq ="
+        " (select max(seq) from turn where agent = ? and state <> 'open' and not hidden) returning id",
+        agent,
+    )
+    return load(session, row[0]) if row else []
+
+
+def agents(session: Session) -> list[AgentRow]:
+    """Who has had a turn."""
+    rows = session.all("select agent, count(*), max(started) from turn group by agent order by agent")
+    return [AgentRow(*row) for row in rows]
+
+
+def _entries(rows: list[tuple[Any, ...]]) -> list[Entry]:  # Any: columns as SQLite types them
+    return [Entry(kind, json.loads(payload), n, turn, at, seq) for kind, payload, n, turn, at, seq in rows]

@@ -1,0 +1,143 @@
+"""The writes in SQL: what each of `writes.py` does to the tables, inside a transaction of its caller."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..errors import StorageError
+from . import writes as w
+from .connection import Session, dump
+from .errors import ManifestConflict
+
+FAILURES = frozenset({"raised", "timed_out", "killed"})
+
+
+def apply(session: Session, writes: Sequence[w.Write]) -> None:
+    """Do each in its order."""
+    for write in writes:
+        _ACTIONS[type(write)](session, write)
+
+
+def _save_text(session: Session, write: w.SaveText) -> None:
+    _keep(session, w.content_hash(write.text), write.text)
+
+
+def _keep(session: Session, name: str, text: str) -> None:
+    session.all("insert into text (hash, text) values (?, ?) on conflict do nothing", name, text)
+
+
+def _save_version(session: Session, write: w.SaveVersion) -> None:
+    if w.content_hash(write.text) != write.version:
+        raise StorageError(f"Version {write.version[:12]} of `{write.module}` is not the hash of its source.")
+    _keep(session, write.version, write.text)
+    session.all(
+        "insert into change (module, version, by, turn, model, reason, at) values (?, ?, ?, ?, ?, ?, ?)",
+        *(write.module, write.version, write.by, write.turn, write.model, write.reason, session.clock.now()),
+    )
+
+
+def _set_manifest(session: Session, write: w.SetManifest) -> None:
+    row = session.one("select version from manifest where module = ?", write.module)
+    found = row[0] if row else None
+    if found != write.expected:
+        raise ManifestConflict(write.module, write.expected, found)
+    if write.version is not None:
+        _point(session, write.module, write.version)
+    elif found is not None:
+        session.all("delete from manifest where module = ?", write.module)
+        session.all(
+            "insert into change (module, version, by, turn, model, reason, at) values (?, null, ?, ?, '', ?, ?)",
+            *(write.module, write.by, write.turn, write.reason, session.clock.now()),
+        )
+
+
+def _point(session: Session, module: str, version: str) -> None:
+    if not session.one("select 1 from text where hash = ?", version):
+        raise StorageError(f"Version {version[:12]} of `{module}` was never saved.", mend="Save the version first.")
+    session.all(
+        "insert into manifest (module, version) values (?, ?)"
+        " on conflict (module) do update set version = excluded.version",
+        *(module, version),
+    )
+
+
+def _save_verdict(session: Session, write: w.SaveVerdict) -> None:
+    session.all(
+        "insert or replace into verdict (version, function, verdict, at) values (?, ?, ?, ?)",
+        *(write.version, write.function, dump(write.verdict), session.clock.now()),
+    )
+
+
+def _save_pending(session: Session, write: w.SavePending) -> None:
+    session.all(
+        "insert or replace into pending (function, candidate, at) values (?, ?, ?)",
+        *(write.function, dump(write.candidate), session.clock.now()),
+    )
+
+
+def _drop_pending(session: Session, write: w.DropPending) -> None:
+    session.all("delete from pending where function = ?", write.function)
+
+
+def _begin_write(session: Session, write: w.BeginWrite) -> None:
+    session.all(
+        "insert or replace into intent (path, version, text, expected, at) values (?, ?, ?, ?, ?)",
+        *(write.path, write.version or "", write.text, write.expected, session.clock.now()),
+    )
+
+
+def _end_write(session: Session, write: w.EndWrite) -> None:
+    session.all("delete from intent where path = ? and version = ?", write.path, write.version or "")
+
+
+def _record_call(session: Session, write: w.RecordCall) -> None:
+    now = session.clock.now()
+    returned, failed = int(write.outcome == "returned"), int(write.outcome in FAILURES)
+    session.all(
+        "insert into call (function, version, turn, outcome, seconds, at) values (?, ?, ?, ?, ?, ?)",
+        *(write.function, write.version, write.turn, write.outcome, write.seconds, now),
+    )
+    session.all(
+        "insert into call_total values (?1, ?2, 1, ?3, ?4, ?4, ?3, ?5, ?5, ?6) on conflict do update set"
+        " calls = calls + 1, returned = returned + ?3, failed = failed + ?4,"
+        " failing = case when ?3 then 0 else failing + ?4 end,"
+        " holding = case when ?4 then 0 else holding + ?3 end,"
+        " last = ?5, seconds = seconds + ?6",
+        *(write.function, write.version, returned, failed, now, write.seconds),
+    )
+
+
+def _save_reading(session: Session, write: w.SaveReading) -> None:
+    session.all(
+        "insert or replace into reading (path, mtime_ns, size, inode, version, reading) values (?, ?, ?, ?, ?, ?)",
+        *(write.path, *write.stamp, write.version, write.reading),
+    )
+
+
+def _drop_reading(session: Session, write: w.DropReading) -> None:
+    session.all("delete from reading where path = ?", write.path)
+
+
+def _pin(session: Session, write: w.PinFunction) -> None:
+    session.all("insert into pin values (?, ?) on conflict do nothing", write.agent, write.function)
+
+
+def _unpin(session: Session, write: w.UnpinFunction) -> None:
+    session.all("delete from pin where agent = ? and function = ?", write.agent, write.function)
+
+
+# Any: each action takes the one class that it is listed under, which a mapping's type cannot say.
+_ACTIONS: dict[type[w.Write], Callable[[Session, Any], None]] = {
+    w.SaveText: _save_text,
+    w.SaveVersion: _save_version,
+    w.SetManifest: _set_manifest,
+    w.SaveVerdict: _save_verdict,
+    w.SavePending: _save_pending,
+    w.DropPending: _drop_pending,
+    w.BeginWrite: _begin_write,
+    w.EndWrite: _end_write,
+    w.RecordCall: _record_call,
+    w.SaveReading: _save_reading,
+    w.DropReading: _drop_reading,
+    w.PinFunction: _pin,
+    w.UnpinFunction: _unpin,
+}

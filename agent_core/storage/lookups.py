@@ -1,0 +1,99 @@
+"""What is known of functions, read from SQL: sources, the manifest, verdicts, readings, statistics."""
+
+import json
+from typing import Any
+
+from ..errors import IntegrityError
+from .connection import Session
+from .store import OpenWrite, ReadingRow, Stats, VersionRow
+from .writes import content_hash
+
+CHANGES = (
+    "select c.module, coalesce(c.version, ''), coalesce(x.text, ''), c.by, c.turn, c.model, c.reason, c.at"
+    " from change c left join text x on x.hash = c.version"
+)
+
+
+def text(session: Session, name: str) -> str | None:
+    """The text that the hash names, checked against it."""
+    row = session.one("select text from text where hash = ?", name)
+    return _checked(name, row[0]) if row else None
+
+
+def manifest(session: Session) -> dict[str, str]:
+    """Module to version."""
+    return dict(session.all("select module, version from manifest order by module"))
+
+
+def version(session: Session, name: str) -> VersionRow | None:
+    """The first line of history that has this version."""
+    row = session.one(f"{CHANGES} where c.version = ? order by c.seq limit 1", name)
+    return _version(row) if row else None
+
+
+def module_history(session: Session, module: str) -> list[VersionRow]:
+    """A module's lines of history."""
+    return [_version(row) for row in session.all(f"{CHANGES} where c.module = ? order by c.seq", module)]
+
+
+def verdict(session: Session, name: str, function: str) -> dict[str, Any] | None:  # Any: JSON
+    """The last verdict."""
+    return _json(session.one("select verdict from verdict where version = ? and function = ?", name, function))
+
+
+def pending(session: Session, function: str) -> dict[str, Any] | None:  # Any: JSON
+    """The kept candidate."""
+    return _json(session.one("select candidate from pending where function = ?", function))
+
+
+def open_writes(session: Session) -> list[OpenWrite]:
+    """Intents, oldest first."""
+    rows = session.all("select path, version, text, expected, at from intent order by seq")
+    return [OpenWrite(path, name or None, text, expected, at) for path, name, text, expected, at in rows]
+
+
+def readings(session: Session) -> dict[str, ReadingRow]:
+    """The whole cache of readings."""
+    rows = session.all("select path, mtime_ns, size, inode, version, reading from reading")
+    return {row[0]: ReadingRow(row[0], row[1:4], row[4], row[5]) for row in rows}
+
+
+def call_stats(session: Session) -> dict[str, Stats]:
+    """Totals over all versions; the run of failures or returns is that of the version called last."""
+    rows = session.all(
+        "select function, sum(calls) over f, sum(returned) over f, sum(failed) over f, failing, holding,"
+        " min(first) over f, last, sum(seconds) over f from call_total window f as (partition by function)"
+        " order by last"
+    )
+    return {row[0]: Stats(*row[1:]) for row in rows}  # the row of the last version comes last and stays
+
+
+def pins(session: Session, agent: str) -> set[str]:
+    """The pinned functions of an agent."""
+    return {row[0] for row in session.all("select function from pin where agent = ?", agent)}
+
+
+def _version(row: tuple[Any, ...]) -> VersionRow:  # Any: columns as SQLite types them
+    found = VersionRow(*row)
+    if found.version:
+        _checked(found.version, found.text)
+    return found
+
+
+def _checked(name: str, text: str) -> str:
+    if content_hash(text) != name:
+        raise IntegrityError(f"The stored text {name[:12]} is not what its hash says.", mend="Restore the state file.")
+    return text
+
+
+def _json(row: tuple[Any, ...] | None) -> dict[str, Any] | None:  # Any: JSON
+    return json.loads(row[0]) if row else None
+
+
+def check(session: Session) -> str | None:
+    """The first finding of SQLite's own check, or of the foreign keys."""
+    found = session.all("pragma quick_check(1)")[0][0]
+    if found != "ok":
+        return str(found)
+    loose = session.one("pragma foreign_key_check")
+    return f"a row of `{loose[0]}` points at nothing" if loose else None

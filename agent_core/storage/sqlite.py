@@ -1,0 +1,243 @@
+"""The embedded store: one SQLite file, one thread that touches it, one transaction a method.
+
+Several processes may use one file. A file that is found damaged, at start or later, is put aside
+and a new one begun: `recovered` then says so, and what was under way is refused.
+"""
+
+import json
+import os
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from ..errors import StorageError
+from . import journal, ledger, lookups
+from .connection import Clock, Session
+from .faults import DAMAGE, SURROUNDINGS, explain
+from .recovery import open_or_replace, replace
+from .store import (
+    SAID,
+    AgentRow,
+    Appended,
+    Due,
+    Entry,
+    Inbound,
+    OpenWrite,
+    Post,
+    ReadingRow,
+    Stats,
+    Turn,
+    VersionRow,
+)
+from .thread import Writer
+from .writes import Write
+
+T = TypeVar("T")
+
+
+def open_store(path: Path, *, clock: Clock) -> "SqliteStore":
+    """The store in this file; a new one where there is none.
+
+    Raises:
+        StorageError: the file cannot be opened, or a newer program has made it.
+    """
+    try:
+        db, recovered = open_or_replace(path, clock)
+    except SURROUNDINGS as error:
+        raise explain(error, path) from error
+    except OSError as error:
+        raise StorageError(f"The state file `{path}` cannot be put aside: {error.strerror}.") from error
+    return SqliteStore(path, Session(db, clock), recovered)
+
+
+class SqliteStore:
+    """`Store` on SQLite; made by `open_store`."""
+
+    def __init__(self, path: Path, session: Session, recovered: str | None) -> None:
+        self.path = path
+        self._session = session
+        self._recovered = recovered
+        self._inode = os.stat(path).st_ino  # noqa: PTH116 a tenth of Path.stat's time, on every write
+        self._writer = Writer()
+        self._is_closed = False
+
+    @property
+    def recovered(self) -> str | None:
+        """A sentence for the human where a damaged state file had to be put aside."""
+        return self._recovered
+
+    async def now(self) -> float:
+        """The clock of this machine."""
+        return self._session.clock.now()
+
+    async def post(self, post: Post) -> str:
+        """The event's id, or of the first one with its key."""
+        return await self._write(journal.post, post)
+
+    async def waiting(self, agent: str) -> list[Inbound]:
+        """Due events that nobody took."""
+        return await self._read(journal.waiting, agent)
+
+    async def next(self, agent: str, owner: str) -> Turn | None:
+        """Claim the open turn, or a new one for the oldest due event."""
+        return await self._write(journal.claim, agent, owner)
+
+    async def load(self, turn: str) -> list[Entry]:
+        """All entries of one turn."""
+        return await self._read(journal.load, turn)
+
+    async def append(  # noqa: PLR0913 as in `Store`
+        self,
+        turn: str,
+        attempt: int,
+        n: int,
+        entries: Sequence[Entry],
+        *,
+        posts: Sequence[Post] = (),
+        writes: Sequence[Write] = (),
+        takes: Sequence[str] = (),
+    ) -> Appended:
+        """Write everything of a step, or nothing of it."""
+        return await self._write(journal.append, journal.Step(turn, attempt, n, entries, posts, writes, takes))
+
+    async def finish(self, turn: str, attempt: int, state: str = "done", *, posts: Sequence[Post] = ()) -> None:
+        """Close the turn."""
+        await self._write(journal.finish, turn, attempt, state, posts)
+
+    async def cancel(self, turn: str) -> None:
+        """Ask the turn's owner to end it."""
+        await self._write(journal.cancel, turn)
+
+    async def due(self, limit: int = 100) -> list[Due]:
+        """Agents with work that can start now."""
+        return await self._read(journal.due, limit)
+
+    async def history(self, agent: str, *, since: int = 0, kinds: Collection[str] = SAID) -> list[Entry]:
+        """Every visible entry after `since`."""
+        return await self._read(journal.history, agent, since, kinds)
+
+    async def hide_last_turn(self, agent: str) -> list[Entry]:
+        """Take the last finished turn out of the history."""
+        return await self._write(journal.hide_last, agent)
+
+    async def agents(self) -> list[AgentRow]:
+        """The agents that have had a turn."""
+        return await self._read(journal.agents)
+
+    async def apply(self, writes: Sequence[Write]) -> None:
+        """All of these writes, or none."""
+        await self._write(ledger.apply, writes)
+
+    async def text(self, hash: str) -> str | None:
+        """A text by its content hash."""
+        return await self._read(lookups.text, hash)
+
+    async def manifest(self) -> dict[str, str]:
+        """Which version each module is at."""
+        return await self._read(lookups.manifest)
+
+    async def version(self, version: str) -> VersionRow | None:
+        """The source of that hash."""
+        return await self._read(lookups.version, version)
+
+    async def module_history(self, module: str) -> list[VersionRow]:
+        """Every version and removal of a module."""
+        return await self._read(lookups.module_history, module)
+
+    async def verdict(self, version: str, function: str) -> dict[str, Any] | None:  # Any: JSON
+        """What the gate said."""
+        return await self._read(lookups.verdict, version, function)
+
+    async def pending(self, function: str) -> dict[str, Any] | None:  # Any: JSON
+        """The candidate that was refused and kept."""
+        return await self._read(lookups.pending, function)
+
+    async def open_writes(self) -> list[OpenWrite]:
+        """Writes into files that were begun and not ended."""
+        return await self._read(lookups.open_writes)
+
+    async def readings(self) -> dict[str, ReadingRow]:
+        """What was read from each file."""
+        return await self._read(lookups.readings)
+
+    async def call_stats(self) -> dict[str, Stats]:
+        """How the calls of each function went."""
+        return await self._read(lookups.call_stats)
+
+    async def pins(self, agent: str) -> set[str]:
+        """The functions that are always shown to this agent."""
+        return await self._read(lookups.pins, agent)
+
+    async def check(self) -> str | None:
+        """What is wrong with the state file, after reading all of it."""
+        return await self._read(lookups.check)
+
+    async def close(self) -> None:
+        """Finish what is under way and let the file go; a second time does nothing."""
+        if not self._is_closed:
+            self._is_closed = True
+            await self._writer.run(self._session.db.close)
+            self._writer.close()
+
+    async def __aenter__(self) -> "SqliteStore":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _write(self, work: Callable[..., T], *values: object) -> T:
+        return await self._run(partial(self._in_transaction, work, *values))
+
+    async def _read(self, work: Callable[..., T], *values: object) -> T:
+        return await self._run(lambda: work(self._session, *values))
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        if self._is_closed:
+            raise StorageError(f"The state file `{self.path}` is closed already.")
+        return await self._writer.run(partial(self._guarded, work))
+
+    def _in_transaction(self, work: Callable[..., T], *values: object) -> T:
+        session = self._session
+        with session.transaction():
+            return work(session, *values)
+
+    def _guarded(self, work: Callable[[], T]) -> T:
+        """In the store's thread: every trouble becomes an error that says what, where and how to mend it."""
+        try:
+            if self._is_gone():
+                raise self._reopen("was taken away or replaced while it was in use")
+            return work()
+        except (*DAMAGE, json.JSONDecodeError) as error:
+            raise self._reopen("is damaged") from error
+        except SURROUNDINGS as error:
+            raise explain(error, self.path) from error
+
+    def _is_gone(self) -> bool:
+        # A file that is moved or deleted goes on taking writes, which nobody would ever find again.
+        try:
+            return os.stat(self.path).st_ino != self._inode  # noqa: PTH116 see __init__
+        except FileNotFoundError:
+            return True
+
+    def _reopen(self, what: str) -> StorageError:
+        self._session.db.close(True)
+        inode = self._inode
+        try:
+            db, self._recovered = replace(
+                self.path, self._session.clock, is_damaged=lambda: self.path.exists() and self._same(inode)
+            )
+        except SURROUNDINGS as error:
+            return explain(error, self.path)
+        self._session = Session(db, self._session.clock)
+        self._inode = os.stat(self.path).st_ino  # noqa: PTH116 see __init__
+        return StorageError(
+            f"The state file `{self.path}` {what}. {self._recovered}",
+            mend="Say it again: what was under way was not saved.",
+        )
+
+    def _same(self, inode: int) -> bool:
+        return os.stat(self.path).st_ino == inode  # noqa: PTH116 see __init__

@@ -1,0 +1,261 @@
+"""The store as its users see it: a journal of turns, versions of functions, and what is known of them.
+
+Each method is one transaction, and what it returned is on disk. Names are uuid7; order is a number
+that the store assigns. The contract tests in `tests/storage/` run against any backend.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from .writes import Write
+
+SAID = ("user", "assistant", "call", "result", "notice")
+"""The kinds of entries that are part of the conversation; others (such as `request`) explain it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row of a turn's journal. The caller gives `kind` and `payload`, the store the rest.
+
+    `seq` rises through an agent's history; `n` counts from 0 within the turn.
+    """
+
+    kind: str
+    payload: dict[str, Any]  # Any: JSON
+    n: int = -1
+    turn: str = ""
+    at: float = 0.0
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """An event for an agent's inbox: a repeated `key` is the same event; `due` None means now."""
+
+    agent: str
+    kind: str
+    payload: dict[str, Any]  # Any: JSON
+    key: str | None = None
+    due: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inbound:
+    """An event as it was taken from the inbox."""
+
+    id: str
+    kind: str
+    payload: dict[str, Any]  # Any: JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A claimed turn: write with `attempt` and `n`. An attempt above 1 takes an interrupted turn over."""
+
+    id: str
+    agent: str
+    attempt: int
+    n: int
+    state: str
+    event: Inbound
+    cancelled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """The `n` to give to the next append, and whether somebody asked for the turn to end."""
+
+    n: int
+    cancelled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """An agent with work that can start now; a take-over goes first."""
+
+    agent: str
+    is_takeover: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """An agent that has had a turn: how many, and when the last one began."""
+
+    name: str
+    turns: int
+    last_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRow:
+    """A line of a module's history; a removal has an empty `version` and no text."""
+
+    module: str
+    version: str
+    text: str
+    by: str
+    turn: str
+    model: str
+    reason: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWrite:
+    """A write into a file that was begun and not ended; None stands for "no file"."""
+
+    path: str
+    version: str | None
+    text: str | None
+    expected: str | None
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingRow:
+    """What was read from a file: `stamp` is (mtime_ns, size, inode), `reading` is JSON text."""
+
+    path: str
+    stamp: tuple[int, int, int]
+    version: str
+    reading: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """How calls of one function went. Refused, interrupted and skipped calls are neither returned nor failed.
+
+    `failing` counts failures, and `holding` returns, in a row until now; both start anew with a new version.
+    """
+
+    calls: int
+    returned: int
+    failed: int
+    failing: int
+    holding: int
+    first_called: float
+    last_called: float
+    seconds: float
+
+
+class Store(Protocol):
+    """Everything that outlives the process."""
+
+    @property
+    def recovered(self) -> str | None:
+        """A sentence for the human where a damaged state file had to be put aside."""
+
+    async def now(self) -> float:
+        """The store's clock, in seconds since the epoch."""
+
+    async def post(self, post: Post) -> str:
+        """The event's id; a repeated key gives the first one's.
+
+        Raises:
+            InboxFull: too many events wait for this agent.
+        """
+
+    async def waiting(self, agent: str) -> list[Inbound]:
+        """The due events that nobody has taken, oldest first: `append(takes=…)` delivers them in mid-turn."""
+
+    async def next(self, agent: str, owner: str) -> Turn | None:
+        """Claim the open turn (a take-over), or a new one for the oldest due event; None if nothing is due."""
+
+    async def load(self, turn: str) -> list[Entry]:
+        """The journal of one turn, all kinds, in order."""
+
+    async def append(  # noqa: PLR0913 the one method of the journal: a place, and all that happens there at once
+        self,
+        turn: str,
+        attempt: int,
+        n: int,
+        entries: Sequence[Entry],
+        *,
+        posts: Sequence[Post] = (),
+        writes: Sequence[Write] = (),
+        takes: Sequence[str] = (),
+    ) -> Appended:
+        """Write entries, posts, writes and takes (ids of waiting events): all of them, or none.
+
+        Raises:
+            LostLease: the turn is not at (`attempt`, `n`), or not open.
+            ManifestConflict: a compare-and-set among the writes failed.
+        """
+
+    async def finish(self, turn: str, attempt: int, state: str = "done", *, posts: Sequence[Post] = ()) -> None:
+        """Close the turn under the same fence as `append`."""
+
+    async def cancel(self, turn: str) -> None:
+        """Ask the turn's owner to end it: the next append says so."""
+
+    async def due(self, limit: int = 100) -> list[Due]:
+        """Agents with an open turn or a due event: what a runner has to look at."""
+
+    async def history(self, agent: str, *, since: int = 0, kinds: Collection[str] = SAID) -> list[Entry]:
+        """Every visible entry of the agent's turns after `since` (an Entry's `seq`), in order."""
+
+    async def hide_last_turn(self, agent: str) -> list[Entry]:
+        """Take the last finished turn out of the history, never out of the record; its entries."""
+
+    async def agents(self) -> list[AgentRow]:
+        """The agents that have had a turn, by name."""
+
+    async def apply(self, writes: Sequence[Write]) -> None:
+        """The same writes outside of a turn, in one transaction.
+
+        Raises:
+            ManifestConflict: a compare-and-set among them failed.
+        """
+
+    async def text(self, hash: str) -> str | None:
+        """A text that was kept under this content hash."""
+
+    async def manifest(self) -> dict[str, str]:
+        """Which version each module is at."""
+
+    async def version(self, version: str) -> VersionRow | None:
+        """The source of that hash, with the line of history that first brought it."""
+
+    async def module_history(self, module: str) -> list[VersionRow]:
+        """Every version and removal of a module, oldest first."""
+
+    async def verdict(self, version: str, function: str) -> dict[str, Any] | None:  # Any: JSON
+        """What the gate said of this function in this version."""
+
+    async def pending(self, function: str) -> dict[str, Any] | None:  # Any: JSON
+        """The candidate of that name that was refused and kept."""
+
+    async def open_writes(self) -> list[OpenWrite]:
+        """Writes into files that were begun and not ended, oldest first."""
+
+    async def readings(self) -> dict[str, ReadingRow]:
+        """What was read from each file, by path."""
+
+    async def call_stats(self) -> dict[str, Stats]:
+        """How the calls of each function went."""
+
+    async def pins(self, agent: str) -> set[str]:
+        """The functions that are always shown to this agent."""
+
+    async def check(self) -> str | None:
+        """What is wrong with the state file, after reading all of it; None if nothing is."""
+
+    async def close(self) -> None:
+        """Finish what is under way and let the file go."""
+
+
+def unanswered(entries: Sequence[Entry]) -> list[Entry]:
+    """The `call` entries of a turn that no later `result` answers (`payload["id"]` is its `payload["call_id"]`).
+
+    Small models use an id again in a later step, so that a result answers the oldest open call of its id.
+    """
+    unsettled: list[Entry] = []
+    for entry in entries:
+        if entry.kind == "call":
+            unsettled.append(entry)
+        elif entry.kind == "result":
+            answered = next((call for call in unsettled if call.payload["id"] == entry.payload["call_id"]), None)
+            if answered is not None:
+                unsettled.remove(answered)
+    return unsettled
