@@ -1,0 +1,214 @@
+"""Annotation → JSON Schema, by syntax alone (draft 2020-12).
+
+`Converter.convert` answers for what this module's text decides and raises `Unresolved` for the rest,
+which a worker resolves by importing. Texts such as dates and paths are strings with a `format`; Decimal
+is a string or a number; bytes are base64. A recursive type becomes a local `$defs` entry.
+"""
+
+import ast
+from typing import Any
+
+from . import classes, typenames
+from .literals import enumeration, literal_value
+from .tree import Scope
+from .typenames import Impossible, Schema, Unresolved
+
+_BUDGET = 1_000
+_DEEPEST = 40
+
+
+class Converter:
+    """Converts the annotations of one function; collects what its recursive types define."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.definitions: dict[str, Schema] = {}
+        self._open: list[str] = []
+        self._recursive: set[str] = set()
+        self._left = _BUDGET
+        self._depth = 0
+
+    def convert(self, node: ast.expr) -> Schema:
+        """The schema of an annotation.
+
+        Raises:
+            Unresolved: only an import can tell.
+            Impossible: no JSON value can be this.
+        """
+        self._left -= 1
+        self._depth += 1
+        try:
+            if self._left < 0 or self._depth > _DEEPEST:
+                raise Unresolved("the type is too large to be read by syntax")
+            return self._convert(node)
+        finally:
+            self._depth -= 1
+
+    def _convert(self, node: ast.expr) -> Schema:
+        match node:
+            case ast.Constant(value=None):
+                return {"type": "null"}
+            case ast.Constant(value=str(text)):
+                return self.convert(_forward(text))
+            case ast.Name() | ast.Attribute():
+                return self._named(node)
+            case ast.BinOp(op=ast.BitOr()):
+                return self.union(_union_members(node))
+            case ast.Subscript(value=base, slice=inner):
+                return self._subscript(base, _arguments(inner))
+        raise Unresolved(f"`{ast.unparse(node)}` is not a type that syntax can read")
+
+    def _named(self, node: ast.expr) -> Schema:
+        origin = self.scope.origin(node)
+        if origin.startswith("."):
+            return self._own(origin[1:])
+        simple = typenames.SIMPLE.get(origin)
+        if simple is not None:
+            return dict(simple)
+        if origin in typenames.IMPOSSIBLE:
+            raise Impossible(f"`{ast.unparse(node)}` cannot be written as JSON")
+        raise Unresolved(f"`{ast.unparse(node)}` is known only after an import")
+
+    def _own(self, name: str) -> Schema:
+        """A class or an alias of this module; one that contains itself becomes a definition."""
+        if name in self.definitions:
+            return {"$ref": f"#/$defs/{name}"}
+        if name in self._open:
+            self._recursive.add(name)
+            return {"$ref": f"#/$defs/{name}"}
+        self._open.append(name)
+        try:
+            schema = self._own_schema(name)
+        finally:
+            self._open.pop()
+        if name not in self._recursive:
+            return schema
+        self.definitions[name] = schema
+        return {"$ref": f"#/$defs/{name}"}
+
+    def _own_schema(self, name: str) -> Schema:
+        if name in self.scope.classes:
+            return classes.schema_of(self.scope.classes[name], self)
+        if name not in self.scope.values:
+            raise Unresolved(f"`{name}` is known only after an import")
+        value = self.scope.values[name]
+        if isinstance(value, ast.Call):
+            return self._called(name, value)
+        return self.convert(value)
+
+    def _called(self, name: str, call: ast.Call) -> Schema:
+        """`NewType("Id", int)`, and `TypeVar("T", bound=…)`, which stands for any value within its bound."""
+        maker = self.scope.origin(call.func).rpartition(".")[2]
+        if maker == "NewType" and len(call.args) == 2:
+            return self.convert(call.args[1])
+        if maker == "TypeVar":
+            bound = next((keyword.value for keyword in call.keywords if keyword.arg == "bound"), None)
+            constraints = call.args[1:]
+            return self.convert(bound) if bound else self.union(constraints) if constraints else {}
+        raise Unresolved(f"`{name}` is made by a call, so it is known only after an import")
+
+    def _subscript(self, base: ast.expr, arguments: list[ast.expr]) -> Schema:
+        kind = typenames.GENERIC.get(self.scope.origin(base))
+        match kind:
+            case "union":
+                return self.union(arguments)
+            case "optional":
+                return self.union([*arguments, ast.Constant(None)])
+            case "literal":
+                return self._literal(arguments)
+            case "annotated":
+                return classes.annotated(arguments, self)
+            case "wrapper":
+                return self.convert(arguments[0])
+            case "array" | "set":
+                extra = {"uniqueItems": True} if kind == "set" else {}
+                return {"type": "array", "items": self.convert(arguments[0]), **extra}
+            case "tuple":
+                return self._tuple(arguments)
+            case "mapping":
+                return self._mapping(arguments)
+            case "impossible":
+                raise Impossible(f"`{ast.unparse(base)}[…]` cannot be written as JSON")
+        raise Unresolved(f"`{ast.unparse(base)}[…]` is known only after an import")
+
+    def union(self, members: list[ast.expr]) -> Schema:
+        """`anyOf` of the members, flat and without repetition; the only member as it is."""
+        schemas: list[Schema] = []
+        for member in members:
+            schema = self.convert(member)
+            if not schema:
+                return {}
+            inner = schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
+            schemas += [one for one in inner if one not in schemas]
+        return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+
+    def _literal(self, arguments: list[ast.expr]) -> Schema:
+        values: list[Any] = []  # Any: scalars of JSON
+        for node in arguments:
+            values += self._literal_values(node)
+        return enumeration(values)
+
+    def _literal_values(self, node: ast.expr) -> list[Any]:
+        if isinstance(node, ast.Subscript) or (isinstance(node, ast.Name) and node.id in self.scope.values):
+            nested = self.convert(node)
+            return list(nested["enum"]) if "enum" in nested else [nested["const"]] if "const" in nested else []
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            owner = self.scope.classes.get(node.value.id)
+            members = classes.enum_members(owner, self.scope) if owner else None
+            if members and node.attr in members:
+                return [members[node.attr]]
+        found = literal_value(node)
+        if found is None or not isinstance(found.value, str | int | bool | None):
+            raise Unresolved(f"`{ast.unparse(node)}` is not a literal of JSON")
+        return [found.value]
+
+    def _tuple(self, arguments: list[ast.expr]) -> Schema:
+        if len(arguments) == 2 and isinstance(arguments[1], ast.Constant) and arguments[1].value is ...:
+            return {"type": "array", "items": self.convert(arguments[0])}
+        items = [self.convert(one) for one in arguments]
+        size = {"minItems": len(items), "maxItems": len(items)}
+        return {"type": "array", **({"prefixItems": items} if items else {}), **size}
+
+    def _mapping(self, arguments: list[ast.expr]) -> Schema:
+        if len(arguments) != 2:
+            raise Unresolved("a mapping has a type for its keys and one for its values")
+        names = key_names(self.convert(arguments[0]))
+        values = self.convert(arguments[1])
+        return {"type": "object", **({"propertyNames": names} if names else {}), "additionalProperties": values}
+
+
+def key_names(key: Schema) -> Schema:
+    """What the names of a JSON object must be like, for keys of a type; `pattern` is for the model and the worker."""
+    if "enum" in key or "const" in key:
+        values = key.get("enum", [key.get("const")])
+        return {"enum": [str(value) for value in values]}
+    match key.get("type"):
+        case "string" | ["string", "number"]:
+            return {name: value for name, value in key.items() if name in ("minLength", "maxLength", "format")}
+        case "integer":
+            return {"pattern": "^-?[0-9]+$"}
+        case "number" | "boolean" | "null":
+            return {"description": f"a {key['type']}, as text"}
+    if not key:
+        return {}
+    raise Unresolved("keys of this type cannot be names in a JSON object")
+
+
+def _forward(text: str) -> ast.expr:
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise Unresolved(f"the annotation {text!r} is not Python") from error
+
+
+def _union_members(node: ast.expr) -> list[ast.expr]:
+    """The members of `A | B | C`, without recursion: a chain may be longer than the stack."""
+    members: list[ast.expr] = []
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        members.append(node.right)
+        node = node.left
+    return [node, *reversed(members)]
+
+
+def _arguments(inner: ast.expr) -> list[ast.expr]:
+    return inner.elts if isinstance(inner, ast.Tuple) else [inner]

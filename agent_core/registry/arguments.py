@@ -1,0 +1,173 @@
+"""A model's arguments → a dictionary that fits the schema, or every reason why not.
+
+The text is parsed and mended, what is lossless is coerced, and the rest is reported as
+`path: expected …, got …`, in words that the model can act on.
+"""
+
+import difflib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from jsonschema.exceptions import ValidationError
+
+from ..problem import Place, Problem
+from .coercion import Coercion
+from .jsontext import LIMIT_CHARS, NotJson, read_object, shown
+from .typenames import Schema
+from .validation import validator_for
+
+_WHERE = Place("arguments")
+_MOST = 20
+
+
+def read(
+    raw: str, schema: Schema, *, limit_chars: int = LIMIT_CHARS
+) -> dict[str, Any] | tuple[Problem, ...]:  # Any: JSON that fits the schema
+    """The arguments in a model's text, coerced and valid; or what is wrong with them, all of it."""
+    try:
+        value = read_object(raw, limit_chars)
+    except NotJson as error:
+        mend = "send one JSON object whose keys are the parameters' names"
+        return (Problem("arguments-not-json", str(error), _WHERE, mend),)
+    return read_values(value, schema)
+
+
+def read_values(value: dict[str, Any], schema: Schema) -> dict[str, Any] | tuple[Problem, ...]:  # Any: JSON
+    """The same for arguments that are parsed already, say those of a person or another function."""
+    try:
+        coerced: dict[str, Any] = Coercion(schema).coerce(value, schema)
+        problems = _problems(coerced, schema)
+    except RecursionError:
+        return (Problem("arguments-invalid", "expected fewer levels of nesting, got too many", _WHERE),)
+    return problems or coerced
+
+
+def _problems(value: dict[str, Any], schema: Schema) -> tuple[Problem, ...]:
+    validator = validator_for(schema)
+    if validator.is_valid(value):
+        return ()
+    found: dict[str, Problem] = {}
+    for error in validator.iter_errors(value):
+        for problem in _explain(error, schema, ()):
+            found.setdefault(problem.what, problem)
+    problems = sorted(found.values(), key=lambda one: one.what)
+    if len(problems) > _MOST:
+        more = Problem("arguments-invalid", f"and {len(problems) - _MOST} more", _WHERE)
+        problems = [*problems[:_MOST], more]
+    return tuple(problems)
+
+
+def _explain(error: ValidationError, root: Schema, base: tuple[Any, ...]) -> Iterator[Problem]:
+    path = (*base, *error.relative_path)
+    match error.validator:
+        case "required":
+            yield from _missing(error, path)
+        case "additionalProperties":
+            yield _unknown(error, path)
+        case "anyOf" | "oneOf":
+            yield from _no_branch(error, root, path)
+        case _:
+            yield _problem(path, _expected(error, root), shown(error.instance))
+
+
+def _problem(path: tuple[Any, ...], expected: str, got: str, mend: str | None = None) -> Problem:
+    return Problem("arguments-invalid", f"{_dotted(path)}: expected {expected}, got {got}", _WHERE, mend)
+
+
+def _dotted(path: tuple[Any, ...]) -> str:
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".") or "arguments"
+
+
+def _missing(error: ValidationError, path: tuple[Any, ...]) -> Iterator[Problem]:
+    properties = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
+    for name in error.validator_value:
+        if name not in error.instance:
+            own = properties.get(name, {})
+            described = own.get("description") if isinstance(own, dict) else None
+            mend = f"add `{name}`: {described}" if described else f"add `{name}`"
+            yield _problem((*path, name), describe(own), "nothing", mend)
+
+
+def _unknown(error: ValidationError, path: tuple[Any, ...]) -> Problem:
+    parent = error.schema if isinstance(error.schema, dict) else {}
+    known = sorted(parent.get("properties", {}))
+    name = str(path[-1])
+    near = difflib.get_close_matches(name, known, n=1) or [
+        one for one in known if one.replace("_", "").lower() == name.replace("_", "").lower()
+    ]
+    names = ", ".join(f"`{one}`" for one in known[:20]) or "no parameters"
+    mend = f"did you mean `{near[0]}`?" if near else f"known are: {names}"
+    return _problem(path, "no such key", shown(error.instance), mend)
+
+
+def _no_branch(error: ValidationError, root: Schema, path: tuple[Any, ...]) -> Iterator[Problem]:
+    """If the value has the type of just one branch, what is wrong within that; else what the branches are."""
+    branches: dict[Any, list[ValidationError]] = {}
+    for inner in error.context or ():
+        branches.setdefault(inner.relative_schema_path[0], []).append(inner)
+    close = [errors for errors in branches.values() if not any(_is_other_kind(one) for one in errors)]
+    if len(close) == 1:
+        for inner in close[0]:
+            yield from _explain(inner, root, path)
+    else:
+        yield _problem(path, describe(error.schema, root), shown(error.instance))
+
+
+def _is_other_kind(error: ValidationError) -> bool:
+    return not error.relative_path and error.validator in ("type", "const", "enum", "anyOf", "oneOf")
+
+
+_BOUNDS = {
+    "minimum": "≥ {}",
+    "maximum": "≤ {}",
+    "exclusiveMinimum": "> {}",
+    "exclusiveMaximum": "< {}",
+    "multipleOf": "a multiple of {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "minProperties": "at least {} keys",
+    "maxProperties": "at most {} keys",
+}
+
+
+def _expected(error: ValidationError, root: Schema) -> str:
+    bound = _BOUNDS.get(str(error.validator))
+    if bound is None:
+        return describe(error.schema, root)
+    kind = error.schema.get("type", "") if isinstance(error.schema, dict) else ""
+    text = bound.format(error.validator_value)
+    return f"{kind} with {text}" if " " in text and kind else f"{kind} {text}".strip()
+
+
+def describe(schema: Any, root: Schema | None = None) -> str:  # Any: a schema may be a boolean
+    """A schema in a few words, as messages say what is expected."""
+    if not isinstance(schema, dict):
+        return "nothing" if schema is False else "any value"
+    if "$ref" in schema:
+        name = str(schema["$ref"]).rpartition("/")[2]
+        target = (root or {}).get("$defs", {}).get(name, {})
+        return describe(target) if "$ref" not in target else name
+    if "const" in schema:
+        return json.dumps(schema["const"], ensure_ascii=False)
+    if "enum" in schema:
+        shown_values = [json.dumps(one, ensure_ascii=False) for one in schema["enum"][:20]]
+        return f"one of {', '.join(shown_values)}{'…' if len(schema['enum']) > 20 else ''}"
+    for keyword in ("anyOf", "oneOf"):
+        if keyword in schema:
+            return " or ".join(dict.fromkeys(describe(one, root) for one in schema[keyword]))
+    return _described_type(schema, root)
+
+
+def _described_type(schema: Schema, root: Schema | None) -> str:
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        return " or ".join(kind)
+    if kind == "array" and schema.get("items"):
+        return f"array of {describe(schema['items'], root)}"
+    if kind == "string" and "format" in schema:
+        return f"string ({schema['format']})"
+    return str(kind or "a fitting value")

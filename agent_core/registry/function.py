@@ -1,0 +1,133 @@
+"""One function as the registry knows it, and what reading a module gave.
+
+Plain values: everything the model is shown, a call needs and a message names, without a syntax tree.
+`Reading.to_json` and `from_json` are the parse cache's form; `Function.to_json` is the published one.
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any
+
+from ..problem import Place, Problem
+from .examples import Example, example_from_json, example_to_json
+from .source import Source
+
+# Goes up whenever reading changes, so that no cache outlives the reader that wrote it. The running
+# Python belongs to it: what parses on one version may not on another.
+CACHE_FORMAT = f"1/{sys.version_info.major}.{sys.version_info.minor}"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function that can be called, with its JSON Schema; `line` is the first decorator's or the `def`'s."""
+
+    name: str
+    module: str
+    path: str
+    line: int
+    end_line: int
+    description: str
+    parameters: dict[str, Any] = field(hash=False)  # JSON Schema of an object, draft 2020-12
+    is_async: bool
+    takes_self: bool
+    returns: str
+    unresolved: tuple[str, ...]
+    version: str
+    body_hash: str
+    examples: tuple[Example, ...]
+
+    def to_json(self) -> dict[str, Any]:  # Any: the published shape
+        """The published shape of a schema."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "parameters": self.parameters,
+            "module": self.module,
+            "path": self.path,
+            "line": self.line,
+            "async": self.is_async,
+        }
+
+
+_STORED = (
+    "name",
+    "line",
+    "end_line",
+    "description",
+    "parameters",
+    "is_async",
+    "takes_self",
+    "returns",
+    "unresolved",
+    "body_hash",
+)
+_values_of = attrgetter(*_STORED)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The functions a module offers, every problem found, and the workspace modules that it may import.
+
+    `parsed` is false for a module that is rejected whole: its last good version must go on.
+    """
+
+    source: Source
+    functions: tuple[Function, ...]
+    problems: tuple[Problem, ...]
+    imports: tuple[str, ...]
+    parsed: bool = True
+
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """The reading without its source's text, for the parse cache."""
+        return {
+            "format": CACHE_FORMAT,
+            "version": self.source.version,
+            "functions": [
+                [*_values_of(found), [example_to_json(example) for example in found.examples]]
+                for found in self.functions
+            ],
+            "problems": [
+                [one.code, one.what, one.where.path, one.where.line, one.where.column, one.mend, one.severity]
+                for one in self.problems
+            ],
+            "imports": list(self.imports),
+            "parsed": self.parsed,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], source: Source) -> "Reading | None":
+        """The cached reading of exactly this source; None if it was made of another text or by another reader."""
+        if data.get("format") != CACHE_FORMAT or data.get("version") != source.version:
+            return None
+        return cls(
+            source,
+            tuple(_function(row, source) for row in data["functions"]),
+            tuple(
+                Problem(code, what, Place(path, line, column), mend, severity)
+                for code, what, path, line, column, mend, severity in data["problems"]
+            ),
+            tuple(data["imports"]),
+            data["parsed"],
+        )
+
+
+def _function(row: list[Any], source: Source) -> Function:  # Any: what `to_json` wrote
+    name, line, end_line, description, parameters, is_async, takes_self, returns, unresolved, body_hash, examples = row
+    return Function(
+        name,
+        source.module,
+        source.path,
+        line,
+        end_line,
+        description,
+        parameters,
+        is_async,
+        takes_self,
+        returns,
+        tuple(unresolved),
+        source.version,
+        body_hash,
+        tuple(example_from_json(example) for example in examples),
+    )

@@ -1,0 +1,85 @@
+"""The registry: which functions can be called right now.
+
+Holds one immutable snapshot and swaps it whole, so a step never sees half a change; tells its
+listeners what became different.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from ..problem import Problem
+from .snapshot import Snapshot
+
+Hand = Literal["human", "agent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a swap made different: names of functions, what is newly rejected, and by whose hand."""
+
+    loaded: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    rejected: tuple[Problem, ...] = ()
+    by: Hand = "human"
+
+    def __bool__(self) -> bool:
+        return bool(self.loaded or self.changed or self.removed or self.rejected)
+
+
+Listener = Callable[[Change], None]
+
+
+def difference(old: Snapshot, new: Snapshot, by: Hand = "human") -> Change:
+    """What became different between two snapshots.
+
+    A function has changed when its own source or what the model is shown of it has; a neighbour's edit
+    in the same module is no change of it.
+    """
+    known = frozenset(old.rejected)
+    return Change(
+        loaded=tuple(sorted(new.functions.keys() - old.functions.keys())),
+        changed=tuple(sorted(name for name in new.functions.keys() & old.functions.keys() if _differs(name, old, new))),
+        removed=tuple(sorted(old.functions.keys() - new.functions.keys())),
+        rejected=tuple(problem for problem in new.rejected if problem not in known),
+        by=by,
+    )
+
+
+def _differs(name: str, old: Snapshot, new: Snapshot) -> bool:
+    before, after = old.functions[name], new.functions[name]
+    if before is after:
+        return False
+    return (before.module, before.body_hash, before.parameters, before.description) != (
+        after.module,
+        after.body_hash,
+        after.parameters,
+        after.description,
+    )
+
+
+class Registry:
+    """Holds the current snapshot. Belongs to the event loop's thread."""
+
+    def __init__(self, snapshot: Snapshot | None = None) -> None:
+        self._snapshot = snapshot or Snapshot.empty()
+        self._listeners: list[Listener] = []
+
+    def snapshot(self) -> Snapshot:
+        """The current view; it stays as it is, whatever happens next."""
+        return self._snapshot
+
+    def swap(self, snapshot: Snapshot, *, by: Hand = "human") -> Change:
+        """Make a snapshot the current one and tell the listeners, unless nothing became different."""
+        change = difference(self._snapshot, snapshot, by)
+        self._snapshot = snapshot
+        if change:
+            for listener in tuple(self._listeners):
+                listener(change)
+        return change
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Have `listener` told of every change from now on; what is returned ends that."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)

@@ -1,0 +1,143 @@
+"""The immutable view: which functions can be called, from which sources, and what was rejected.
+
+A snapshot never changes; `with_…` and `without_…` give the next one and replace one module only. The
+maps are copied whole, 10 µs for 1,000 entries (benchmarks/registry.py), which is cheaper than clever.
+A name is unique across the workspace: the one already there stays, and the other waits for it to go.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TypeVar
+
+from ..problem import Place, Problem
+from .function import Function, Reading
+from .source import Source
+
+_T = TypeVar("_T")
+_EMPTY: Mapping[str, "object"] = MappingProxyType({})
+
+
+def _without(mapping: Mapping[str, _T], key: str) -> Mapping[str, _T]:
+    return {name: value for name, value in mapping.items() if name != key} if key in mapping else mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One moment of the registry. `reserved` are the names that functions of the folder cannot have."""
+
+    functions: Mapping[str, Function]
+    modules: Mapping[str, Source]
+    readings: Mapping[str, Reading]  # by module
+    rejections: Mapping[str, tuple[Problem, ...]]  # by path
+    waiting: Mapping[str, tuple[str, ...]]  # function name → modules that would offer it too
+    reserved: frozenset[str] = frozenset()
+    number: int = 0
+
+    @classmethod
+    def empty(cls, reserved: frozenset[str] = frozenset()) -> "Snapshot":
+        """A snapshot without functions."""
+        return cls({}, {}, {}, {}, {}, reserved)
+
+    @property
+    def rejected(self) -> tuple[Problem, ...]:
+        """Every problem that keeps a file or a function out, in the order of their paths."""
+        return tuple(problem for path in sorted(self.rejections) for problem in self.rejections[path])
+
+    def with_module(self, reading: Reading) -> "Snapshot":
+        """The snapshot with one module as it was read; a module that is rejected whole changes nothing but that."""
+        source = reading.source
+        holder = self.modules.get(source.module)
+        if not reading.parsed:
+            return self.with_rejection(source.path, reading.problems)
+        if holder is not None and holder.path != source.path:
+            return self.with_rejection(source.path, (*reading.problems, _module_clash(source, holder)))
+        return self._place(reading)
+
+    def without_module(self, module: str) -> "Snapshot":
+        """The snapshot without one module; a function that waited for one of its names takes the place."""
+        if module not in self.modules:
+            return self
+        gone = self.readings[module]
+        freed = [name for name, function in self.functions.items() if function.module == module]
+        bare = replace(
+            self,
+            functions={name: found for name, found in self.functions.items() if found.module != module},
+            modules=_without(self.modules, module),
+            readings=_without(self.readings, module),
+            rejections=_without(self.rejections, gone.source.path),
+            waiting=_not_waiting(self.waiting, module),
+            number=self.number + 1,
+        )
+        return bare._admit_waiting(freed)
+
+    def with_rejection(self, path: str, problems: tuple[Problem, ...]) -> "Snapshot":
+        """The same functions, with the problems of a file that was not taken; no problems clears them."""
+        rejections = {**self.rejections, path: problems} if problems else _without(self.rejections, path)
+        return replace(self, rejections=rejections, number=self.number + 1)
+
+    def _place(self, reading: Reading) -> "Snapshot":
+        module = reading.source.module
+        old = self.readings.get(module)
+        had = {found.name for found in old.functions if self._holds(found.name, module)} if old else set()
+        functions = (
+            {name: found for name, found in self.functions.items() if name not in had} if had else self.functions
+        )
+        taken, problems, waiting = dict(functions), [], dict(_not_waiting(self.waiting, module))
+        for function in reading.functions:
+            problem = self._refusal(function, taken)
+            if problem is None:
+                taken[function.name] = function
+                continue
+            problems.append(problem)
+            if function.name not in self.reserved:
+                waiting[function.name] = (*waiting.get(function.name, ()), module)
+        problems = [*(one for one in reading.problems if one.severity == "refuses"), *problems]
+        rejections = {**_without(self.rejections, reading.source.path)}
+        if problems:
+            rejections[reading.source.path] = tuple(problems)
+        placed = replace(
+            self,
+            functions=taken,
+            modules={**self.modules, module: reading.source},
+            readings={**self.readings, module: reading},
+            rejections=rejections,
+            waiting=waiting,
+            number=self.number + 1,
+        )
+        return placed._admit_waiting(had - taken.keys())
+
+    def _holds(self, name: str, module: str) -> bool:
+        holder = self.functions.get(name)
+        return holder is not None and holder.module == module
+
+    def _refusal(self, function: Function, taken: Mapping[str, Function]) -> Problem | None:
+        where = Place(function.path, function.line)
+        if function.name in self.reserved:
+            what = f"`{function.name}` is the name of a function that is built in"
+            return Problem("reserved-name", what, where, "give the function another name")
+        holder = taken.get(function.name)
+        if holder is None:
+            return None
+        what = f"`{function.name}` is already the function at {holder.path}:{holder.line}, which stays"
+        return Problem("name-clash", what, where, "rename one of the two, or remove one")
+
+    def _admit_waiting(self, freed: "set[str] | list[str]") -> "Snapshot":
+        snapshot = self
+        for name in freed:
+            modules = snapshot.waiting.get(name, ())
+            if modules:
+                snapshot = snapshot._place(snapshot.readings[modules[0]])
+        return snapshot
+
+
+def _not_waiting(waiting: Mapping[str, tuple[str, ...]], module: str) -> Mapping[str, tuple[str, ...]]:
+    if not any(module in modules for modules in waiting.values()):
+        return waiting
+    left = {name: tuple(one for one in modules if one != module) for name, modules in waiting.items()}
+    return {name: modules for name, modules in left.items() if modules}
+
+
+def _module_clash(source: Source, holder: Source) -> Problem:
+    what = f"the module `{source.module}` is already {holder.path}, which stays"
+    return Problem("module-clash", what, Place(source.path), "rename or remove one of the two")

@@ -1,0 +1,184 @@
+"""A module's text and hash: reading a file of `functions/`, and parsing it under a cap.
+
+`root` is always the folder `functions/` itself; `Source.path` is what messages show
+("functions/web/pages.py"). Nothing is imported or run; what is wrong is a `Problem`.
+"""
+
+import ast
+import hashlib
+import keyword
+import os
+import re
+import stat
+import warnings
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from ..problem import Place, Problem
+
+FOLDER = "functions"
+MODULE_LIMIT = 256 * 1024
+_COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_UTF8 = frozenset({"utf-8", "utf8", "utf_8", "utf-8-sig", "ascii", "us-ascii"})
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One module's text as it is on disk; `version` names exactly this text."""
+
+    module: str
+    path: str
+    text: str
+    version: str
+
+    @classmethod
+    def of(cls, module: str, text: str, path: str = "") -> "Source":
+        """A source with its version computed; the usual path of the module unless another is given."""
+        return cls(module, path or path_of(module), text, hash_of(text))
+
+
+def hash_of(text: str) -> str:
+    """The name of a text: SHA-256 of its UTF-8 bytes, in hex."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def path_of(module: str) -> str:
+    """Where a module that does not exist yet would be written."""
+    return f"{FOLDER}/{module.replace('.', '/')}.py"
+
+
+def shown_path(path: PurePath) -> str:
+    """A path below `functions/` as messages and sources name it."""
+    return f"{FOLDER}/{path.as_posix()}"
+
+
+def is_helper(module: str) -> bool:
+    """Whether a module only serves its neighbours: a part of its name begins with an underscore."""
+    return any(part.startswith("_") for part in module.split("."))
+
+
+def module_of(path: PurePath) -> str | Problem:
+    """The dotted module of a file path below `functions/`, or why it can be none."""
+    where = Place(shown_path(path))
+    if path.is_absolute() or ".." in path.parts:
+        return Problem("leaves-folder", f"`{path}` leaves the folder `{FOLDER}/`", where, "name a file inside it")
+    if path.suffix != ".py":
+        return Problem("not-python", f"`{path.name}` is not a Python file", where, "give its name the ending `.py`")
+    parts = [*path.parts[:-1], path.stem]
+    if parts[-1] == "__init__":
+        parts.pop()
+    if not parts:
+        what = f"`{FOLDER}/__init__.py` belongs to no module, so nothing in it is offered"
+        return Problem("no-module", what, where, "move its functions into a module, say `functions/text.py`")
+    return ".".join(parts) if (bad := _bad_part(parts)) is None else _unimportable(bad, where)
+
+
+def check_module_name(module: str) -> Problem | None:
+    """Why a dotted name, say one that a model chose, cannot name a module; None if it can."""
+    where = Place(f"{FOLDER}/")
+    if "/" in module or "\\" in module or module.startswith("."):
+        what = f"`{module}` is a path, not the name of a module in `{FOLDER}/`"
+        return Problem("module-name", what, where, "use a dotted name, say `text` or `web.pages`")
+    bad = _bad_part(module.split("."))
+    return None if bad is None else _unimportable(bad, where)
+
+
+def _bad_part(parts: list[str]) -> str | None:
+    return next((part for part in parts if not part.isidentifier() or keyword.iskeyword(part)), None)
+
+
+def _unimportable(part: str, where: Place) -> Problem:
+    why = "is a Python keyword" if keyword.iskeyword(part) else "is not a Python identifier"
+    mend = "rename it: letters, digits and underscores, not beginning with a digit"
+    return Problem("module-name", f"`{part}` {why}, so the module cannot be imported", where, mend)
+
+
+def read_file(root: Path, path: Path, limit: int = MODULE_LIMIT) -> Source | Problem:
+    """The source in a file of `functions/`, or why it cannot be read; at most `limit` bytes are read."""
+    relative = path.relative_to(root) if path.is_absolute() and path.is_relative_to(root) else path
+    if path.is_symlink() and path.is_dir():
+        what = f"`{relative}` is a link to a folder, and links to folders are not followed"
+        return Problem("symlink", what, Place(shown_path(relative)), "put the folder itself here")
+    module = module_of(relative)
+    if isinstance(module, Problem):
+        return module
+    where = Place(shown_path(relative))
+    content = _read_bytes(root, root / relative, limit, where)
+    if isinstance(content, Problem):
+        return content
+    text = _decode(content, where)
+    return text if isinstance(text, Problem) else Source(module, where.path, text, hash_of(text))
+
+
+def _read_bytes(root: Path, path: Path, limit: int, where: Place) -> bytes | Problem:
+    try:
+        real = path.resolve(strict=True)
+        if not real.is_relative_to(root.resolve()):
+            what = f"`{where.path}` is a link that leaves the folder `{FOLDER}/`"
+            return Problem("symlink", what, where, "put the file itself here")
+        # Not blocking: a pipe that is called `x.py` must not stop the program.
+        with open(os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 - a descriptor
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return Problem("not-a-file", f"`{where.path}` is not a regular file", where, "remove it")
+            content = file.read(limit + 1)
+    except (OSError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return Problem("unreadable", f"`{where.path}` cannot be read: {reason}", where, "check the file and its rights")
+    return content if len(content) <= limit else too_large(where, limit)
+
+
+def too_large(where: Place, limit: int) -> Problem:
+    """The problem of a source beyond its cap."""
+    what = f"`{where.path}` is larger than {limit // 1024} KiB, so it was not read"
+    return Problem("too-large", what, where, "split it, or keep data out of code")
+
+
+def _decode(content: bytes, where: Place) -> str | Problem:
+    content = content.removeprefix(_BOM)
+    for number, line in enumerate(content.split(b"\n", 2)[:2], 1):
+        cookie = _COOKIE.match(line)
+        if cookie and cookie[1].decode("ascii", "replace").lower() not in _UTF8 and not content.isascii():
+            what = f"the file says that its encoding is {cookie[1].decode('ascii', 'replace')}, but only UTF-8 is read"
+            return Problem("encoding", what, Place(where.path, number), "save it as UTF-8 and remove that comment")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        what = f"byte 0x{content[error.start]:02x} is not UTF-8"
+        return Problem("encoding", what, Place(where.path, line), "save the file as UTF-8")
+
+
+def parse(source: Source, limit: int = MODULE_LIMIT) -> ast.Module | Problem:
+    """The syntax tree of a source, or why there is none. A text beyond `limit` bytes is not parsed."""
+    where = Place(source.path)
+    if len(source.text) > limit or len(source.text.encode("utf-8", "surrogatepass")) > limit:
+        return too_large(where, limit)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a bad escape in a string is not for the host's terminal
+            return ast.parse(source.text)
+    except SyntaxError as error:
+        return _syntax_problem(source, error)
+    except ValueError as error:
+        return _unparsable(source, str(error))
+    except (RecursionError, MemoryError):
+        what = "the code is nested too deeply to be parsed"
+        return Problem("too-deep", what, where, "split long expressions and nested blocks")
+
+
+def _syntax_problem(source: Source, error: SyntaxError) -> Problem:
+    if "null bytes" in error.msg:
+        return _unparsable(source, error.msg)
+    line = (error.text or "").strip()
+    what = f"{error.msg}, in `{line}`" if line else str(error.msg)
+    mend = "mend the syntax; the last good version goes on working"
+    return Problem("syntax", what, Place(source.path, error.lineno or 0, max(error.offset or 0, 0)), mend)
+
+
+def _unparsable(source: Source, reason: str) -> Problem:
+    position = source.text.find("\0")
+    if position < 0:
+        return Problem("syntax", f"the code cannot be parsed: {reason}", Place(source.path), "mend the syntax")
+    line = source.text.count("\n", 0, position) + 1
+    return Problem("nul-byte", "the text holds a NUL byte", Place(source.path, line), "remove it")

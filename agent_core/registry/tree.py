@@ -1,0 +1,166 @@
+"""A module's syntax tree: which functions it offers, what its names mean, which modules it imports."""
+
+import ast
+import builtins
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from .source import FOLDER
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef
+_MAY_IMPORT = re.compile(rf"\b{FOLDER}\b|^\s*from\s+\.", re.MULTILINE)
+_BUILTINS = frozenset(dir(builtins))
+_ALL = "__all__"
+
+
+@dataclass(slots=True)
+class Scope:
+    """What a module's top level binds, as far as syntax tells; filled once by `survey`, then only read."""
+
+    imports: dict[str, str] = field(default_factory=dict)  # local name → dotted origin
+    classes: dict[str, ast.ClassDef] = field(default_factory=dict)
+    values: dict[str, ast.expr] = field(default_factory=dict)  # plain and type-alias assignments
+    definitions: dict[str, Definition] = field(default_factory=dict)
+    redefined: list[tuple[Definition, Definition]] = field(default_factory=list)  # (earlier, later)
+    exported: frozenset[str] | None = None
+    conditional: set[str] = field(default_factory=set)
+
+    def origin(self, node: ast.expr) -> str:
+        """The dotted origin of a name or attribute; "" where syntax does not tell, ".Name" for the module's own."""
+        if isinstance(node, ast.Name):
+            if node.id in self.imports:
+                return self.imports[node.id]
+            if node.id in self.classes or node.id in self.values:
+                return f".{node.id}"
+            return f"builtins.{node.id}" if node.id in _BUILTINS else ""
+        if isinstance(node, ast.Attribute):
+            inner = self.origin(node.value)
+            return f"{inner}.{node.attr}" if inner else ""
+        return ""
+
+    def public(self) -> list[Definition]:
+        """The functions that the module offers, in the order of their lines."""
+        found = [
+            node
+            for name, node in self.definitions.items()
+            if not name.startswith("_") and (self.exported is None or name in self.exported)
+        ]
+        return sorted(found, key=lambda node: node.lineno)
+
+
+def survey(tree: ast.Module) -> Scope:
+    """What the top level of a module binds, through `if` and `try`."""
+    scope = Scope()
+    for node, is_conditional in _top_level(tree.body):
+        _bind(node, scope, is_conditional)
+    return scope
+
+
+def _top_level(body: list[ast.stmt]) -> Iterator[tuple[ast.stmt, bool]]:
+    """Each statement that runs with the module, and whether a condition decides over it."""
+    pending = [(node, False) for node in reversed(body)]
+    while pending:
+        node, is_conditional = pending.pop()
+        if isinstance(node, ast.If | ast.Try | ast.TryStar | ast.With):
+            if not (isinstance(node, ast.If) and _is_main_guard(node.test)):
+                pending += [(inner, True) for inner in reversed(_inner(node))]
+        else:
+            yield node, is_conditional
+
+
+def _inner(node: ast.If | ast.Try | ast.TryStar | ast.With) -> list[ast.stmt]:
+    if isinstance(node, ast.With):
+        return node.body
+    if isinstance(node, ast.If):
+        return [*node.body, *node.orelse]
+    handlers = [inner for handler in node.handlers for inner in handler.body]
+    return [*node.body, *handlers, *node.orelse, *node.finalbody]
+
+
+def _is_main_guard(test: ast.expr) -> bool:
+    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
+
+
+def _bind(node: ast.stmt, scope: Scope, is_conditional: bool) -> None:  # noqa: FBT001 - a fact about the node
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            _define(node, scope, is_conditional)
+        case ast.Import(names=names):
+            for alias in names:
+                top = alias.name.split(".", 1)[0]
+                scope.imports[alias.asname or top] = alias.name if alias.asname else top
+        case ast.ImportFrom(names=names, level=level, module=module):
+            base = "." * level + (module or "")
+            for alias in names:
+                scope.imports[alias.asname or alias.name] = f"{base}.{alias.name}"
+        case ast.ClassDef(name=name):
+            scope.classes[name] = node
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            _assign(name, value, scope)
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+            _assign(name, value, scope)
+        case ast.AugAssign(target=ast.Name(id="__all__"), value=value) if scope.exported is not None:
+            scope.exported |= _strings(value) or frozenset()
+        case _ if type(node).__name__ == "TypeAlias":  # Python 3.12: `type X = …`
+            scope.values[node.name.id] = node.value  # type: ignore[attr-defined] # 3.11's ast does not know it
+
+
+def _assign(name: str, value: ast.expr, scope: Scope) -> None:
+    if name == _ALL:
+        scope.exported = _strings(value)
+    else:
+        scope.values[name] = value
+
+
+def _strings(value: ast.expr) -> frozenset[str] | None:
+    if not isinstance(value, ast.List | ast.Tuple | ast.Set):
+        return None
+    return frozenset(
+        item.value for item in value.elts if isinstance(item, ast.Constant) and isinstance(item.value, str)
+    )
+
+
+def _define(node: Definition, scope: Scope, is_conditional: bool) -> None:  # noqa: FBT001 - a fact about the node
+    if any(scope.origin(one).endswith(".overload") for one in node.decorator_list):
+        return
+    earlier = scope.definitions.get(node.name)
+    if is_conditional:
+        scope.conditional.add(node.name)
+        scope.definitions.setdefault(node.name, node)
+        return
+    if earlier is not None:
+        scope.redefined.append((earlier, node))
+    scope.definitions[node.name] = node
+
+
+def workspace_imports(tree: ast.Module, text: str, module: str, *, is_package: bool) -> tuple[str, ...]:
+    """The modules of `functions/` that a module may import, here or in a function's body.
+
+    `from functions.web import pages` may mean the module `web.pages` or a name in `web`: both are named,
+    and who has the snapshot sees which of them exists.
+    """
+    if not _MAY_IMPORT.search(text):
+        return ()
+    found: dict[str, None] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute(node, module, is_package=is_package)
+            names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        for name in names:
+            if name.startswith(f"{FOLDER}.") and not name.endswith(".*"):
+                found[name.removeprefix(f"{FOLDER}.")] = None
+    return tuple(found)
+
+
+def _absolute(node: ast.ImportFrom, module: str, *, is_package: bool) -> str:
+    if not node.level:
+        return node.module or ""
+    parts = [FOLDER, *module.split(".")]
+    climb = node.level - is_package
+    base = parts[: len(parts) - climb] if climb < len(parts) else []
+    return ".".join([*base, *([node.module] if node.module else [])])

@@ -1,0 +1,126 @@
+"""What the names of types mean, as data: each spelling's dotted origin, and the schema or the kind it stands for."""
+
+from typing import Any
+
+Schema = dict[str, Any]  # Any: JSON Schema is JSON
+
+
+class Unresolved(Exception):
+    """Syntax does not decide this type: a worker that imports the module has to. Never leaves the room."""
+
+
+class Impossible(Exception):
+    """No JSON value can stand for this type. Never leaves the room."""
+
+
+_STRING, _ARRAY, _OBJECT = {"type": "string"}, {"type": "array"}, {"type": "object"}
+_BYTES = {"type": "string", "contentEncoding": "base64"}
+_PATH = {"type": "string", "format": "path"}
+
+
+def _everywhere(kinds: dict[str, str]) -> dict[str, str]:
+    """Each name of `typing` under every module that has it: typing, typing_extensions, collections.abc."""
+    homes = ("typing", "typing_extensions", "collections.abc", "collections")
+    return {f"{home}.{name}": kind for home in homes for name, kind in kinds.items()}
+
+
+# Generic spelling → kind.
+GENERIC: dict[str, str] = {
+    "builtins.list": "array",
+    "builtins.set": "set",
+    "builtins.frozenset": "set",
+    "builtins.tuple": "tuple",
+    "builtins.dict": "mapping",
+    "builtins.type": "impossible",
+    "collections.deque": "array",
+    "dataclasses.InitVar": "wrapper",
+    **_everywhere(
+        {
+            **dict.fromkeys(("List", "Sequence", "MutableSequence", "Iterable", "Collection", "Deque"), "array"),
+            **dict.fromkeys(("Set", "FrozenSet", "AbstractSet", "MutableSet"), "set"),
+            **dict.fromkeys(("Dict", "Mapping", "MutableMapping", "OrderedDict", "DefaultDict"), "mapping"),
+            **dict.fromkeys(("Final", "Required", "NotRequired", "ReadOnly"), "wrapper"),
+            **dict.fromkeys(("Callable", "Type", "Generator", "AsyncIterator", "Awaitable", "Coroutine"), "impossible"),
+            "Tuple": "tuple",
+            "Union": "union",
+            "Optional": "optional",
+            "Literal": "literal",
+            "Annotated": "annotated",
+            "defaultdict": "mapping",
+        }
+    ),
+}
+
+_OF_KIND: dict[str, Schema] = {
+    "array": _ARRAY,
+    "tuple": _ARRAY,
+    "set": {"type": "array", "uniqueItems": True},
+    "mapping": _OBJECT,
+}
+
+# Plain spelling → schema.
+SIMPLE: dict[str, Schema] = {
+    **{name: _OF_KIND[kind] for name, kind in GENERIC.items() if kind in _OF_KIND},
+    "builtins.str": _STRING,
+    "builtins.int": {"type": "integer"},
+    "builtins.float": {"type": "number"},
+    "builtins.bool": {"type": "boolean"},
+    "builtins.bytes": _BYTES,
+    "builtins.bytearray": _BYTES,
+    "builtins.object": {},
+    "typing.Any": {},
+    "typing_extensions.Any": {},
+    "typing.Text": _STRING,
+    "typing.AnyStr": _STRING,
+    "typing.LiteralString": _STRING,
+    "types.NoneType": {"type": "null"},
+    "typing.Hashable": {},
+    "collections.abc.Hashable": {},
+    "numbers.Number": {"type": "number"},
+    "numbers.Real": {"type": "number"},
+    "datetime.date": {"type": "string", "format": "date"},
+    "datetime.datetime": {"type": "string", "format": "date-time"},
+    "datetime.time": {"type": "string", "format": "time"},
+    "datetime.timedelta": {"type": "string", "format": "duration"},
+    # A number is exact for what a model writes; a string is exact for everything.
+    "decimal.Decimal": {"type": ["string", "number"], "format": "decimal"},
+    "uuid.UUID": {"type": "string", "format": "uuid"},
+    **{f"pathlib.{name}": _PATH for name in ("Path", "PurePath", "PosixPath", "PurePosixPath")},
+}
+
+IMPOSSIBLE = frozenset(
+    {
+        *(name for name, kind in GENERIC.items() if kind == "impossible"),
+        *(f"typing.{name}" for name in ("IO", "TextIO", "BinaryIO", "NoReturn", "Never")),
+    }
+)
+
+ENUMS = frozenset(f"enum.{name}" for name in ("Enum", "IntEnum", "StrEnum", "ReprEnum"))
+DATACLASS = frozenset({"dataclasses.dataclass"})
+TYPED_DICT = frozenset({"typing.TypedDict", "typing_extensions.TypedDict"})
+NAMED_TUPLE = frozenset({"typing.NamedTuple", "typing_extensions.NamedTuple"})
+
+# Keywords of `Field(…)`, and classes of `annotated_types`, that JSON Schema knows.
+CONSTRAINTS = {
+    "ge": "minimum",
+    "gt": "exclusiveMinimum",
+    "le": "maximum",
+    "lt": "exclusiveMaximum",
+    "multiple_of": "multipleOf",
+    "min_length": "min",
+    "max_length": "max",
+    "pattern": "pattern",
+    "description": "description",
+    "title": "title",
+    "examples": "examples",
+}
+CONSTRAINT_CLASSES = {
+    "annotated_types.Ge": "ge",
+    "annotated_types.Gt": "gt",
+    "annotated_types.Le": "le",
+    "annotated_types.Lt": "lt",
+    "annotated_types.MultipleOf": "multiple_of",
+    "annotated_types.MinLen": "min_length",
+    "annotated_types.MaxLen": "max_length",
+    "typing_extensions.Doc": "description",
+}
