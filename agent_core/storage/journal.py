@@ -42,10 +42,10 @@ def post(session: Session, post: Post) -> str:
     if waiting >= INBOX_LIMIT:
         raise InboxFull(post.agent, INBOX_LIMIT)
     id, now = session.clock.new_id(), session.clock.now()
-    due = now if post.due is None else post.due
+    is_timed = post.due is not None
     session.all(
-        "insert into event (id, agent, key, kind, payload, due, at) values (?, ?, ?, ?, ?, ?, ?)",
-        *(id, post.agent, post.key, post.kind, dump(post.payload), due, now),
+        "insert into event (id, agent, key, kind, payload, due, timed, at) values (?, ?, ?, ?, ?, ?, ?, ?)",
+        *(id, post.agent, post.key, post.kind, dump(post.payload), post.due if is_timed else now, is_timed, now),
     )
     return id
 
@@ -53,7 +53,8 @@ def post(session: Session, post: Post) -> str:
 def waiting(session: Session, agent: str) -> list[Inbound]:
     """Due events that nobody took."""
     rows = session.all(
-        "select id, kind, payload from event where agent = ? and turn is null and due <= ? order by due, seq",
+        "select id, kind, payload from event"
+        " where agent = ? and turn is null and (due <= ? or not timed) order by due, seq",
         *(agent, session.clock.now()),
     )
     return [Inbound(id, kind, json.loads(payload)) for id, kind, payload in rows]
@@ -80,7 +81,8 @@ def claim(session: Session, agent: str, owner: str) -> Turn | None:
 def _begin(session: Session, agent: str, owner: str) -> int | None:
     now = session.clock.now()
     event = session.one(
-        "select seq from event where agent = ? and turn is null and due <= ? order by due, seq limit 1", agent, now
+        "select seq from event where agent = ? and turn is null and (due <= ? or not timed) order by due, seq limit 1",
+        *(agent, now),
     )
     if event is None:
         return None
@@ -150,8 +152,9 @@ def due(session: Session, limit: int) -> list[Due]:
     """Open turns first, then agents whose inbox has a due event, oldest first."""
     rows = session.all(
         "select agent, 1, 0.0 as since, seq from turn where state = 'open' union all"
-        " select agent, 0, min(due), min(seq) from event where turn is null and due <= ? and agent not in"
-        " (select agent from turn where state = 'open') group by agent order by 2 desc, 3, 4 limit ?",
+        " select agent, 0, min(due), min(seq) from event where turn is null and (due <= ? or not timed)"
+        " and agent not in (select agent from turn where state = 'open')"
+        " group by agent order by 2 desc, 3, 4 limit ?",
         *(session.clock.now(), limit),
     )
     return [Due(agent, bool(takeover)) for agent, takeover, _, _ in rows]

@@ -215,6 +215,9 @@ class SqliteStore:
             raise self._reopen("is damaged") from error
         except SURROUNDINGS as error:
             raise explain(error, self.path) from error
+        except UnicodeEncodeError as error:
+            what = f"A text cannot be stored: {error.reason} at character {error.start}."
+            raise StorageError(what, mend="Leave out what is not Unicode text.") from error
 
     def _is_gone(self) -> bool:
         # A file that is moved or deleted goes on taking writes, which nobody would ever find again.

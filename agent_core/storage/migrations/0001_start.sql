@@ -9,6 +9,7 @@ create table event (
     kind text not null,
     payload text not null,
     due real not null,
+    timed integer not null,  -- 0: due at once, even if the clock goes back
     at real not null,
     turn integer references turn (seq),  -- who took it; null while it waits
     unique (agent, key)

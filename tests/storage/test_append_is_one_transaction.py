@@ -1,0 +1,90 @@
+"""Entries, posts, writes and takes of one append happen together, or none of them does."""
+
+import pytest
+
+from agent_core.errors import LostLease, StorageError
+from agent_core.storage import (
+    Entry,
+    InboxFull,
+    ManifestConflict,
+    Post,
+    SavePending,
+    SaveReading,
+    SaveText,
+    SetManifest,
+    Store,
+    content_hash,
+)
+from agent_core.storage.journal import INBOX_LIMIT
+from tests.storage.support import begin, saving, user
+
+
+async def test_everything_of_an_append_is_there_when_it_returns(store: Store) -> None:
+    turn = await begin(store)
+    await store.append(turn.id, 1, 0, [user("x")], posts=[Post("other", "note", {})], writes=saving("text", "x = 1\n"))
+    assert len(await store.load(turn.id)) == 1
+    assert len(await store.waiting("other")) == 1
+    assert await store.manifest() == {"text": content_hash("x = 1\n")}
+
+
+async def _nothing_happened(store: Store, turn: str) -> bool:
+    traces = (await store.load(turn), await store.waiting("other"), await store.pending("f"), await store.manifest())
+    return not any(traces)
+
+
+async def test_a_manifest_conflict_takes_the_entries_and_posts_back_with_it(store: Store) -> None:
+    turn = await begin(store)
+    writes = [SavePending("f", {}), *saving("text", "x = 1\n", expected="0" * 64)]
+    with pytest.raises(ManifestConflict) as caught:
+        await store.append(turn.id, 1, 0, [user("x")], posts=[Post("other", "note", {})], writes=writes)
+    assert (caught.value.module, caught.value.expected, caught.value.found) == ("text", "0" * 64, None)
+    assert await _nothing_happened(store, turn.id)
+    await store.append(turn.id, 1, 0, [user("the place is still free")])
+
+
+async def test_a_lost_lease_takes_writes_and_posts_back_with_it(store: Store) -> None:
+    turn = await begin(store)
+    with pytest.raises(LostLease):
+        await store.append(turn.id, 2, 0, [user("x")], posts=[Post("other", "n", {})], writes=saving("text", "x = 1\n"))
+    assert await _nothing_happened(store, turn.id)
+
+
+async def test_a_full_inbox_of_another_agent_takes_the_whole_append_back(store: Store) -> None:
+    turn = await begin(store)
+    many = [Post("crowded", "note", {}) for _ in range(INBOX_LIMIT + 1)]
+    with pytest.raises(InboxFull):
+        await store.append(turn.id, 1, 0, [user("x")], posts=[Post("other", "note", {}), *many])
+    assert await _nothing_happened(store, turn.id)
+    assert await store.waiting("crowded") == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(object(), id="an object"),
+        pytest.param({1, 2}, id="a set"),
+        pytest.param(10**5000, id="an integer too long for text"),
+    ],
+)
+async def test_a_payload_without_a_json_form_is_refused_and_nothing_is_kept(store: Store, value: object) -> None:
+    turn = await begin(store)
+    with pytest.raises(StorageError, match="cannot be stored as JSON"):
+        await store.append(turn.id, 1, 0, [user("good"), Entry("result", {"value": value})])
+    assert await store.load(turn.id) == []
+
+
+async def test_the_posts_of_a_finish_arrive_with_it_and_not_without_it(store: Store) -> None:
+    turn = await begin(store)
+    with pytest.raises(LostLease):
+        await store.finish(turn.id, 9, posts=[Post("other", "timer", {})])
+    assert await store.waiting("other") == []
+    await store.finish(turn.id, 1, posts=[Post("other", "timer", {})])
+    assert len(await store.waiting("other")) == 1
+
+
+async def test_writes_outside_of_a_turn_are_one_transaction_too(store: Store) -> None:
+    reading = SaveReading("functions/text.py", (1, 2, 3), "v", "{}")
+    with pytest.raises(ManifestConflict):
+        await store.apply([SaveText("kept?"), reading, SetManifest("text", "0" * 64, None)])
+    assert await store.text(content_hash("kept?")) is None
+    assert await store.readings() == {}

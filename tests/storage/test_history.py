@@ -1,0 +1,111 @@
+"""What an agent's conversation holds, in order, across turns and starts."""
+
+from collections.abc import Callable
+
+import pytest
+
+from agent_core.storage import AgentRow, Entry, Store, unanswered
+from tests.storage.support import ManualClock, begin, say, texts, user
+
+
+async def test_the_history_is_in_order_across_turns_and_starts(store: Store, open_again: Callable[[], Store]) -> None:
+    await say(store, "a", "b")
+    await say(store, "c")
+    await store.close()
+    assert texts(await open_again().history("main")) == ["a", "b", "c"]
+
+
+async def test_a_stored_entry_tells_its_turn_place_and_time(store: Store, clock: ManualClock) -> None:
+    turn = await say(store, "a")
+    [entry] = await store.history("main")
+    assert (entry.kind, entry.payload, entry.n) == ("user", {"text": "a"}, 0)
+    assert (entry.turn, entry.at) == (turn.id, clock.time)
+
+
+async def test_the_order_follows_the_store_and_not_a_clock_that_goes_back(store: Store, clock: ManualClock) -> None:
+    await say(store, "a")
+    clock.time -= 3600
+    await say(store, "b")
+    assert texts(await store.history("main")) == ["a", "b"]
+
+
+async def test_the_entries_of_an_open_turn_are_part_of_the_history(store: Store) -> None:
+    turn = await begin(store)
+    await store.append(turn.id, 1, 0, [user("now")])
+    assert texts(await store.history("main")) == ["now"]
+
+
+async def test_one_agent_does_not_see_what_another_one_said(store: Store) -> None:
+    await say(store, "mine")
+    await say(store, "theirs", agent="other")
+    assert texts(await store.history("main")) == ["mine"]
+
+
+async def test_the_history_since_a_place_starts_right_after_it(store: Store) -> None:
+    await say(store, "a", "b")
+    await say(store, "c", "d")
+    entries = await store.history("main")
+    for place, entry in enumerate(entries):
+        assert await store.history("main", since=entry.seq) == entries[place + 1 :]
+
+
+async def test_what_explains_a_step_is_kept_and_not_part_of_the_conversation(store: Store) -> None:
+    turn = await begin(store)
+    await store.append(turn.id, 1, 0, [user("a"), Entry("request", {"functions": ["f"]})])
+    assert [entry.kind for entry in await store.history("main")] == ["user"]
+    assert [entry.kind for entry in await store.history("main", kinds={"request"})] == ["request"]
+    assert [entry.kind for entry in await store.load(turn.id)] == ["user", "request"]
+
+
+async def test_a_hidden_turn_leaves_the_history_and_stays_in_the_record(store: Store) -> None:
+    await say(store, "a")
+    last = await say(store, "b", "c")
+    assert texts(await store.hide_last_turn("main")) == ["b", "c"]
+    assert texts(await store.history("main")) == ["a"]
+    assert texts(await store.load(last.id)) == ["b", "c"]
+
+
+async def test_hiding_again_takes_the_turn_before_and_then_nothing(store: Store) -> None:
+    await say(store, "a")
+    await say(store, "b")
+    hidden = [texts(await store.hide_last_turn("main")) for _ in range(3)]
+    assert hidden == [["b"], ["a"], []]
+
+
+async def test_a_turn_that_still_runs_is_not_hidden(store: Store) -> None:
+    await say(store, "before")
+    turn = await begin(store)
+    await store.append(turn.id, 1, 0, [user("running")])
+    await store.hide_last_turn("main")
+    assert texts(await store.history("main")) == ["running"]
+
+
+async def test_the_agents_are_listed_with_their_turns_and_times(store: Store, clock: ManualClock) -> None:
+    await say(store, "a", agent="zoe")
+    await say(store, "a", agent="adam")
+    clock.time += 5
+    await say(store, "b", agent="adam")
+    assert await store.agents() == [AgentRow("adam", 2, clock.time), AgentRow("zoe", 1, clock.time - 5)]
+
+
+def call(id: str, n: int) -> Entry:
+    return Entry("call", {"id": id, "name": "f"}, n)
+
+
+def result(id: str) -> Entry:
+    return Entry("result", {"call_id": id})
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        pytest.param([], [], id="nothing"),
+        pytest.param([call("a", 0), result("a")], [], id="answered"),
+        pytest.param([call("a", 0), call("b", 1), result("b")], [0], id="the first of two is open"),
+        pytest.param([call("a", 0), result("a"), call("a", 2)], [2], id="an id used again"),
+        pytest.param([call("a", 0), call("a", 1), result("a")], [1], id="one id twice in a reply"),
+        pytest.param([result("a"), call("a", 1)], [1], id="an answer before its call answers nothing"),
+    ],
+)
+def test_the_calls_that_nothing_answers_are_found(entries: list[Entry], expected: list[int]) -> None:
+    assert [entry.n for entry in unanswered(entries)] == expected

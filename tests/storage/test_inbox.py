@@ -1,0 +1,111 @@
+"""Events are posted once, wait in order, and are taken once."""
+
+from collections.abc import Callable
+
+import pytest
+
+from agent_core.errors import StorageError
+from agent_core.storage import Due, InboxFull, Post, Store
+from agent_core.storage.journal import INBOX_LIMIT
+from tests.storage.support import ManualClock, begin, user
+
+
+def event(text: str, key: str | None = None, due: float | None = None) -> Post:
+    return Post("main", "user", {"text": text}, key, due)
+
+
+async def test_a_repeated_post_returns_the_first_id_and_adds_nothing(store: Store) -> None:
+    first = await store.post(event("one", key="message 1"))
+    again = await store.post(event("one", key="message 1"))
+    assert again == first
+    assert len(await store.waiting("main")) == 1
+
+
+async def test_a_repeated_post_is_known_even_after_its_event_was_taken(store: Store) -> None:
+    first = await store.post(event("one", key="message 1"))
+    await store.next("main", "here")
+    assert await store.post(event("one", key="message 1")) == first
+    assert await store.waiting("main") == []
+
+
+async def test_the_same_key_of_two_agents_makes_two_events(store: Store) -> None:
+    first = await store.post(Post("main", "user", {}, key="k"))
+    assert await store.post(Post("other", "user", {}, key="k")) != first
+
+
+async def test_events_are_taken_in_the_order_in_which_they_were_posted(store: Store) -> None:
+    for text in ("one", "two", "three"):
+        await store.post(event(text))
+    seen = []
+    while turn := await store.next("main", "here"):
+        seen.append(turn.event.payload["text"])
+        await store.finish(turn.id, turn.attempt)
+    assert seen == ["one", "two", "three"]
+
+
+async def test_a_timed_event_does_not_block_what_is_posted_after_it(store: Store, clock: ManualClock) -> None:
+    await store.post(event("later", due=clock.time + 60))
+    await store.post(event("now"))
+    turn = await store.next("main", "here")
+    assert turn is not None
+    assert turn.event.payload == {"text": "now"}
+    await store.finish(turn.id, turn.attempt)
+    assert await store.next("main", "here") is None
+
+
+async def test_a_timed_event_becomes_due_when_its_time_has_come(store: Store, clock: ManualClock) -> None:
+    await store.post(event("later", due=clock.time + 60))
+    assert await store.due() == []
+    clock.time += 61
+    assert await store.due() == [Due("main", is_takeover=False)]
+
+
+async def test_an_event_without_a_time_is_due_although_the_clock_went_back(store: Store, clock: ManualClock) -> None:
+    await store.post(event("now"))
+    clock.time -= 3600
+    assert await store.due() == [Due("main", is_takeover=False)]
+    assert len(await store.waiting("main")) == 1
+    assert await store.next("main", "here") is not None
+
+
+async def test_an_event_is_taken_by_one_of_two_claimants_only(store: Store, open_again: Callable[[], Store]) -> None:
+    other = open_again()
+    await store.post(event("once"))
+    mine, theirs = await store.next("main", "here"), await other.next("main", "there")
+    assert mine is not None
+    assert theirs is not None
+    assert mine.id == theirs.id
+    assert (mine.attempt, theirs.attempt) == (1, 2)
+
+
+async def test_a_full_inbox_refuses_and_says_how_many_wait(store: Store) -> None:
+    turn = await begin(store)
+    await store.append(turn.id, 1, 0, [user("x")], posts=[event(str(number)) for number in range(INBOX_LIMIT)])
+    with pytest.raises(InboxFull, match=str(INBOX_LIMIT)):
+        await store.post(event("one too many"))
+
+
+async def test_an_event_taken_in_mid_turn_no_longer_waits(store: Store) -> None:
+    turn = await begin(store)
+    await store.post(event("meanwhile"))
+    [meanwhile] = await store.waiting("main")
+    await store.append(turn.id, 1, 0, [user("meanwhile")], takes=[meanwhile.id])
+    await store.finish(turn.id, 1)
+    assert await store.next("main", "here") is None
+
+
+@pytest.mark.parametrize("agent", [pytest.param("main", id="taken twice"), pytest.param("other", id="not its own")])
+async def test_an_event_that_does_not_wait_cannot_be_taken(store: Store, agent: str) -> None:
+    turn = await begin(store)
+    taken = turn.event.id if agent == "main" else await store.post(Post("other", "user", {}))
+    with pytest.raises(StorageError, match="does not wait"):
+        await store.append(turn.id, 1, 0, [user("x")], takes=[taken])
+    assert await store.load(turn.id) == []
+
+
+async def test_open_turns_are_due_before_events_that_wait(store: Store) -> None:
+    await store.post(Post("early", "user", {}))
+    await begin(store, "running")
+    await store.post(Post("running", "user", {}))
+    assert await store.due() == [Due("running", is_takeover=True), Due("early", is_takeover=False)]
+    assert await store.due(limit=1) == [Due("running", is_takeover=True)]

@@ -1,0 +1,52 @@
+"""Whatever JSON a model or a function makes comes back as it was."""
+
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_core.storage import Entry, Post, SavePending, Store, open_store
+from tests.storage.support import ManualClock, begin
+
+TEXT = st.text(st.characters())  # lone surrogates too: a model may write \ud800
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT
+JSON = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner), max_leaves=20)
+
+
+async def _through_the_store(payload: dict[str, Any]) -> list[object]:  # Any: JSON
+    with tempfile.TemporaryDirectory() as folder:
+        async with open_store(Path(folder) / "state.db", clock=ManualClock()) as store:
+            await store.post(Post("main", "user", payload))
+            turn = await store.next("main", "here")
+            assert turn is not None
+            await store.append(turn.id, 1, 0, [Entry("result", payload)], writes=[SavePending("f", payload)])
+            [entry] = await store.load(turn.id)
+            return [turn.event.payload, entry.payload, await store.pending("f")]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.dictionaries(TEXT, JSON))
+def test_any_json_comes_back_as_it_was_stored(payload: dict[str, Any]) -> None:
+    assert asyncio.run(_through_the_store(payload)) == [payload] * 3
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param("a\x00b", id="a NUL byte"),
+        pytest.param("\ud800", id="a lone surrogate"),
+        pytest.param("é\u202e𝕏", id="wide characters"),
+        pytest.param(2**80 + 1, id="an integer past 64 bits"),
+        pytest.param(float("inf"), id="infinity"),
+        pytest.param("x" * 2_000_000, id="two megabytes"),
+        pytest.param([[[[{"a": [None]}]]]], id="a nest"),
+    ],
+)
+async def test_hard_values_come_back_as_they_were_stored(store: Store, value: object) -> None:
+    turn = await begin(store)
+    await store.append(turn.id, 1, 0, [Entry("result", {"value": value})])
+    assert [entry.payload["value"] for entry in await store.load(turn.id)] == [value]

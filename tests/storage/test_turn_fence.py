@@ -1,0 +1,119 @@
+"""A turn has one writer: who knows its attempt and its place; everyone else is refused."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from agent_core.errors import LostLease
+from agent_core.storage import Appended, Store, Turn
+from tests.storage.support import begin, texts, user
+
+
+async def test_an_append_returns_the_place_of_the_next_one(store: Store) -> None:
+    turn = await begin(store)
+    assert await store.append(turn.id, 1, 0, [user("a"), user("b")]) == Appended(2, cancelled=False)
+    assert await store.append(turn.id, 1, 2, [user("c")]) == Appended(3, cancelled=False)
+    assert [entry.n for entry in await store.load(turn.id)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("attempt", "n"),
+    [
+        pytest.param(0, 1, id="an attempt before"),
+        pytest.param(2, 1, id="an attempt that was never claimed"),
+        pytest.param(1, 0, id="a place already written"),
+        pytest.param(1, 2, id="a place too far"),
+        pytest.param(1, -1, id="no place at all"),
+    ],
+)
+async def test_a_writer_with_a_wrong_attempt_or_place_is_refused(store: Store, attempt: int, n: int) -> None:
+    turn = await begin(store)
+    await store.append(turn.id, 1, 0, [user("first")])
+    with pytest.raises(LostLease):
+        await store.append(turn.id, attempt, n, [user("stale")])
+    assert texts(await store.load(turn.id)) == ["first"]
+
+
+async def test_a_take_over_continues_at_the_same_place_and_locks_out_the_first_owner(
+    store: Store, open_again: Callable[[], Store]
+) -> None:
+    turn = await begin(store)
+    await store.append(turn.id, 1, 0, [user("before")])
+    successor = await open_again().next("main", "there")
+    assert successor == Turn(turn.id, "main", 2, 1, "open", turn.event)
+    with pytest.raises(LostLease):
+        await store.append(turn.id, 1, 1, [user("zombie")])
+    with pytest.raises(LostLease):
+        await store.finish(turn.id, 1)
+    await store.append(turn.id, 2, 1, [user("after")])
+    assert texts(await store.load(turn.id)) == ["before", "after"]
+
+
+async def test_a_finished_turn_takes_nothing_more(store: Store) -> None:
+    turn = await begin(store)
+    await store.finish(turn.id, 1, "stopped")
+    with pytest.raises(LostLease):
+        await store.append(turn.id, 1, 0, [user("late")])
+    with pytest.raises(LostLease):
+        await store.finish(turn.id, 1)
+
+
+async def test_an_unknown_turn_is_refused_like_a_lost_one(store: Store) -> None:
+    with pytest.raises(LostLease):
+        await store.append("nowhere", 1, 0, [user("x")])
+
+
+async def test_a_race_of_append_and_claim_never_hides_a_row_from_the_new_owner(
+    store: Store, open_again: Callable[[], Store]
+) -> None:
+    other = open_again()
+    for number in range(60):
+        turn = await begin(store, f"agent-{number}")
+        append = store.append(turn.id, 1, 0, [user("old")])
+        moves = [append, other.next(turn.agent, "there")] if number % 2 else [other.next(turn.agent, "there"), append]
+        outcomes = await asyncio.gather(*moves, return_exceptions=True)
+        written = sum(isinstance(outcome, Appended) for outcome in outcomes)
+        [claimed] = [outcome for outcome in outcomes if isinstance(outcome, Turn)]
+        assert claimed.n == written == len(await store.load(turn.id))
+
+
+async def test_of_two_writers_at_one_place_exactly_one_is_kept(store: Store, open_again: Callable[[], Store]) -> None:
+    other, turn = open_again(), await begin(store)
+    for place in range(40):
+        both = (handle.append(turn.id, 1, place, [user("x")]) for handle in (store, other))
+        outcomes = await asyncio.gather(*both, return_exceptions=True)
+        assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Appended", "LostLease"]
+    assert len(await store.load(turn.id)) == 40
+
+
+async def test_a_cancelled_turn_is_reported_by_every_next_append(store: Store) -> None:
+    turn = await begin(store)
+    await store.cancel(turn.id)
+    assert await store.append(turn.id, 1, 0, [user("x")]) == Appended(1, cancelled=True)
+    assert await store.append(turn.id, 1, 1, []) == Appended(1, cancelled=True)
+
+
+async def test_a_cancelled_turn_is_reported_to_who_takes_it_over(store: Store) -> None:
+    turn = await begin(store)
+    await store.cancel(turn.id)
+    successor = await store.next("main", "there")
+    assert successor is not None
+    assert successor.cancelled
+
+
+async def test_a_cancel_of_a_finished_turn_does_not_reach_the_next_one(store: Store) -> None:
+    turn = await begin(store)
+    await store.finish(turn.id, 1)
+    await store.cancel(turn.id)
+    assert not (await begin(store)).cancelled
+
+
+async def test_a_waiter_that_is_cancelled_leaves_only_when_its_append_is_settled(store: Store) -> None:
+    turn = await begin(store)
+    task = asyncio.ensure_future(store.append(turn.id, 1, 0, [user("x")]))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert len(await store.load(turn.id)) == 1
