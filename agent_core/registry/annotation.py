@@ -6,6 +6,7 @@ is a string or a number; bytes are base64. A recursive type becomes a local `$de
 """
 
 import ast
+from collections.abc import Callable
 from typing import Any
 
 from . import classes, typenames
@@ -108,28 +109,12 @@ class Converter:
         raise Unresolved(f"`{name}` is made by a call, so it is known only after an import")
 
     def _subscript(self, base: ast.expr, arguments: list[ast.expr]) -> Schema:
-        kind = typenames.GENERIC.get(self.scope.origin(base))
-        match kind:
-            case "union":
-                return self.union(arguments)
-            case "optional":
-                return self.union([*arguments, ast.Constant(None)])
-            case "literal":
-                return self._literal(arguments)
-            case "annotated":
-                return classes.annotated(arguments, self)
-            case "wrapper":
-                return self.convert(arguments[0])
-            case "array" | "set":
-                extra = {"uniqueItems": True} if kind == "set" else {}
-                return {"type": "array", "items": self.convert(arguments[0]), **extra}
-            case "tuple":
-                return self._tuple(arguments)
-            case "mapping":
-                return self._mapping(arguments)
-            case "impossible":
-                raise Impossible(f"`{ast.unparse(base)}[…]` cannot be written as JSON")
-        raise Unresolved(f"`{ast.unparse(base)}[…]` is known only after an import")
+        kind = typenames.GENERIC.get(self.scope.origin(base), "")
+        if kind == "impossible":
+            raise Impossible(f"`{ast.unparse(base)}[…]` cannot be written as JSON")
+        if kind not in _SUBSCRIPTED:
+            raise Unresolved(f"`{ast.unparse(base)}[…]` is known only after an import")
+        return _SUBSCRIPTED[kind](self, arguments)
 
     def union(self, members: list[ast.expr]) -> Schema:
         """`anyOf` of the members, flat and without repetition; the only member as it is."""
@@ -142,7 +127,7 @@ class Converter:
             schemas += [one for one in inner if one not in schemas]
         return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
-    def _literal(self, arguments: list[ast.expr]) -> Schema:
+    def _read_literal(self, arguments: list[ast.expr]) -> Schema:
         values: list[Any] = []  # Any: scalars of JSON
         for node in arguments:
             values += self._literal_values(node)
@@ -162,19 +147,48 @@ class Converter:
             raise Unresolved(f"`{ast.unparse(node)}` is not a literal of JSON")
         return [found.value]
 
-    def _tuple(self, arguments: list[ast.expr]) -> Schema:
+    def _read_optional(self, arguments: list[ast.expr]) -> Schema:
+        return self.union([*arguments, ast.Constant(None)])
+
+    def _read_array(self, arguments: list[ast.expr]) -> Schema:
+        return {"type": "array", "items": self.convert(arguments[0])}
+
+    def _read_set(self, arguments: list[ast.expr]) -> Schema:
+        return {**self._read_array(arguments), "uniqueItems": True}
+
+    def _read_wrapped(self, arguments: list[ast.expr]) -> Schema:
+        return self.convert(arguments[0])
+
+    def _read_annotated(self, arguments: list[ast.expr]) -> Schema:
+        return classes.annotated(arguments, self)
+
+    def _read_tuple(self, arguments: list[ast.expr]) -> Schema:
         if len(arguments) == 2 and isinstance(arguments[1], ast.Constant) and arguments[1].value is ...:
             return {"type": "array", "items": self.convert(arguments[0])}
         items = [self.convert(one) for one in arguments]
         size = {"minItems": len(items), "maxItems": len(items)}
         return {"type": "array", **({"prefixItems": items} if items else {}), **size}
 
-    def _mapping(self, arguments: list[ast.expr]) -> Schema:
+    def _read_mapping(self, arguments: list[ast.expr]) -> Schema:
         if len(arguments) != 2:
             raise Unresolved("a mapping has a type for its keys and one for its values")
         names = key_names(self.convert(arguments[0]))
         values = self.convert(arguments[1])
         return {"type": "object", **({"propertyNames": names} if names else {}), "additionalProperties": values}
+
+
+# How each kind of generic type reads its arguments.
+_SUBSCRIPTED: dict[str, Callable[[Converter, list[ast.expr]], Schema]] = {
+    "union": Converter.union,
+    "optional": Converter._read_optional,
+    "literal": Converter._read_literal,
+    "annotated": Converter._read_annotated,
+    "wrapper": Converter._read_wrapped,
+    "array": Converter._read_array,
+    "set": Converter._read_set,
+    "tuple": Converter._read_tuple,
+    "mapping": Converter._read_mapping,
+}
 
 
 def key_names(key: Schema) -> Schema:

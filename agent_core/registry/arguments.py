@@ -81,9 +81,10 @@ def _dotted(path: tuple[Any, ...]) -> str:
 
 
 def _missing(error: ValidationError, path: tuple[Any, ...]) -> Iterator[Problem]:
-    properties = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
-    for name in error.validator_value:
-        if name not in error.instance:
+    parent = error.schema if isinstance(error.schema, dict) else {}
+    properties, instance = parent.get("properties", {}), error.instance
+    for name in parent.get("required", ()):
+        if isinstance(instance, dict) and name not in instance:
             own = properties.get(name, {})
             described = own.get("description") if isinstance(own, dict) else None
             mend = f"add `{name}`: {described}" if described else f"add `{name}`"

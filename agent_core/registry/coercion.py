@@ -68,20 +68,11 @@ class Coercion:
         return value
 
     def _typed(self, value: Any, schema: Schema, kind: Any) -> Any:
-        match kind:
-            case "integer":
-                return _integer(value)
-            case "number":
-                return _number(value)
-            case "boolean":
-                return _boolean(value)
-            case "string":
-                return str(value) if _is_integer(value) and abs(value) < 10**_DIGITS else value
-            case "array":
-                return self._array(value, schema)
-            case "object":
-                return self._object(value, schema)
-        return value
+        if kind == "array":
+            return self._array(value, schema)
+        if kind == "object":
+            return self._object(value, schema)
+        return _SCALARS[kind](value) if kind in _SCALARS else value
 
     def _array(self, value: Any, schema: Schema) -> Any:
         if isinstance(value, str):
@@ -143,6 +134,13 @@ def _boolean(value: Any) -> Any:
     if isinstance(value, str):
         return {"true": True, "false": False}.get(value.strip().lower(), value)
     return value
+
+
+def _string(value: Any) -> Any:
+    return str(value) if _is_integer(value) and abs(value) < 10**_DIGITS else value
+
+
+_SCALARS = {"integer": _integer, "number": _number, "boolean": _boolean, "string": _string}
 
 
 def _distinct(items: list[Any]) -> list[Any]:

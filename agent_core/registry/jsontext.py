@@ -11,6 +11,8 @@ _FENCE = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 # Strings first, so that a comma inside one is never touched.
 _TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
 
+_NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
+
 
 class NotJson(Exception):
     """The text is not the JSON of an object; the message says why. Never leaves the room."""
@@ -51,20 +53,7 @@ def shown(value: Any) -> str:  # Any: JSON
     """A value as a message shows it: short, and with its JSON type."""
     text = json.dumps(value, ensure_ascii=False, default=str) if _is_small(value) else "…"
     text = text if len(text) <= 60 else f"{text[:57]}…"
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return f"{text} (boolean)"
-        case int():
-            return f"{text} (integer)"
-        case float():
-            return f"{text} (number)"
-        case str():
-            return f"{text} (string)"
-        case list():
-            return f"{text} (array)"
-    return f"{text} (object)"
+    return "null" if value is None else f"{text} ({_NAMES.get(type(value), 'object')})"
 
 
 def _is_small(value: Any) -> bool:

@@ -144,9 +144,9 @@ def _decode(content: bytes, where: Place) -> str | Problem:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
+        number = content.count(b"\n", 0, error.start) + 1
         what = f"byte 0x{content[error.start]:02x} is not UTF-8"
-        return Problem("encoding", what, Place(where.path, line), "save the file as UTF-8")
+        return Problem("encoding", what, Place(where.path, number), "save the file as UTF-8")
 
 
 def parse(source: Source, limit: int = MODULE_LIMIT) -> ast.Module | Problem:

@@ -2,7 +2,10 @@
 
 import ast
 import builtins
+import dataclasses
+import datetime
 import re
+import typing
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -12,6 +15,8 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _MAY_IMPORT = re.compile(rf"\b{FOLDER}\b|^\s*from\s+\.", re.MULTILINE)
 _BUILTINS = frozenset(dir(builtins))
 _ALL = "__all__"
+# What `from … import *` brings, for the modules of the standard library whose types we read.
+_STARS = {"typing": typing.__all__, "datetime": datetime.__all__, "dataclasses": dataclasses.__all__}
 
 
 @dataclass(slots=True)
@@ -86,14 +91,8 @@ def _bind(node: ast.stmt, scope: Scope, is_conditional: bool) -> None:  # noqa: 
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             _define(node, scope, is_conditional)
-        case ast.Import(names=names):
-            for alias in names:
-                top = alias.name.split(".", 1)[0]
-                scope.imports[alias.asname or top] = alias.name if alias.asname else top
-        case ast.ImportFrom(names=names, level=level, module=module):
-            base = "." * level + (module or "")
-            for alias in names:
-                scope.imports[alias.asname or alias.name] = f"{base}.{alias.name}"
+        case ast.Import() | ast.ImportFrom():
+            _import(node, scope)
         case ast.ClassDef(name=name):
             scope.classes[name] = node
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
@@ -104,6 +103,20 @@ def _bind(node: ast.stmt, scope: Scope, is_conditional: bool) -> None:  # noqa: 
             scope.exported |= _strings(value) or frozenset()
         case _ if type(node).__name__ == "TypeAlias":  # Python 3.12: `type X = …`
             scope.values[node.name.id] = node.value  # type: ignore[attr-defined] # 3.11's ast does not know it
+
+
+def _import(node: ast.Import | ast.ImportFrom, scope: Scope) -> None:
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            top = alias.name.split(".", 1)[0]
+            scope.imports[alias.asname or top] = alias.name if alias.asname else top
+        return
+    base = "." * node.level + (node.module or "")
+    for alias in node.names:
+        if alias.name == "*":
+            scope.imports |= {name: f"{base}.{name}" for name in _STARS.get(base, ())}
+        else:
+            scope.imports[alias.asname or alias.name] = f"{base}.{alias.name}"
 
 
 def _assign(name: str, value: ast.expr, scope: Scope) -> None:

@@ -18,8 +18,9 @@ from .typenames import Schema
 _MOST_NODES = 5_000
 _DEEPEST = 40
 _KEPT = 4_096
+# `$schema` too: within a schema it would bring back the keywords that `_Checker` leaves out.
 _FOREIGN = frozenset(
-    {"$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor", "$vocabulary"}
+    {"$schema", "$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor", "$vocabulary"}
 )
 # Keywords whose keys are names that the schema's author chose, not keywords; and those that hold plain values.
 _NAMED = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
@@ -42,7 +43,7 @@ def _is_integer(_checker: object, value: object) -> bool:
 
 
 _Draft = jsonschema.Draft202012Validator
-_Checker = jsonschema.validators.extend(
+_Checker = jsonschema.validators.extend(  # type: ignore[no-untyped-call] # the stubs leave it out
     _Draft,
     validators={
         "additionalProperties": _additional,
@@ -61,7 +62,7 @@ def validator_for(schema: Schema) -> Validator:
     while len(_compiled) >= _KEPT:
         _compiled.pop(next(iter(_compiled)))
     # An empty registry of its own: nothing is ever fetched for a reference.
-    validator = _Checker(schema, registry=referencing.Registry())
+    validator: Validator = _Checker(schema, registry=referencing.Registry())
     _compiled[id(schema)] = (schema, validator)
     return validator
 
@@ -81,20 +82,24 @@ def check_schema(schema: Any, where: Place | None = None) -> Problem | None:  # 
 def _why_not(schema: Any) -> str | None:
     if not isinstance(schema, dict):
         return "it is not an object"
-    reason = _too_much(schema)
-    if reason is not None:
-        return reason
+    return _too_much(schema) or _reaches_out(schema) or _breaks_the_standard(schema)
+
+
+def _reaches_out(schema: Schema) -> str | None:
     for node in _schemas(schema):
         for keyword in node.keys() & _FOREIGN:
             return f"`{keyword}` is not allowed"
         if "$ref" in node and not _is_local(node["$ref"], schema):
             return f"`$ref` has to be local and to exist, got {str(node['$ref'])[:80]!r}"
+    return None
+
+
+def _breaks_the_standard(schema: Schema) -> str | None:
     try:
-        _Draft.check_schema(schema, format_checker=None)
+        # No formats: the one of the meta-schema would compile every `pattern`.
+        _Draft.check_schema(schema, format_checker=jsonschema.FormatChecker(formats=()))
     except jsonschema.SchemaError as error:
         return f"{error.json_path}: {error.message[:200]}"
-    except RecursionError:
-        return "it refers to itself without end"
     return "it refers to itself without end" if _has_empty_cycle(schema) else None
 
 
