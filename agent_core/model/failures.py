@@ -63,7 +63,7 @@ class Refusal:
 
 def explain(status: int, headers: Mapping[str, str], refusal: Refusal, where: str) -> ModelError:
     """The error for a refused request; `where` is the endpoint's address."""
-    said = f"{where} says ({status}): {refusal.message or 'nothing'}"
+    said = f"{where} says ({status}): {refusal.message.rstrip('.') or 'nothing'}."
     parameter = _refused_parameter(refusal)
     if status == 413 or quirks().overflow.search(f"{refusal.code} {refusal.message}"):
         return ContextOverflow(said, mend="Shorten the conversation, or set `model.context_tokens`.")
@@ -71,7 +71,7 @@ def explain(status: int, headers: Mapping[str, str], refusal: Refusal, where: st
         return ParameterRefused(said, parameter=parameter)
     if refusal.code in _NO_CREDIT:
         return ModelError(said, mend="The account behind the key has no credit left.")
-    if status in _MAY_PASS:
+    if status in _MAY_PASS and headers.get("x-should-retry") != "false":
         return Unavailable(said, retry_after=headers.get("retry-after", ""))
     return _final(status, said)
 

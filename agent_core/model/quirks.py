@@ -20,6 +20,7 @@ class Quirks:
     """All of it; `refused` maps a parameter to its other name, or to "" where it can be left out."""
 
     servers: tuple[Server, ...]
+    mute: re.Pattern[str]
     openai_url: str
     openai_model: str
     overflow: re.Pattern[str]
@@ -36,6 +37,7 @@ def quirks() -> Quirks:
     windows = data["windows"]
     return Quirks(
         servers=tuple(Server(**server) for server in data["servers"]),
+        mute=re.compile(data["listed"]["mute"], re.IGNORECASE),
         openai_url=data["openai"]["base_url"],
         openai_model=data["openai"]["model"],
         overflow=re.compile("|".join(data["overflow"]["wordings"]), re.IGNORECASE | re.DOTALL),

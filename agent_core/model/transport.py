@@ -19,8 +19,9 @@ import openai
 from ..errors import ModelError
 from .failures import Refusal, Unavailable, explain, explain_in_stream
 from .sse import Decoder
+from .wire import Entry
 
-Chunk: TypeAlias = dict[str, Any]  # Any: foreign JSON, read by `stream`
+Chunk: TypeAlias = Entry
 
 _NO_KEY: Final = "none"  # the SDK wants a key, servers on this machine do not care
 _CONNECT_S: Final = 10.0

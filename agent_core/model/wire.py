@@ -8,10 +8,12 @@ bug of ours and raises `Unsendable`, before anything is on the network.
 import json
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..errors import ToolwrightError
 from ..messages import Answer, Assistant, Call, Message, Notice, System, User
+from .reply import TokenUsage
 from .request import FunctionShown
 
 Entry: TypeAlias = dict[str, Any]  # Any: one message or function in the wire's own shape
@@ -22,6 +24,27 @@ MOST_FUNCTIONS = 128
 NOTICE_PREFIX = "[Toolwright] "
 _NOTHING: Entry = {"type": "object", "properties": {}}
 _ROLES = {System: "system", User: "user", Notice: "user", Assistant: "assistant", Answer: "tool"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """Part of a call: what has the same index belongs together; without one, a name begins the next call."""
+
+    index: int | None
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What one chunk, or one whole response, says."""
+
+    text: str = ""
+    thought: str = ""
+    refusal: str = ""
+    fragments: tuple[Fragment, ...] = ()
+    finish: str = ""
 
 
 class Unsendable(ToolwrightError):
@@ -174,3 +197,71 @@ def _function(function: FunctionShown) -> Entry:
     parameters = function.parameters or _NOTHING
     described = {"name": function.name, "description": function.description, "parameters": parameters}
     return {"type": "function", "function": described}
+
+
+def read_chunk(chunk: Entry) -> Said:
+    """What a chunk says, whichever of the usual shapes it has; what is not understood is left out."""
+    choice = _first(chunk.get("choices"))
+    whole = _dict(choice.get("message"))
+    part = whole or _dict(choice.get("delta"))
+    calls = _list(part.get("tool_calls")) or list(filter(None, [part.get("function_call")]))
+    return Said(
+        text=_said(part.get("content")),
+        thought=_said(part.get("reasoning_content") or part.get("reasoning") or _thinking(part.get("content"))),
+        refusal=_said(part.get("refusal")),
+        fragments=tuple(_fragment(_dict(call), n if whole else None) for n, call in enumerate(calls)),
+        finish=_string(choice.get("finish_reason")),
+    )
+
+
+def read_usage(chunk: Entry) -> TokenUsage | None:
+    """The tokens that a chunk reports, if it does."""
+    usage = _dict(chunk.get("usage"))
+    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if not isinstance(prompt, int) or not prompt:
+        return None
+    cached = _dict(usage.get("prompt_tokens_details")).get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
+    return TokenUsage(prompt, _int(completion), _int(cached))
+
+
+def _fragment(call: Entry, position: int | None) -> Fragment:
+    function = _dict(call.get("function")) or call
+    arguments = function.get("arguments")
+    text = json.dumps(arguments) if isinstance(arguments, dict) else _string(arguments)
+    index = call.get("index") if position is None else position
+    return Fragment(
+        index if isinstance(index, int) else None, _string(call.get("id")), _string(function.get("name")), text
+    )
+
+
+def _said(value: object) -> str:
+    """Text, also where it comes as a list of parts."""
+    if isinstance(value, list):
+        return "".join(_string(_dict(part).get("text")) for part in value)
+    return _string(value)
+
+
+def _thinking(value: object) -> object:
+    """The parts of a content list that are thought."""
+    parts = [_dict(part).get("thinking") for part in _list(value)]
+    return [inner for part in parts for inner in (_list(part) or [{"text": part}])]
+
+
+def _first(value: object) -> Entry:
+    return _dict(value[0]) if isinstance(value, list) and value else {}
+
+
+def _dict(value: object) -> Entry:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:  # Any: foreign JSON
+    return value if isinstance(value, list) else []
+
+
+def _string(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _int(value: object) -> int:
+    return value if isinstance(value, int) else 0

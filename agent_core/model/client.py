@@ -1,0 +1,112 @@
+"""Opens the model that was chosen, and speaks to one that can call by itself (`native` mode).
+
+A step costs what is new in it: messages written for the last request are not written again.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any, Final, Literal
+
+from ..clock import Clock
+from ..errors import ContextOverflow, ModelError
+from ..messages import Assistant, Message
+from ..settings import ModelSettings
+from .discover import Chosen
+from .endpoint import Endpoint
+from .failures import Unavailable
+from .quirks import quirks
+from .reply import Model, Piece, RetryPiece, TokenUsage
+from .request import Request
+from .stream import Assembly
+from .tokens import Estimator, known_window, listed_window, tells_windows
+from .wire import Writer
+
+_KEPT_CHARS: Final = 2000
+
+
+class NativeModel:
+    """A model behind an endpoint that takes functions and answers with calls."""
+
+    mode: Final[Literal["native"]] = "native"
+
+    def __init__(self, endpoint: Endpoint, *, context_limit: int, clock: Clock | None = None) -> None:
+        self.name = endpoint.model
+        self.context_limit = context_limit
+        self.estimator = Estimator()
+        self._endpoint = endpoint
+        self._settings = endpoint.settings
+        self._clock = clock or Clock()
+        self._writer = Writer()
+
+    async def stream(self, request: Request) -> AsyncIterator[Piece]:
+        """The pieces of one reply, in order; the last is the one `Reply`."""
+        body = self._body(request)
+        size = len(body["messages"]) + len(body.get("tools", b""))
+        assembly = Assembly(
+            shown={function.name for function in request.functions},
+            taken=_ids(request.messages),
+            new_id=lambda: f"call_{self._clock.entropy(12).hex()}",
+        )
+        try:
+            async with aclosing(self._endpoint.complete(body)) as chunks:
+                async for chunk in chunks:
+                    for piece in [chunk] if isinstance(chunk, RetryPiece) else assembly.add(chunk):
+                        yield piece
+        except (Unavailable, ModelError) as error:
+            raise _with_what_came(error, assembly.text) from error
+        for piece in assembly.close(self._estimate(size, assembly.text)):
+            yield piece
+        if assembly.usage:
+            self.estimator.learn(size, assembly.usage.prompt)
+
+    async def aclose(self) -> None:
+        """Let go of connections."""
+        await self._endpoint.aclose()
+
+    def _body(self, request: Request) -> dict[str, Any]:  # Any: JSON values, and JSON text as bytes
+        body: dict[str, Any] = {"messages": self._writer.messages(request.messages)}
+        if request.functions:
+            body["tools"] = self._writer.functions(request.functions)
+        if self._settings.stream:
+            body["stream"] = True
+            body["stream_options"] = {"include_usage": True}
+        if max_tokens := request.max_tokens or self._settings.max_tokens:
+            body["max_tokens"] = max_tokens
+        if self._settings.temperature is not None:
+            body["temperature"] = self._settings.temperature
+        return body
+
+    def _estimate(self, prompt_bytes: int, text: str) -> TokenUsage:
+        return TokenUsage(self.estimator.tokens(prompt_bytes), self.estimator.tokens_of(text), estimated=True)
+
+
+async def open_model(chosen: Chosen, settings: ModelSettings, *, clock: Clock | None = None) -> Model:
+    """The chosen model, ready to be asked."""
+    if chosen.kind == "local":
+        from .local.server import open_local  # noqa: PLC0415 the local engine is an extra that may not be installed
+
+        return await open_local(chosen.model_name, settings)
+    endpoint = Endpoint(chosen.endpoint_url, chosen.model_name, key=chosen.key, settings=settings, clock=clock)
+    limit = await _window(endpoint, chosen)
+    return NativeModel(endpoint, context_limit=limit, clock=clock)
+
+
+async def _window(endpoint: Endpoint, chosen: Chosen) -> int:
+    """The window: as set, as the endpoint tells, as the table knows, as assumed."""
+    told = endpoint.settings.context_tokens or chosen.context_tokens
+    if told is None and tells_windows(endpoint.url):
+        entries = await endpoint.listing()
+        told = next((listed_window(entry) for entry in entries if entry["id"] == endpoint.model), None)
+    return told or known_window(endpoint.model) or quirks().assumed_window
+
+
+def _ids(messages: tuple[Message, ...]) -> set[str]:
+    return {call.id for message in messages if type(message) is Assistant for call in message.calls}
+
+
+def _with_what_came(error: ModelError, text: str) -> ModelError:
+    """The same failure, with the part of the answer that had come."""
+    if not text or isinstance(error, ContextOverflow):
+        return error
+    shown = text if len(text) <= _KEPT_CHARS else f"…{text[-_KEPT_CHARS:]}"
+    return ModelError(f"{error.message} What had come: {shown}", mend=error.mend)

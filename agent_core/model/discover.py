@@ -1,0 +1,125 @@
+"""Which model to use: what is set, what the environment names, what runs on this machine, what is stored here.
+
+Secrets come from the environment only. Servers on this machine are asked all at once and get no key.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+from ..errors import ModelError, NoModel
+from ..settings import ModelSettings
+from .probe import list_models
+from .quirks import Server, quirks
+from .tokens import listed_window
+
+Kind: TypeAlias = Literal["endpoint", "local"]
+_Entries: TypeAlias = list[dict[str, Any]]  # Any: foreign JSON
+
+LOCAL_PREFIX: Final = "local/"
+PROBE_S: Final = 0.3
+_LISTING_S: Final = 5.0
+_SUGGESTED: Final = "qwen2.5-coder-1.5b"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The model to open; `why` says in one line how it was chosen."""
+
+    endpoint_url: str
+    model_name: str
+    key: str = field(repr=False)
+    why: str
+    kind: Kind = "endpoint"
+    context_tokens: int | None = None
+
+
+async def choose(
+    settings: ModelSettings,
+    environment: Mapping[str, str],
+    *,
+    servers: Sequence[Server] | None = None,
+    weights: Callable[[], str | None] = lambda: None,
+) -> Chosen:
+    """The model to use. `weights` names a local model whose weights are here, as `local/…` without the prefix.
+
+    Raises:
+        NoModel: nothing is set and nothing was found; the message names the three ways.
+        ModelError: what is set cannot be used.
+    """
+    name = settings.name or ""
+    if name.startswith(LOCAL_PREFIX):
+        return _local(name.removeprefix(LOCAL_PREFIX), "named in the settings")
+    named = _named_address(settings, environment)
+    if named:
+        url, why = named
+        return await _at_address(url, name, environment.get("OPENAI_API_KEY", ""), why)
+    found = await _on_this_machine(name, quirks().servers if servers is None else servers)
+    if found:
+        return found
+    stored = None if name else weights()
+    if stored:
+        return _local(stored.removeprefix(LOCAL_PREFIX), "its weights are on this machine, and nothing else was found")
+    raise _nothing(name)
+
+
+def _named_address(settings: ModelSettings, environment: Mapping[str, str]) -> tuple[str, str] | None:
+    if settings.base_url:
+        return settings.base_url, "its address is in the settings"
+    if url := environment.get("OPENAI_BASE_URL"):
+        return url, "OPENAI_BASE_URL is set"
+    if environment.get("OPENAI_API_KEY"):
+        return quirks().openai_url, "OPENAI_API_KEY is set"
+    return None
+
+
+async def _at_address(url: str, name: str, key: str, why: str) -> Chosen:
+    if not url.startswith(("http://", "https://")):
+        raise ModelError(f"`{url}` is not an address of an endpoint.", mend="It looks like http://127.0.0.1:8080/v1.")
+    if not name and url.rstrip("/") == quirks().openai_url:
+        name = quirks().openai_model
+    if name:
+        return Chosen(url, name, key, f"{name} at {url}: {why}")
+    entry = _pick(await list_models(url, key=key, timeout_s=_LISTING_S) or [], "")
+    if entry is None:
+        raise ModelError(f"{url} lists no models, and none is named.", mend="Name one: --model NAME.")
+    return Chosen(
+        url,
+        entry["id"],
+        key,
+        f"{entry['id']} at {url}: {why}, first of its models",
+        context_tokens=listed_window(entry),
+    )
+
+
+async def _on_this_machine(name: str, servers: Sequence[Server]) -> Chosen | None:
+    urls = [f"http://127.0.0.1:{server.port}/v1" for server in servers]
+    answers = await asyncio.gather(*(list_models(url, timeout_s=PROBE_S) for url in urls))
+    for server, url, entries in zip(servers, urls, answers, strict=True):
+        entry = _pick(entries or [], name)
+        if entry is not None:
+            why = f"{entry['id']} at {url}: {server.name} runs on this machine"
+            return Chosen(url, entry["id"], "", why, context_tokens=listed_window(entry))
+    return None
+
+
+def _pick(entries: _Entries, name: str) -> dict[str, Any] | None:
+    """The entry of that name (Ollama's `:latest` may be left out), or the first that can talk."""
+    if name:
+        return next((entry for entry in entries if name in {entry["id"], entry["id"].split(":")[0]}), None)
+    return next((entry for entry in entries if not quirks().mute.search(entry["id"])), None)
+
+
+def _local(name: str, why: str) -> Chosen:
+    return Chosen("", name, "", f"{LOCAL_PREFIX}{name}: {why}", kind="local")
+
+
+def _nothing(name: str) -> NoModel:
+    what = f"No server on this machine has the model `{name}`" if name else "No model is set and none was found"
+    return NoModel(
+        f"{what}. Three ways to get one: "
+        "(1) export OPENAI_API_KEY=… (any endpoint: OPENAI_BASE_URL or --base-url, with --model NAME); "
+        f"(2) start a local server: {', '.join(server.name for server in quirks().servers)}; "
+        f"(3) toolwright models get {_SUGGESTED}.",
+    )

@@ -1,0 +1,53 @@
+"""Which models an address lists: one small GET /models over plain sockets, before any client is imported."""
+
+import asyncio
+import json
+import ssl
+from contextlib import suppress
+from typing import Any, Final
+from urllib.parse import SplitResult, urlsplit
+
+_MOST_BYTES: Final = 4 << 20
+
+
+async def list_models(url: str, *, key: str = "", timeout_s: float) -> list[dict[str, Any]] | None:  # Any: foreign JSON
+    """The entries of GET `url`/models, each with an `id`; None where nothing of that kind answers in time."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            body = await _get(urlsplit(url.rstrip("/") + "/models"), key)
+        entries = json.loads(body)["data"]
+    except (OSError, TimeoutError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+    if not isinstance(entries, list):
+        return None
+    return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+
+
+async def _get(address: SplitResult, key: str) -> bytes:
+    """The body of the answer. HTTP/1.0, so that it comes in one piece and the end of the stream ends it."""
+    secure = address.scheme == "https"
+    reader, writer = await asyncio.open_connection(
+        address.hostname, address.port or (443 if secure else 80), ssl=ssl.create_default_context() if secure else None
+    )
+    try:
+        authorization = f"Authorization: Bearer {key}\r\n" if key else ""
+        writer.write(f"GET {address.path} HTTP/1.0\r\nHost: {address.netloc}\r\n{authorization}\r\n".encode())
+        head = await reader.readuntil(b"\r\n\r\n")
+        if b" 200 " not in head.split(b"\r\n", 1)[0] + b" ":
+            raise ValueError("the server does not list models")
+        return await _read_to_end(reader)
+    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+        raise ValueError("this is not HTTP") from error
+    finally:
+        writer.close()
+        with suppress(OSError, TimeoutError):
+            await writer.wait_closed()
+
+
+async def _read_to_end(reader: asyncio.StreamReader) -> bytes:
+    body = b""
+    while part := await reader.read(1 << 16):
+        body += part
+        if len(body) > _MOST_BYTES:
+            raise ValueError("the list is too long")
+    return body

@@ -1,0 +1,124 @@
+"""From chunks to pieces and one whole reply, whatever shape the endpoint gives them. Pure."""
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ..messages import Call
+from .bare import Holder, read_call
+from .reply import Finish, Piece, Reply, TextPiece, ThoughtPiece, TokenUsage
+from .wire import Entry, Fragment, is_object, read_chunk, read_usage
+
+_FILTERED: Final = frozenset({"content_filter", "safety", "recitation"})
+_NOISE: Final = re.compile(r"<\|.*", re.DOTALL)  # special tokens that some servers leave behind a name
+
+
+@dataclass(slots=True)
+class _OpenCall:
+    index: int | None
+    id: str
+    name: str
+    arguments: list[str]
+
+
+class Assembly:
+    """Collects one reply. `shown` are the names the model was shown; `taken` the call ids already in use."""
+
+    def __init__(self, *, shown: Collection[str], taken: Collection[str], new_id: Callable[[], str]) -> None:
+        self._shown = shown
+        self._taken = set(taken)
+        self._new_id = new_id
+        self._holder = Holder(shown)
+        self._text: list[str] = []
+        self._thought: list[str] = []
+        self._calls: list[_OpenCall] = []
+        self._refused = False
+        self._finish = ""
+        self.usage: TokenUsage | None = None
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(self._text)
+
+    def add(self, chunk: Entry) -> list[Piece]:
+        """The pieces that a chunk brings."""
+        said = read_chunk(chunk)
+        self.usage = read_usage(chunk) or self.usage
+        self._finish = said.finish or self._finish
+        self._refused = self._refused or bool(said.refusal)
+        for fragment in said.fragments:
+            self._join(fragment)
+        self._thought.append(said.thought)
+        text = said.text + said.refusal
+        self._text.append(text)
+        shown = self._holder.feed(text) if text else ""
+        pieces: list[Piece] = [ThoughtPiece(said.thought)] if said.thought else []
+        return [*pieces, TextPiece(shown)] if shown else pieces
+
+    def close(self, usage: TokenUsage) -> list[Piece]:
+        """The last pieces: text that was held back after all, and the reply, with the usage reported or this one."""
+        reply = self._with_calls(Reply(self.text, "".join(self._thought), (), self._base_finish(), self.usage or usage))
+        rest = self._holder.rest() if reply.text else ""
+        return [TextPiece(rest), reply] if rest else [reply]
+
+    def _join(self, fragment: Fragment) -> None:
+        call = self._open_call(fragment)
+        call.id = call.id or fragment.id
+        call.name = call.name or fragment.name
+        call.arguments.append(fragment.arguments)
+
+    def _open_call(self, fragment: Fragment) -> _OpenCall:
+        """The call that a fragment belongs to, which may be a new one."""
+        same = [call for call in self._calls if call.index == fragment.index]
+        found = same[-1] if same else None
+        # Some servers give every parallel call the index 0, or none: a name under another id begins a call.
+        begins = (
+            bool(fragment.name) and found is not None and (fragment.index is None or fragment.id not in {"", found.id})
+        )
+        if found is None or begins:
+            found = _OpenCall(fragment.index, fragment.id, fragment.name, [])
+            self._calls.append(found)
+        return found
+
+    def _base_finish(self) -> Finish:
+        if self._refused:
+            return "refusal"
+        if self._finish.lower() in _FILTERED:
+            return "filter"
+        return "length" if self._finish.lower() in {"length", "max_tokens"} else "stop"
+
+    def _with_calls(self, reply: Reply) -> Reply:
+        if not self._calls:
+            return self._bare(reply)
+        whole, note = self._calls, ""
+        if reply.finish == "length":
+            whole = [call for call in self._calls if is_object("".join(call.arguments))]
+            cut = [call.name for call in self._calls if call not in whole]
+            note = (
+                f"The reply was cut off at its longest; left out, since cut in the middle: {', '.join(cut)}."
+                if cut
+                else ""
+            )
+        calls = tuple(self._call(call.id, call.name, "".join(call.arguments)) for call in whole)
+        finish: Finish = "calls" if calls and reply.finish == "stop" else reply.finish
+        return replace(reply, calls=calls, finish=finish, note=note)
+
+    def _bare(self, reply: Reply) -> Reply:
+        found = read_call(reply.text, self._shown) if reply.finish == "stop" else None
+        if found is None:
+            return reply
+        note = "The call came as text and was understood as a call."
+        return replace(reply, text="", calls=(self._call("", *found),), finish="calls", note=note)
+
+    def _call(self, given_id: str, name: str, arguments: str) -> Call:
+        call_id = given_id if given_id and given_id not in self._taken else self._new_id()
+        self._taken.add(call_id)
+        return Call(call_id, self._mended(name), arguments)
+
+    def _mended(self, name: str) -> str:
+        """The shown function that is clearly meant, else the name as it came."""
+        bare = _NOISE.sub("", name).strip()
+        last = bare.rsplit(".", 1)[-1]
+        return next((known for known in (name, bare, last) if known in self._shown), name)

@@ -1,0 +1,59 @@
+"""How many tokens a text has, and how many the window holds. What an endpoint reports is the truth."""
+
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from .quirks import quirks
+
+_BYTES_PER_TOKEN: Final = 4
+_SMALLEST_LESSON: Final = 400  # below, the server's template counts for more than the text
+_LIMITS: Final = (0.4, 4.0)
+
+
+class Estimator:
+    """Bytes to tokens, corrected by what this model's endpoint reported; starts on the safe side."""
+
+    def __init__(self, factor: float = 1.2) -> None:
+        self.factor = factor
+
+    def tokens(self, size_bytes: int) -> int:
+        """The estimate for a text of so many UTF-8 bytes."""
+        return round(size_bytes / _BYTES_PER_TOKEN * self.factor)
+
+    def tokens_of(self, text: str) -> int:
+        """The estimate for a text."""
+        return self.tokens(len(text.encode("utf-8", "replace")))
+
+    def learn(self, size_bytes: int, reported: int) -> None:
+        """Take in a report: more than was thought counts half, less than was thought a tenth."""
+        if size_bytes < _SMALLEST_LESSON or reported <= 0:
+            return
+        seen = reported * _BYTES_PER_TOKEN / size_bytes
+        weight = 0.5 if seen > self.factor else 0.1
+        self.factor = min(max(self.factor + weight * (seen - self.factor), _LIMITS[0]), _LIMITS[1])
+
+
+def listed_window(entry: dict[str, Any]) -> int | None:  # Any: foreign JSON
+    """The window that an entry of GET /models tells, under one of the names in use."""
+    meta = entry.get("meta")
+    inner = meta if isinstance(meta, dict) else {}
+    told = (
+        entry.get("loaded_context_length"),
+        entry.get("max_model_len"),
+        entry.get("context_length"),
+        entry.get("context_window"),
+        entry.get("max_context_length"),
+        inner.get("n_ctx"),
+        inner.get("n_ctx_train"),
+    )
+    return next((size for size in told if isinstance(size, int) and size > 0), None)
+
+
+def known_window(model: str) -> int | None:
+    """The window of a model by its name, where the table has it."""
+    return next((size for pattern, size in quirks().windows if pattern.search(model)), None)
+
+
+def tells_windows(url: str) -> bool:
+    """Whether it is worth asking this endpoint for its windows."""
+    return urlsplit(url).hostname not in quirks().silent_hosts

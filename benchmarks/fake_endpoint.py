@@ -1,0 +1,86 @@
+"""An instant endpoint for benchmarks, in a process of its own: N calls of `add`, then a final text.
+
+N stands in the path: http://127.0.0.1:PORT/50/v1 asks for fifty calls, one a reply. It keeps no state (it counts
+the answers in the request), reads no JSON, and all its answers lie ready.
+"""
+
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+_HEAD = {"id": "chatcmpl-0", "created": 0, "model": "fake"}
+_USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+
+
+def main() -> None:
+    asyncio.run(_serve())
+
+
+@contextlib.contextmanager
+def running() -> Iterator[str]:
+    """The address of a running endpoint, without the number of calls: add `/50/v1`."""
+    process = subprocess.Popen([sys.executable, "-m", "benchmarks.fake_endpoint"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+async def _serve() -> None:
+    server = await asyncio.start_server(_answer, "127.0.0.1", 0, limit=1 << 26)
+    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
+    await server.serve_forever()
+
+
+async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+        while True:
+            head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            length = head.partition(b"content-length:")[2].partition(b"\r\n")[0]
+            body = await reader.readexactly(int(length)) if length else b""
+            calls = int(head.split(b" ", 2)[1].split(b"/")[1])
+            done = body.count(b'"tool_call_id"')
+            writer.write(_response(done if done < calls else None, streamed=b'"stream":true' in body))
+            await writer.drain()
+    writer.close()
+
+
+def _response(n: int | None, *, streamed: bool) -> bytes:
+    """The answer that asks for the n-th call, or the last one."""
+    message: dict[str, Any] = {"role": "assistant", "content": "Done."}
+    if n is not None:
+        function = {"name": "add", "arguments": f'{{"a": {n}, "b": 1}}'}
+        message |= {"content": None, "tool_calls": [{"id": f"call_{n}", "type": "function", "function": function}]}
+    finish = "stop" if n is None else "tool_calls"
+    body, kind = (_events if streamed else _whole)(message, finish)
+    return f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def _whole(message: dict[str, Any], finish: str) -> tuple[bytes, str]:
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    whole = {**_HEAD, "object": "chat.completion", "choices": [choice], "usage": _USAGE}
+    return json.dumps(whole).encode(), "application/json"
+
+
+def _events(message: dict[str, Any], finish: str) -> tuple[bytes, str]:
+    calls = [{"index": 0, **call} for call in message.pop("tool_calls", [])]
+    delta = message | {"tool_calls": calls} if calls else message
+    choices = (
+        [{"index": 0, "delta": delta, "finish_reason": None}],
+        [{"index": 0, "delta": {}, "finish_reason": finish}],
+    )
+    chunks = [{**_HEAD, "object": "chat.completion.chunk", "choices": choice} for choice in choices]
+    chunks.append({**_HEAD, "object": "chat.completion.chunk", "choices": [], "usage": _USAGE})
+    lines = [b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks]
+    return b"".join(lines) + b"data: [DONE]\n\n", "text/event-stream"
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        main()

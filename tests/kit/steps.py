@@ -1,0 +1,169 @@
+"""Scripts as data: what the scripted model does at each request, and what it expects of the request."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One request as it arrived."""
+
+    body: dict[str, Any]
+    headers: dict[str, str]
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        found = self.body.get("messages")
+        return found if isinstance(found, list) else []
+
+    @property
+    def functions(self) -> list[str]:
+        """The names that are shown."""
+        return [tool["function"]["name"] for tool in self.body.get("tools") or []]
+
+    @property
+    def text(self) -> str:
+        """All contents, one after another."""
+        return "\n".join(str(message.get("content") or "") for message in self.messages)
+
+    @property
+    def answers(self) -> list[str]:
+        """The answers that stand at the end, since the last call."""
+        last = [message for message in self.messages if message["role"] == "assistant"][-1:]
+        after = self.messages[self.messages.index(last[0]) :] if last else []
+        return [message["content"] for message in after if message["role"] == "tool"]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A call that the model asks for; `arguments` may be text, to be as broken as it likes."""
+
+    name: str
+    arguments: dict[str, Any] | str = field(default_factory=dict)
+    id: str | None = None
+
+    @property
+    def text(self) -> str:
+        return self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments)
+
+
+@dataclass(frozen=True)
+class Say:
+    """Answer with text; `pause_s` lies between the pieces."""
+
+    text: str
+    thought: str = ""
+    finish: str = "stop"
+    usage: tuple[int, int] | None = None
+    pause_s: float = 0.0
+
+
+class Ask:
+    """Ask for calls, all in one reply."""
+
+    def __init__(self, *calls: Wanted, text: str = "", finish: str = "tool_calls", pause_s: float = 0.0) -> None:
+        self.calls = calls
+        self.text = text
+        self.finish = finish
+        self.pause_s = pause_s
+
+
+@dataclass(frozen=True)
+class Fail:
+    """Refuse the request; a body that is text becomes the message of an error in the usual shape."""
+
+    status: int
+    body: str | dict[str, Any] | bytes = "scripted failure"
+    headers: dict[str, str] = field(default_factory=dict)
+    code: str | None = None
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Send this text, then break the connection."""
+
+    after: str = ""
+
+
+@dataclass(frozen=True)
+class Stall:
+    """Send this text, then nothing for so long, then break the connection."""
+
+    seconds: float
+    after: str = ""
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Send these bytes as the body of the answer."""
+
+    body: bytes
+    content_type: str = "text/event-stream"
+
+
+Predicate: TypeAlias = Callable[[Seen], "str | None"]
+"""Says what is missing in a request, or None."""
+
+
+class Expect:
+    """A step that first looks at the request."""
+
+    def __init__(self, step: "Step | Choose", *predicates: Predicate) -> None:
+        self.step = step
+        self.predicates = predicates
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """A step for so many requests; None: for all that come, however many."""
+
+    step: "Step | Choose | Expect"
+    times: int | None = None
+
+
+Step: TypeAlias = Say | Ask | Fail | Cut | Stall | Raw
+Choose: TypeAlias = Callable[[Seen], Step]
+Script: TypeAlias = Sequence[Step | Choose | Expect | Repeat]
+
+
+def contains(text: str) -> Predicate:
+    """The request says this somewhere."""
+    return lambda seen: None if text in seen.text else f"the request does not contain {text!r}: {seen.text[-2000:]}"
+
+
+def shows(name: str) -> Predicate:
+    """The request shows this function."""
+    return lambda seen: None if name in seen.functions else f"`{name}` is not shown, but {seen.functions}"
+
+
+def read_script(text: str) -> Script:
+    """A script from JSON: a list of objects, each with one of say, ask, fail, cut, stall, raw, and perhaps expect."""
+    return [_read_step(entry) for entry in json.loads(text)]
+
+
+def _read_step(entry: dict[str, Any]) -> Step | Expect | Repeat:
+    entry = dict(entry)
+    expected = entry.pop("expect", None)
+    repeated = entry.pop("repeat", None)
+    step: Step | Expect | Repeat = _STEPS[next(iter(entry))](entry)
+    if expected:
+        predicates = [contains(text) for text in _texts(expected.get("contains"))]
+        predicates += [shows(name) for name in _texts(expected.get("shows"))]
+        step = Expect(step, *predicates)  # type: ignore[arg-type]  # never a Repeat here
+    return Repeat(step, None if repeated is True else repeated) if repeated else step  # type: ignore[arg-type]
+
+
+def _texts(value: str | list[str] | None) -> list[str]:
+    return [value] if isinstance(value, str) else value or []
+
+
+_STEPS: dict[str, Callable[[dict[str, Any]], Step]] = {
+    "say": lambda entry: Say(entry.pop("say"), **entry),
+    "ask": lambda entry: Ask(*(Wanted(**call) for call in entry.pop("ask")), **entry),
+    "fail": lambda entry: Fail(entry.pop("fail"), **entry),
+    "cut": lambda entry: Cut(entry["cut"]),
+    "stall": lambda entry: Stall(entry.pop("stall"), **entry),
+    "raw": lambda entry: Raw(entry.pop("raw").encode(), **entry),
+}
