@@ -1,0 +1,151 @@
+"""Whether what came back is what an example says: decided here in the host, on data alone.
+
+Pure. Literal results are compared by value and type, all else by text under doctest's options; an error
+by its type and message. A worker's own words are only ever compared, never believed.
+"""
+
+import ast
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from sandbox.outcome import Outcome, Raised, Returned
+
+from ..registry.examples import Example
+from .candidate import GivenExample
+from .tree import literal
+
+_MISSING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What an outcome says, in the form in which an example writes it."""
+
+    text: str
+    value: Any = _MISSING  # any value that crosses the sandbox's edge
+
+
+def said(outcome: Returned) -> Said:
+    """A returned value as doctest would show it: what was printed, then the value unless it is None."""
+    shown = "" if outcome.value is None else f"{shown_value(outcome)}\n"
+    printed = outcome.output if not outcome.output or outcome.output.endswith("\n") else outcome.output + "\n"
+    return Said(printed + shown, _MISSING if printed else outcome.value)
+
+
+def shown_value(outcome: Returned) -> str:
+    """The value's text: the host's own repr of plain values, the worker's claim for all else."""
+    ours = repr(outcome.value)
+    is_plain = literal_value(ours) is not _MISSING or not outcome.shown
+    return ours if is_plain and literal_value(outcome.shown) is not _MISSING else outcome.shown or ours
+
+
+def agrees(example: Example, outcome: Outcome) -> bool:
+    """The example's expectation holds for the outcome."""
+    options = {name for name, on in example.options if on}
+    if isinstance(outcome, Raised):
+        return bool(example.raises) and _same_error(example.raises, outcome, options)
+    if not isinstance(outcome, Returned) or example.raises:
+        return False
+    got = said(outcome)
+    wanted = literal_value(example.expected)
+    if got.value is not _MISSING and wanted is not _MISSING and same(wanted, got.value):
+        return True
+    texts = {got.text, "" if got.value is _MISSING or got.value is None else f"{got.value!r}\n"} - {""} or {""}
+    return any(same_text(example.expected, text, options) for text in texts)
+
+
+def given_agrees(example: GivenExample, outcome: Outcome) -> bool:
+    """A given example holds: equal as Python compares, within its tolerance, but a bool is no number."""
+    if not isinstance(outcome, Returned):
+        return False
+    wanted = literal_value(example.expected)
+    if wanted is _MISSING:
+        return example.expected.strip() in (repr(outcome.value), outcome.shown)
+    return equal(wanted, outcome.value, example.approx)
+
+
+def literal_value(text: str) -> Any:  # any literal
+    """The value of a Python literal in text; a marker that equals nothing if it is none."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return _MISSING
+    is_literal, value = literal(tree.body)
+    return value if is_literal else _MISSING
+
+
+def same(wanted: Any, got: Any) -> bool:
+    """Equal in value and in type all the way down, as reprs are; NaN is the same as NaN."""
+    if type(wanted) is not type(got):
+        return False
+    if isinstance(wanted, float):
+        return wanted == got or (math.isnan(wanted) and math.isnan(got))
+    if isinstance(wanted, list | tuple):
+        return len(wanted) == len(got) and all(map(same, wanted, got))
+    if isinstance(wanted, dict):
+        return len(wanted) == len(got) and all(key in got and same(value, got[key]) for key, value in wanted.items())
+    return bool(wanted == got)
+
+
+def equal(wanted: Any, got: Any, approx: float | None) -> bool:
+    """Equal as Python compares, numbers within a tolerance where one is given; a bool equals bools only."""
+    if isinstance(wanted, list | tuple) and type(wanted) is type(got):
+        return len(wanted) == len(got) and all(
+            equal(one, other, approx) for one, other in zip(wanted, got, strict=True)
+        )
+    if isinstance(wanted, dict) and isinstance(got, dict):
+        return wanted.keys() == got.keys() and all(equal(value, got[key], approx) for key, value in wanted.items())
+    if isinstance(wanted, bool) != isinstance(got, bool):
+        return False
+    if isinstance(wanted, int | float) and isinstance(got, int | float):
+        return _near(wanted, got, approx or 0.0)
+    return bool(wanted == got)
+
+
+def _near(wanted: float, got: float, approx: float) -> bool:
+    if wanted == got:
+        return True
+    if not approx:
+        return wanted != wanted and got != got
+    try:
+        return math.isclose(wanted, got, rel_tol=approx, abs_tol=approx)
+    except OverflowError:
+        return False
+
+
+def same_text(wanted: str, got: str, options: set[str]) -> bool:
+    """Equal texts under doctest's options ELLIPSIS and NORMALIZE_WHITESPACE."""
+    wanted, got = wanted.rstrip("\n"), got.rstrip("\n")
+    wanted = "\n".join("" if line.strip() == "<BLANKLINE>" else line for line in wanted.split("\n"))
+    got = "\n".join("" if not line.strip() else line for line in got.split("\n"))
+    if "NORMALIZE_WHITESPACE" in options:
+        wanted, got = " ".join(wanted.split()), " ".join(got.split())
+    return wanted == got or ("ELLIPSIS" in options and _fits(wanted, got))
+
+
+def _fits(wanted: str, got: str) -> bool:
+    """`...` stands for any text: the pieces between must follow one another. Never a regular expression."""
+    first, *rest = wanted.split("...")
+    if not rest or not got.startswith(first):
+        return False
+    *middle, last = rest
+    position, end = len(first), len(got) - len(last)
+    if end < position or not got.endswith(last):
+        return False
+    for piece in middle:
+        found = got.find(piece, position, end)
+        if found < 0:
+            return False
+        position = found + len(piece)
+    return True
+
+
+def _same_error(expected: str, outcome: Raised, options: set[str]) -> bool:
+    kind, _, message = expected.partition(":")
+    if kind.strip().rpartition(".")[2] != outcome.failure.type.rpartition(".")[2]:
+        return False
+    if "IGNORE_EXCEPTION_DETAIL" in options:
+        return True
+    return same_text(re.sub(r"\s+$", "", message.strip()), outcome.failure.message.strip(), options)

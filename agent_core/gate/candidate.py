@@ -1,0 +1,36 @@
+"""What wants to join: one function's text, where it should live, and the policy it is judged under.
+
+Plain values; nothing here reads a file or runs a line.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Policy = Literal["agent", "human", "import"]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenExample:
+    """An example that came beside the code: `call` and `expected` are Python in text."""
+
+    call: str
+    expected: str
+    approx: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A function that wants to join, as it was sent; `replaces` says that one of that name may go for it."""
+
+    name: str
+    code: str
+    module: str
+    reason: str = ""
+    examples: tuple[GivenExample, ...] = ()
+    replaces: bool = False
+    description: str = ""
+
+    @property
+    def path(self) -> str:
+        """What problems call the text: its lines are not yet those of a file."""
+        return f"{self.name or 'candidate'}.py"

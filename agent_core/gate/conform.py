@@ -1,0 +1,129 @@
+"""Stage 3, conform: the model can be shown this function, and can know how to call it.
+
+Pure. What the registry finds while reading the schema counts here, weighed by the policy; beyond that a
+docstring, a return type, defaults that are not shared, names that mean what they say.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..problem import Problem
+from ..registry.schema import read_module
+from ..registry.source import Source
+from .draft import Draft, Finding
+from .rules import severity
+from .tree import BUILTINS, FunctionNode, missing_names, parameters, takes_self
+
+STAGE = "conform"
+_MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+_MUTABLE_CALLS = frozenset({"list", "dict", "set", "bytearray", "defaultdict", "deque", "Counter"})
+# Builtins that make poor names for a parameter: the body can no longer use what they stand for.
+_COMMON = BUILTINS - {
+    "id",
+    "dir",
+    "format",
+    "hash",
+    "license",
+    "credits",
+    "copyright",
+    "help",
+    "next",
+    "all",
+    "any",
+    "_",
+}
+_BETTER = {
+    "list": "items",
+    "dict": "mapping",
+    "str": "text",
+    "set": "items",
+    "input": "text",
+    "type": "kind",
+    "sum": "total",
+}
+
+
+def conform(draft: Draft) -> Draft:
+    """The draft with everything that would keep the model from calling the function rightly."""
+    if draft.function is None or draft.tree is None:
+        return draft.skip("there is no function to look at")
+    reading = read_module(Source.of(draft.candidate.module, draft.text, draft.candidate.path))
+    problems = [weighed(problem, draft) for problem in reading.problems if problem.code != "redefined"]
+    draft = replace(draft, own=reading).with_problems(problems).with_findings(STAGE, check(draft.function))
+    return draft.with_findings(STAGE, undefined(draft))
+
+
+def weighed(problem: Problem, draft: Draft) -> Problem:
+    """A finding of the registry under the policy: what cannot be offered refuses everywhere."""
+    if problem.severity == "refuses":
+        return problem
+    return replace(problem, severity=severity(draft.policy, STAGE, problem.code))
+
+
+def check(node: FunctionNode) -> list[Finding]:
+    """What the registry does not look at: docstring, return type, defaults, names, `self`."""
+    return [*_docstring(node), *_return_type(node), *_defaults(node), *_names(node), *_self(node)]
+
+
+def undefined(draft: Draft) -> Iterator[Finding]:
+    """Names that nothing defines: they would fail when their line is reached."""
+    assert draft.tree is not None
+    for name in sorted(missing_names(draft.text, draft.tree, draft.module_names)):
+        uses = [node for node in ast.walk(draft.tree) if isinstance(node, ast.Name) and node.id == name]
+        line = min((node.lineno for node in uses), default=0)
+        what = f"`{name}` is used but defined nowhere"
+        yield Finding("undefined-name", what, f"define `{name}`, import it, or mend the spelling", line)
+
+
+def _docstring(node: FunctionNode) -> Iterator[Finding]:
+    if (ast.get_docstring(node) or "").strip():
+        return
+    entries = "".join(f"\n    {one.arg}: …" for one in parameters(node))
+    arguments = f"\n\nArgs:{entries}" if entries else ""
+    example = f"\n\nExamples:\n    >>> {node.name}(…)\n    …"
+    mend = f'begin the body with """What it returns, in one sentence.{arguments}\n\nReturns:\n    …{example}\n"""'
+    yield Finding(
+        "no-docstring", f"`{node.name}` has no docstring, so the model cannot know what it is for", mend, node.lineno
+    )
+
+
+def _return_type(node: FunctionNode) -> Iterator[Finding]:
+    if node.returns is None:
+        what = f"`{node.name}` does not say what type it returns"
+        yield Finding(
+            "no-return-type", what, f"write `def {node.name}(…) -> str:`, with the type that it returns", node.lineno
+        )
+
+
+def _defaults(node: FunctionNode) -> Iterator[Finding]:
+    named = [*node.args.posonlyargs, *node.args.args]
+    pairs = list(zip(reversed(named), reversed(node.args.defaults), strict=False))
+    pairs += [
+        (one, default) for one, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if default
+    ]
+    for parameter, default in pairs:
+        if _is_mutable(default):
+            what = f"the default `{ast.unparse(default)}` of `{parameter.arg}` is shared by all calls"
+            mend = f"write `{parameter.arg}: … | None = None`, and `{parameter.arg} = {ast.unparse(default)} if {parameter.arg} is None else {parameter.arg}` in the body"
+            yield Finding("mutable-default", what, mend, default.lineno, default.col_offset + 1)
+
+
+def _is_mutable(default: ast.expr) -> bool:
+    is_call = isinstance(default, ast.Call) and isinstance(default.func, ast.Name) and default.func.id in _MUTABLE_CALLS
+    return is_call or isinstance(default, _MUTABLE)
+
+
+def _names(node: FunctionNode) -> Iterator[Finding]:
+    for parameter in parameters(node):
+        if parameter.arg in _COMMON:
+            better = _BETTER.get(parameter.arg, f"{parameter.arg}_value")
+            what = f"the parameter `{parameter.arg}` hides the builtin of that name"
+            mend = f"rename `{parameter.arg}` to `{better}`, in the body and under `Args:` too"
+            yield Finding("hides-builtin", what, mend, parameter.lineno, parameter.col_offset + 1)
+
+
+def _self(node: FunctionNode) -> Iterator[Finding]:
+    if any(one.arg == "self" for one in parameters(node)) and not takes_self(node):
+        what = "`self`, the call's context, is not the first parameter"
+        yield Finding("self-not-first", what, f"write `def {node.name}(self, …)`", node.lineno)

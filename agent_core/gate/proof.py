@@ -1,0 +1,144 @@
+"""Stage 8, examples: each example runs in a worker of its own, and is compared here with what is written.
+
+A disagreement shows both sides and presumes neither. A pure function needs two examples with different
+results; one whose effects cannot run here is a draft, and says so.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from sandbox import Evaluation, Killed, Outcome, Raised, Refused, Returned, TimedOut
+
+from ..registry.examples import Example
+from ..registry.function import Function
+from ..registry.snapshot import Snapshot
+from .agreement import agrees, given_agrees, said
+from .candidate import GivenExample
+from .draft import Draft, Finding, Trials
+from .enough import is_unproven, too_few
+from .substance import HOLLOW
+from .trial import Bench
+from .untrusted import fence
+from .verdict import Disagreement
+
+STAGE = "examples"
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleResult:
+    """One example as it ran: what is written, what came back, and whether the two agree."""
+
+    example: Example | GivenExample
+    outcome: Outcome
+    agreed: bool
+
+    @property
+    def call(self) -> str:
+        """The call in text."""
+        return self.example.call
+
+    @property
+    def line(self) -> int:
+        """The example's line in the text that it came from; 0 for one that was given beside it."""
+        return self.example.line if isinstance(self.example, Example) else 0
+
+    @property
+    def expected(self) -> str:
+        """What is written under the call."""
+        raises = self.example.raises if isinstance(self.example, Example) else ""
+        return raises or self.example.expected.rstrip("\n")
+
+    @property
+    def returned(self) -> str:
+        """What came back, in the form in which an example writes it; not trusted."""
+        match self.outcome:
+            case Returned():
+                return said(self.outcome).text.rstrip("\n") or "None"
+            case Raised(failure=failure):
+                return f"{failure.type}: {failure.message}".rstrip(": ")
+            case TimedOut(limit_s=limit_s):
+                return f"nothing within {limit_s:g} s"
+            case Killed(reason=reason) | Refused(reason=reason):
+                return reason
+
+
+async def prove(draft: Draft, bench: Bench) -> Draft:
+    """The draft with what its examples showed."""
+    function = _offered(draft)
+    if function is None or draft.tree is None:
+        return draft.skip("the module could not be imported")
+    if draft.has(*HOLLOW):
+        return draft.skip("the body does nothing yet")
+    unproven = is_unproven(draft.tree, draft.function, function)
+    examples = [*function.examples, *draft.candidate.examples]
+    if unproven == "effects":
+        what = f"`{function.name}` uses what an example cannot have here, so it joins as a draft"
+        draft = replace(draft, trials=Trials(is_unproven=True))
+        return replace(draft.with_findings(STAGE, [Finding("unproven", what)]), note="its effects cannot run here")
+    assert draft.trial is not None
+    results = await run(examples, function.module, draft.trial, bench)
+    agreed = sum(result.agreed for result in results)
+    draft = replace(draft, trials=Trials(agreed, tuple(_disagreements(results)), bool(unproven) and agreed == 0))
+    draft = draft.with_findings(STAGE, [*_told(results, function.name), *too_few(function, examples, unproven)])
+    return replace(draft, note=f"{agreed} of {len(results)} examples agree")
+
+
+def _offered(draft: Draft) -> Function | None:
+    functions = draft.reading.functions if draft.reading and draft.trial else ()
+    found = next((one for one in functions if one.name == draft.candidate.name), None)
+    if found is None or draft.own is None:
+        return None
+    own = next((one for one in draft.own.functions if one.name == found.name), None)
+    # The examples' lines are those of the candidate's text: that is what its author sees.
+    return replace(found, examples=own.examples) if own else found
+
+
+async def run(
+    examples: Sequence[Example | GivenExample], module: str, snapshot: Snapshot, bench: Bench
+) -> tuple[ExampleResult, ...]:
+    """Every example in a worker of its own, at once as far as the sandbox allows."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_run_one(example, module, snapshot, bench)) for example in examples]
+    return tuple(task.result() for task in tasks)
+
+
+async def _run_one(example: Example | GivenExample, module: str, snapshot: Snapshot, bench: Bench) -> ExampleResult:
+    setup = example.setup if isinstance(example, Example) else ()
+    evaluation = Evaluation(setup, example.call)
+    outcome = await bench.sandbox.evaluate(snapshot.modules, module, evaluation, limits=bench.limits)
+    agreed = agrees(example, outcome) if isinstance(example, Example) else given_agrees(example, outcome)
+    return ExampleResult(example, outcome, agreed)
+
+
+def _disagreements(results: Sequence[ExampleResult]) -> Iterator[Disagreement]:
+    for result in results:
+        if not result.agreed and isinstance(result.outcome, Returned):
+            yield Disagreement(result.call, result.expected, result.returned, result.line)
+
+
+def _told(results: Sequence[ExampleResult], name: str) -> Iterator[Finding]:
+    for result in results:
+        if not result.agreed:
+            yield told(result, name)
+
+
+def told(result: ExampleResult, name: str) -> Finding:
+    """What is to be said about an example that does not agree."""
+    wrote = f"for `{result.call}` you wrote {fence(result.expected or '(no result)', 120)}"
+    match result.outcome:
+        case Returned():
+            back = fence(result.returned)
+            mend = f'if {back} is right, call confirm_function("{name}"); if not, mend the body with edit_function'
+            return Finding("example-disagrees", f"{wrote}, it returned {back}", mend, result.line)
+        case Raised(failure=failure):
+            frame = failure.frames[-1] if failure.frames else None
+            at = f" at {fence(frame.source.strip(), 120)}" if frame and frame.source else ""
+            mend = "mend that line, or the example; an error that is meant is written as `Traceback (most recent call last):` and its last line"
+            return Finding("example-raises", f"{wrote}, it raised {fence(result.returned)}{at}", mend, result.line)
+        case TimedOut():
+            mend = "look for a loop that never ends, or give the example less to do"
+            return Finding("example-hangs", f"{wrote}, there was {result.returned}", mend, result.line)
+        case Killed() | Refused():
+            mend = "mend the call, or the body where it asks for too much"
+            return Finding("example-stopped", f"{wrote}, it was stopped: {fence(result.returned)}", mend, result.line)

@@ -1,0 +1,168 @@
+"""Stage 1, read: one function of the promised name, in a text of bearable size that parses.
+
+Pure. The wrapping around the code is taken off (each a mend); all else that is not as promised is a problem.
+"""
+
+import ast
+import keyword
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..registry.source import check_module_name
+from .draft import Draft, Finding
+from .private import make_private
+from .tree import BUILTINS, Unparsable, functions, lines_of, parse
+from .unwrap import UNWRAPPINGS, strip_trailing_code
+
+NAME = re.compile(r"^[a-zA-Z_][a-zA-Z0-9_]{0,63}$", re.ASCII)
+STAGE = "read"
+
+
+def read(draft: Draft) -> Draft:
+    """The draft with its tree, or with the reasons why there is none."""
+    draft = draft.with_findings(STAGE, _names(draft))
+    sized = list(_size(draft))
+    if sized:
+        return draft.with_findings(STAGE, sized)
+    draft = _unwrap(draft)
+    tree = parse(draft.text)
+    if isinstance(tree, Unparsable):
+        return draft.with_findings(STAGE, [_unparsable(tree, draft.text)])
+    draft = _strip_trailing(replace(draft, tree=tree))
+    draft = _hide_helpers(draft)
+    return draft.with_findings(STAGE, _shape(draft))
+
+
+def _size(draft: Draft) -> Iterator[Finding]:
+    try:
+        size = len(draft.text.encode("utf-8"))
+    except UnicodeEncodeError:
+        yield Finding("not-text", "the code holds half a character (a lone surrogate)", "send valid Unicode text")
+        return
+    limit = draft.rules.candidate_bytes
+    if size > limit:
+        what = f"the code is {size:,} bytes long; at most {limit:,} are read"
+        yield Finding("too-long", what, "split it into smaller functions")
+    elif "\0" in draft.text:
+        yield Finding("not-text", "the code holds a NUL byte", "send plain Python text")
+    elif not draft.text.strip():
+        yield Finding("no-function", "there is no code", f"send the whole source, from `def {draft.candidate.name}(…)`")
+
+
+def _names(draft: Draft) -> Iterator[Finding]:
+    name, module = draft.candidate.name, draft.candidate.module
+    reason = _bad_name(name, draft.rules.reserved | draft.snapshot.reserved)
+    if reason:
+        yield Finding("bad-name", f"the function cannot be called `{name}`: {reason}", "choose another name")
+    unusable = check_module_name(module)
+    if unusable:
+        mend = 'give a plain module name such as "text" or "web.pages"'
+        yield Finding("bad-module", f"the module cannot be `{module[:80]}`: {unusable.what}", mend)
+    yield from _taken(draft)
+
+
+def _taken(draft: Draft) -> Iterator[Finding]:
+    name = draft.candidate.name
+    present = draft.snapshot.functions.get(name)
+    if present is None or (draft.candidate.replaces and present.module == draft.candidate.module):
+        return
+    mend = f'call replace_function or edit_function on "{name}" to change it, or choose another name'
+    yield Finding("name-taken", f"there is already a function `{name}` ({present.path}:{present.line})", mend)
+
+
+def _bad_name(name: str, reserved: frozenset[str]) -> str:
+    if not name.isascii() or not NAME.match(name):
+        return "a name is at most 64 ASCII letters, digits and underscores, and begins with no digit"
+    if keyword.iskeyword(name) or keyword.issoftkeyword(name):
+        return "it is a word of the Python language"
+    if name in BUILTINS:
+        return "it would hide the builtin of that name"
+    if name in reserved:
+        return "a meta-function has that name"
+    if name.startswith("_"):
+        return "a leading underscore keeps a function private"
+    return ""
+
+
+def _unwrap(draft: Draft) -> Draft:
+    for code, message, unwrapping in UNWRAPPINGS:
+        text = unwrapping(draft.text)
+        if text != draft.text and draft.rules.makes(code):
+            draft = draft.with_mend(code, message, text)
+    return draft
+
+
+def _strip_trailing(draft: Draft) -> Draft:
+    text = strip_trailing_code(draft.text, draft.candidate.name)
+    if text == draft.text or not draft.rules.makes("trailing-code"):
+        return draft
+    return draft.with_mend("trailing-code", "removed what only tries the function out at the end", text)
+
+
+def _hide_helpers(draft: Draft) -> Draft:
+    text = make_private(draft.text, draft.candidate.name)
+    if text == draft.text or not draft.rules.makes("private-helper"):
+        return draft
+    return draft.with_mend("private-helper", "gave the helpers that it calls a leading underscore", text)
+
+
+def _unparsable(error: Unparsable, text: str) -> Finding:
+    lines = lines_of(text)
+    quoted = lines[error.line - 1].strip()[:120] if 0 < error.line <= len(lines) else ""
+    if error.is_cut_off:
+        what = (
+            f"the code is cut off: it stops in the middle, at line {len(text.rstrip().splitlines())} ({error.message})"
+        )
+        return Finding("cut-off", what, "send the whole function again, shorter if need be", error.line, error.column)
+    what = f"line {error.line} is not Python: {error.message}" + (f": `{quoted}`" if quoted else "")
+    return Finding("syntax-error", what, "mend that line and send the whole function", error.line, error.column)
+
+
+def _shape(draft: Draft) -> Iterator[Finding]:
+    assert draft.tree is not None
+    yield from (_statement(node) for node in draft.tree.body if not _belongs(node))
+    name = draft.candidate.name
+    public = [node for node in functions(draft.tree) if node.name == name or not node.name.startswith("_")]
+    others = sorted({node.name for node in public} - {name})
+    promised = [node for node in public if node.name == name]
+    if not promised:
+        yield _absent(name, others)
+    elif others:
+        what = f"the code defines {', '.join(f'`{other}`' for other in others)} beside `{name}`"
+        mend = f"send one function at a time, or name helpers `_{others[0]}`"
+        yield Finding("several-functions", what, mend, public[0].lineno)
+    if len(promised) > 1:
+        what = f"`{name}` is defined {len(promised)} times"
+        yield Finding("several-functions", what, "keep one definition", promised[1].lineno)
+
+
+def _absent(name: str, others: list[str]) -> Finding:
+    if not others:
+        return Finding(
+            "no-function", f"the code defines no function `{name}`", f"write `def {name}(…):` at the top level"
+        )
+    if len(others) == 1:
+        what = f"the function was announced as `{name}`, but the code defines `{others[0]}`"
+        return Finding("wrong-name", what, f"write `def {name}(…)`, or announce it as `{others[0]}`")
+    what = f"the code defines {', '.join(f'`{other}`' for other in others)}, but no `{name}`"
+    return Finding("wrong-name", what, f"send only `def {name}(…)`; name helpers with a leading underscore")
+
+
+def _belongs(node: ast.stmt) -> bool:
+    match node:
+        case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return True
+        case ast.Assign() | ast.AnnAssign():
+            return True
+        case ast.Expr(value=ast.Constant(value=str())):
+            return True
+        case _:
+            return False
+
+
+def _statement(node: ast.stmt) -> Finding:
+    shown = ast.unparse(node).splitlines()[0][:80]
+    what = f"`{shown}` would run whenever the module is imported"
+    mend = "move it into the function, or leave it out; only imports, constants, classes and functions stand at the top"
+    return Finding("top-level-statement", what, mend, node.lineno, node.col_offset + 1)

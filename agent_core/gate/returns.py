@@ -1,0 +1,173 @@
+"""What a body answers, read from its tree: the same always, an argument as it came, or something computed.
+
+Pure, and careful to one side: where the tree does not decide, the body counts as one that computes.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from .tree import FunctionNode, literal, own_nodes, parameters
+
+_LEAVES = (ast.Return, ast.Raise)
+_HARMLESS = frozenset(["len", "sum", "min", "max", "sorted", "str", "repr", "int", "float", "bool", "abs", "round", "any", "all", "type", "isinstance", "print"])
+
+
+def reachable(statements: list[ast.stmt]) -> list[ast.stmt]:
+    """The statements up to the first one, at this level, that always leaves."""
+    for index, statement in enumerate(statements):
+        if isinstance(statement, _LEAVES):
+            return statements[: index + 1]
+    return statements
+
+
+def returned(statements: Iterable[ast.stmt]) -> Iterator[ast.Return]:
+    """The return statements of a body that can be reached, without those of inner functions."""
+    for statement in reachable(list(statements)):
+        if isinstance(statement, ast.Return):
+            yield statement
+        for block in _blocks(statement):
+            yield from returned(block)
+
+
+def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(statement, name, None)
+        if block:
+            yield block
+    for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+        yield part.body
+
+
+def has_effects(statements: Iterable[ast.stmt]) -> bool:
+    """The body yields, raises on its own, asserts, or uses the call's context: its answer is not all it does."""
+    for node in own_nodes(list(statements)):
+        if isinstance(node, ast.Yield | ast.YieldFrom | ast.Raise | ast.Assert):
+            return True
+        if isinstance(node, ast.Name) and node.id == "self":
+            return True
+    return False
+
+
+def constant_answer(statements: list[ast.stmt]) -> str | None:
+    """The text of the one literal that every way through a body returns; None where results can differ."""
+    if has_effects(statements):
+        return None
+    answers = list(returned(statements))
+    values = [_known(answer.value, statements) for answer in answers]
+    if not _always_leaves(statements):
+        values.append("None")
+    if any(value is None for value in values) or len(set(values)) != 1:
+        return None
+    return values[0]
+
+
+def _known(value: ast.expr | None, statements: list[ast.stmt]) -> str | None:
+    """The text of a literal, or of a local that is only ever set to one."""
+    if isinstance(value, ast.Name):
+        value = _only_value(value.id, statements)
+        if value is None:
+            return None
+    is_literal, known = literal(value)
+    return repr(known) if is_literal else None
+
+
+def _only_value(name: str, statements: list[ast.stmt]) -> ast.expr | None:
+    """The one literal that a name is bound to, if the body never does anything else with it."""
+    uses = [node for node in own_nodes(statements) if isinstance(node, ast.Name) and node.id == name]
+    bindings = [
+        node
+        for node in statements
+        if isinstance(node, ast.Assign) and [getattr(target, "id", None) for target in node.targets] == [name]
+    ]
+    in_returns = sum(isinstance(one.value, ast.Name) and one.value.id == name for one in returned(statements))
+    return bindings[0].value if len(bindings) == 1 and len(uses) == 1 + in_returns else None
+
+
+def _always_leaves(statements: list[ast.stmt]) -> bool:
+    if not statements:
+        return False
+    last = reachable(statements)[-1]
+    match last:
+        case ast.Return() | ast.Raise():
+            return True
+        case ast.If(body=then, orelse=other):
+            return _always_leaves(then) and _always_leaves(other)
+        case ast.With(body=block) | ast.AsyncWith(body=block):
+            return _always_leaves(block)
+        case ast.Try(body=block, handlers=handlers, orelse=other, finalbody=final):
+            if _always_leaves(final):
+                return True
+            return _always_leaves(other or block) and all(_always_leaves(handler.body) for handler in handlers)
+        case ast.While(test=ast.Constant(value=test)) if test:
+            return not any(isinstance(node, ast.Break) for node in own_nodes(last.body))
+        case ast.Match(cases=cases):
+            wildcard = any(isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None for case in cases)
+            return wildcard and all(_always_leaves(case.body) for case in cases)
+        case _:
+            return False
+
+
+def echoed_parameter(node: FunctionNode, statements: list[ast.stmt]) -> str | None:
+    """The parameter that every way through a body returns untouched."""
+    answers = list(returned(statements))
+    names = {answer.value.id if isinstance(answer.value, ast.Name) else "" for answer in answers}
+    if len(names) != 1 or has_effects(statements) or not _always_leaves(statements):
+        return None
+    name = names.pop()
+    if name not in {parameter.arg for parameter in parameters(node)}:
+        return None
+    return None if any(_touches(one, name) for one in own_nodes(statements)) else name
+
+
+def _touches(node: ast.AST, name: str) -> bool:
+    """A node that binds a name anew, or could change the object behind it."""
+    match node:
+        case ast.Name(id=found, ctx=ast.Store() | ast.Del()):
+            return found == name
+        case ast.Call(args=arguments, func=function):
+            handed = any(_names(argument, name) for argument in arguments) and not _is_harmless(function)
+            return handed or (isinstance(function, ast.Attribute) and _names(function.value, name))
+        case ast.Subscript(value=inner, ctx=ast.Store() | ast.Del()):
+            return _names(inner, name)
+        case ast.Attribute(value=inner, ctx=ast.Store() | ast.Del()):
+            return _names(inner, name)
+        case ast.For(iter=inner) | ast.Assign(value=inner) | ast.NamedExpr(value=inner):
+            computed = isinstance(inner, ast.Call | ast.BinOp | ast.Compare | ast.JoinedStr)
+            return not computed and _names(inner, name)
+        case _:
+            return False
+
+
+def _is_harmless(function: ast.expr) -> bool:
+    return isinstance(function, ast.Name) and function.id in _HARMLESS
+
+
+def _names(node: ast.AST, name: str) -> bool:
+    return any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(node))
+
+
+def only_prints(statements: list[ast.stmt]) -> bool:
+    """The body prints, and does nothing else but set literals and return one."""
+    printed = [one for one in statements if _is_print(one)]
+    others = [one for one in statements if not _is_print(one)]
+    return bool(printed) and all(_is_inert(one) for one in others)
+
+
+def _is_print(node: ast.stmt) -> bool:
+    match node:
+        case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
+            return True
+        case _:
+            return False
+
+
+def _is_inert(node: ast.stmt) -> bool:
+    match node:
+        case ast.Pass() | ast.Expr(value=ast.Constant()):
+            return True
+        case ast.Return(value=value) | ast.Assign(value=ast.expr() as value):
+            return literal(value)[0]
+        case _:
+            return False

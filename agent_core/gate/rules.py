@@ -1,0 +1,65 @@
+"""The gate's rules as data: which stage refuses under which policy, limits, and what can be switched off."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from ..problem import Severity
+from .candidate import Policy
+
+KIB = 1024
+
+# Stage by policy. A human's file is refused only for what cannot be called; a library that is taken over is
+# not refused for words it never had, but must do something and show it.
+STAGES: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
+    {
+        "agent": MappingProxyType({}),
+        "human": MappingProxyType(
+            {"conform": "warns", "substance": "warns", "capability": "warns", "examples": "warns"}
+        ),
+        "import": MappingProxyType({"conform": "warns"}),
+    }
+)
+
+# Single findings that are judged otherwise than their stage.
+FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
+    {
+        "agent": MappingProxyType({"unproven": "warns"}),
+        "human": MappingProxyType({"unproven": "warns"}),
+        "import": MappingProxyType(
+            {
+                "dead-parameter": "warns",
+                "dynamic-code": "warns",
+                "unreachable-code": "warns",
+                "todo": "warns",
+                "unproven": "warns",
+            }
+        ),
+    }
+)
+
+
+def severity(policy: Policy, stage: str, code: str) -> Severity:
+    """What a finding of a stage means under a policy."""
+    return FINDINGS[policy].get(code) or STAGES[policy].get(stage, "refuses")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Limits and switches of one gate; `off` names mends that are not made, `*` all of them."""
+
+    candidate_bytes: int = 64 * KIB
+    module_bytes: int = 256 * KIB
+    strict: bool = False
+    off: frozenset[str] = frozenset()
+    packages: tuple[str, ...] = ("pydantic",)
+    reserved: frozenset[str] = field(default_factory=frozenset)
+    parallel: int = 4
+
+    def makes(self, code: str) -> bool:
+        """This mend is switched on."""
+        return code not in self.off and "*" not in self.off
+
+    def policy(self, policy: Policy) -> Policy:
+        """A strict workspace holds saved files to the agent's rules."""
+        return "agent" if self.strict and policy == "human" else policy

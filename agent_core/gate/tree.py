@@ -1,0 +1,153 @@
+"""Reading a candidate's text as a syntax tree: parse it, find its functions, say which names are missing.
+
+Pure: text and trees in, values out; nothing is run. What cannot be parsed is an answer, not a crash.
+"""
+
+import ast
+import builtins
+import symtable
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+BUILTINS = frozenset(dir(builtins))
+IMPLICIT = frozenset({"__name__", "__file__", "__doc__", "__builtins__", "__spec__", "__package__", "__annotations__"})
+
+
+@dataclass(frozen=True, slots=True)
+class Unparsable:
+    """Why a text is not Python, and where."""
+
+    message: str
+    line: int = 0
+    column: int = 0
+    is_cut_off: bool = False
+
+
+def parse(text: str) -> ast.Module | Unparsable:
+    """The tree of a text, or why there is none."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except SyntaxError as error:
+        return _explain(error, text)
+    except ValueError as error:
+        return Unparsable(str(error))
+    except (RecursionError, MemoryError):
+        return Unparsable("it is nested too deeply to be read")
+
+
+def _explain(error: SyntaxError, text: str) -> Unparsable:
+    message, line = error.msg or "invalid syntax", error.lineno or 0
+    last = text.rstrip().count("\n") + 1
+    at_end = line >= last and ("expected" in message or "unexpected EOF" in message or "was never closed" in message)
+    unended = "unterminated triple-quoted" in message or ("unterminated" in message and line >= last)
+    open_at_end = "was never closed" in message and not text.rstrip().endswith((")", "]", "}"))
+    return Unparsable(message, line, error.offset or 0, at_end or unended or open_at_end)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text as the parser counts them, line ends kept: `str.splitlines` also cuts elsewhere."""
+    parts = text.split("\n")
+    return [part + "\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
+
+
+def functions(tree: ast.Module) -> list[FunctionNode]:
+    """The top-level functions of a module, private ones too."""
+    return [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def find(tree: ast.Module, name: str) -> FunctionNode | None:
+    """The top-level function of that name: the last one, which is the one that Python keeps."""
+    return next((node for node in reversed(functions(tree)) if node.name == name), None)
+
+
+def first_line(node: FunctionNode) -> int:
+    """The line where a function begins, decorators included."""
+    return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+
+
+def parameters(node: FunctionNode) -> list[ast.arg]:
+    """Every named parameter but a first `self`, in order."""
+    named = [*node.args.posonlyargs, *node.args.args]
+    if named and named[0].arg == "self":
+        named = named[1:]
+    return [*named, *node.args.kwonlyargs]
+
+
+def takes_self(node: FunctionNode) -> bool:
+    """The first parameter is the call's context."""
+    named = [*node.args.posonlyargs, *node.args.args]
+    return bool(named) and named[0].arg == "self"
+
+
+def body(node: FunctionNode) -> list[ast.stmt]:
+    """The statements of a function without its docstring."""
+    has_docstring = ast.get_docstring(node, clean=False) is not None
+    return node.body[1:] if has_docstring else node.body
+
+
+def own_nodes(statements: list[ast.stmt]) -> Iterator[ast.AST]:
+    """The nodes of a body without those of the functions and classes that are defined in it."""
+    stack: list[ast.AST] = list(reversed(statements))
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            stack.extend(reversed(list(ast.iter_child_nodes(node))))
+
+
+def bound_names(tree: ast.Module) -> set[str]:
+    """The names that a module's top level defines or imports."""
+    names: set[str] = set()
+    for node in own_nodes(tree.body):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name.partition(".")[0])
+    return names
+
+
+def missing_names(text: str, tree: ast.Module, known: frozenset[str] = frozenset()) -> set[str]:
+    """The global names that are read somewhere and defined nowhere; `known` come from the module around."""
+    bound = bound_names(tree)
+    if "*" in bound:
+        return set()
+    used: set[str] = set()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            _collect_globals(symtable.symtable(text, "candidate", "exec"), used)
+        except (SyntaxError, RecursionError, ValueError):
+            return set()
+    return used - bound - known - BUILTINS - IMPLICIT
+
+
+def _collect_globals(table: symtable.SymbolTable, used: set[str]) -> None:
+    at_top = table.get_type() == "module"
+    used.update(
+        symbol.get_name()
+        for symbol in table.get_symbols()
+        if symbol.is_referenced() and (symbol.is_global() or at_top) and not symbol.is_parameter()
+    )
+    for child in table.get_children():
+        _collect_globals(child, used)
+
+
+def calls_of(tree: ast.AST, names: set[str]) -> set[str]:
+    """Which of these names a tree reads."""
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in names}
+
+
+def literal(node: ast.expr | None) -> tuple[bool, object]:
+    """Whether an expression is a literal, and its value; a missing expression is the literal None."""
+    if node is None:
+        return True, None
+    try:
+        return True, ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return False, None

@@ -1,0 +1,113 @@
+"""What the gate says about a candidate or a saved file, as values; their JSON shape is published."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ..problem import Problem
+from ..registry.function import Reading
+
+Standing = Literal["draft", "trial", "trusted", "quarantined", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class Mend:
+    """One mechanical repair that was made, shown as a unified diff."""
+
+    code: str
+    message: str
+    diff: str
+
+
+@dataclass(frozen=True, slots=True)
+class StageReport:
+    """How one stage ended; `note` says what it saw, or why it did not run."""
+
+    stage: str
+    passed: bool
+    seconds: float
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """An example whose written result is not the one that came back; neither is presumed right."""
+
+    call: str
+    expected: str
+    returned: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The gate's answer about one candidate; an empty `standing` goes with a refusal."""
+
+    name: str
+    module: str
+    admitted: bool
+    standing: Standing
+    version: str
+    mends: tuple[Mend, ...]
+    problems: tuple[Problem, ...]
+    stages: tuple[StageReport, ...]
+    source: str
+    module_text: str | None
+    disagreements: tuple[Disagreement, ...] = ()
+    agreed: int = 0
+    confirmed: tuple[str, ...] = ()
+    reading: Reading | None = None
+
+    @property
+    def refusals(self) -> tuple[Problem, ...]:
+        """The problems that keep the candidate out."""
+        return tuple(problem for problem in self.problems if problem.severity == "refuses")
+
+    @property
+    def can_be_confirmed(self) -> bool:
+        """Only written results of examples stand between this candidate and the registry."""
+        return bool(self.disagreements) and all(problem.code == "example-disagrees" for problem in self.refusals)
+
+    def to_json(self) -> dict[str, Any]:
+        """The published shape of a verdict."""
+        return {
+            "name": self.name,
+            "module": self.module,
+            "admitted": self.admitted,
+            "standing": self.standing,
+            "version": self.version,
+            "mends": [{"code": mend.code, "message": mend.message, "diff": mend.diff} for mend in self.mends],
+            "problems": [problem.to_json() for problem in self.problems],
+            "stages": [_stage_json(report) for report in self.stages],
+            "source": self.source,
+            "agreed": self.agreed,
+            "confirmed": list(self.confirmed),
+            "disagreements": [
+                {"call": one.call, "expected": one.expected, "returned": one.returned, "line": one.line}
+                for one in self.disagreements
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleVerdict:
+    """The gate's answer about a saved file: which functions it offers, and at what standing."""
+
+    reading: Reading
+    admitted: bool
+    problems: tuple[Problem, ...]
+    stages: tuple[StageReport, ...]
+    standings: tuple[tuple[str, Standing], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The verdict's shape for a whole module."""
+        return {
+            "module": self.reading.source.module,
+            "admitted": self.admitted,
+            "standings": dict(self.standings),
+            "problems": [problem.to_json() for problem in self.problems],
+            "stages": [_stage_json(report) for report in self.stages],
+        }
+
+
+def _stage_json(report: StageReport) -> dict[str, Any]:
+    return {"stage": report.stage, "passed": report.passed, "seconds": report.seconds, "note": report.note}
