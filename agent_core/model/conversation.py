@@ -1,0 +1,120 @@
+"""A conversation as a model in constrained mode reads it: its own steps as JSON objects, results as messages.
+
+The fixed part (instructions, the functions that are always there, the demonstration) comes first and is
+the same, byte for byte, from step to step; what is new is told in the message it came with, and stays
+there. So a server that caches the longest known prefix reads each message once.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from ..messages import Answer, Assistant, Call, Message, Notice, System, User
+from .demonstration import DEMONSTRATION
+from .listing import choice, describe, find, line, trim
+from .request import FunctionShown, Request
+from .step import write_step
+from .wire import NOTICE_PREFIX, is_object
+
+Entry: TypeAlias = dict[str, str]
+Told: TypeAlias = tuple[FunctionShown, ...]
+
+PROTOCOL: Final = """\
+Every message you write is one JSON object, nothing else. To call a function:
+{"thought":"...","call":{"name":"...","arguments":{...}}}
+To answer the user:
+{"thought":"...","reply":"..."}
+thought: one short sentence on what comes next."""
+
+_MOST_NAMED: Final = 6
+_NAMED = re.compile(r"`([A-Za-z_]\w*)`")
+
+
+class Conversation:
+    """Writes the messages of requests; remembers which function was told of in which message."""
+
+    def __init__(self) -> None:
+        self._told: dict[Message, Told] = {}
+
+    def write(self, request: Request) -> list[Entry]:
+        """The request's messages, with one role after the other."""
+        functions = {function.name: trim(function) for function in request.functions}
+        entries: list[Entry] = [{"role": "system", "content": _system_text(request.messages, functions)}]
+        _append(entries, DEMONSTRATION, {})
+        _append(entries, request.messages, self._tell(request.messages, functions))
+        return entries
+
+    def callable_now(self, request: Request) -> list[FunctionShown]:
+        """The functions of this step's schema: those always there, those told of, and those called before."""
+        told = {function.name for message in request.messages for function in self._told.get(message, ())}
+        known = {*choice().always, *told, *_called(request.messages)} - request.excluded
+        return [trim(function) for function in request.functions if function.name in known]
+
+    def _tell(self, messages: Sequence[Message], functions: Mapping[str, FunctionShown]) -> Mapping[Message, Told]:
+        kept: dict[Message, Told] = {}
+        known = {*choice().always}
+        for message in messages:
+            kept[message] = self._told[message] if message in self._told else _news(message, functions, known)
+            known.update(function.name for function in kept[message])
+        self._told = kept
+        return kept
+
+
+def _news(message: Message, functions: Mapping[str, FunctionShown], known: Iterable[str]) -> Told:
+    """The functions to tell of in a message: those that may help the user, or that an answer is about."""
+    match message:
+        case User():
+            return tuple(find(message.text, [each for name, each in functions.items() if name not in known]))
+        case Answer() | Notice():
+            about = dict.fromkeys(_NAMED.findall(message.text))
+            own = message.name if isinstance(message, Answer) else ""
+            named = [functions[name] for name in about if name in functions and name not in {own, *choice().always}]
+            return tuple(named[:_MOST_NAMED])
+        case _:
+            return ()
+
+
+def _called(messages: Iterable[Message]) -> set[str]:
+    return {call.name for message in messages if isinstance(message, Assistant) for call in message.calls}
+
+
+def _system_text(messages: Iterable[Message], functions: Mapping[str, FunctionShown]) -> str:
+    instructions = [message.text for message in messages if isinstance(message, System)]
+    listed = [describe(functions[name]) for name in choice().always if name in functions]
+    return "\n\n".join([*instructions, PROTOCOL, "Functions:\n" + "\n".join(listed)])
+
+
+def _append(entries: list[Entry], messages: Iterable[Message], told: Mapping[Message, Told]) -> None:
+    waiting: dict[str, tuple[Call, str]] = {}
+    for message in messages:
+        match message:
+            case System():
+                continue
+            case Assistant(text, calls, thought):
+                # Each call stands before its own answer: this mode knows one call a message.
+                waiting.update({call.id: (call, thought or text) for call in calls})
+                if text and not calls:
+                    _add(entries, "assistant", write_step(thought, reply=text))
+            case Answer(call_id, name, text):
+                call, thought = waiting.pop(call_id, (Call(call_id, name, "{}"), ""))
+                _add(entries, "assistant", _call_text(call, thought))
+                _add(entries, "user", f"Result of {name}: {text}{_told_text(told.get(message, ()))}")
+            case Notice(text):
+                _add(entries, "user", NOTICE_PREFIX + text + _told_text(told.get(message, ())))
+            case User(text):
+                _add(entries, "user", text + _told_text(told.get(message, ())))
+
+
+def _call_text(call: Call, thought: str) -> str:
+    return write_step(thought, name=call.name, arguments=call.arguments if is_object(call.arguments) else "{}")
+
+
+def _told_text(functions: Told) -> str:
+    return "".join(f"\n[You can call: {line(function)}]" for function in functions)
+
+
+def _add(entries: list[Entry], role: str, text: str) -> None:
+    if entries[-1]["role"] == role:
+        entries[-1] = {"role": role, "content": entries[-1]["content"] + "\n\n" + text}
+    else:
+        entries.append({"role": role, "content": text})

@@ -1,0 +1,57 @@
+"""Reads thought and reply out of a JSON object while it grows, so that they can be shown as they come."""
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from .reply import TextPiece, ThoughtPiece
+
+_OPENINGS: Final = (
+    ("thought", re.compile(r'\s*\{\s*"thought"\s*:\s*"')),
+    ("reply", re.compile(r'"\s*,\s*"reply"\s*:\s*"')),
+)
+# Whole characters only: an escape, or a pair of surrogates, that is not complete waits for its rest.
+_CHARACTERS = re.compile(
+    r'(?:[^"\\]+|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\[^u])*'
+)
+
+
+@dataclass(slots=True)
+class GrowingStep:
+    """Feed it the text as it comes; `thought` and `reply` hold what was read so far."""
+
+    text: str = ""
+    thought: str = ""
+    reply: str = ""
+    _place: int = 0
+    _opened: int = field(default=0)
+
+    def feed(self, more: str) -> list[TextPiece | ThoughtPiece]:
+        """What the new text adds to the thought and to the reply."""
+        self.text += more
+        pieces = [self._read_string(), *(self._read_string() for _ in _OPENINGS if self._open())]
+        return [piece for piece in pieces if piece is not None]
+
+    def _open(self) -> bool:
+        """Whether the next of the two strings begins here."""
+        if self._opened == len(_OPENINGS):
+            return False
+        found = _OPENINGS[self._opened][1].match(self.text, self._place)
+        if found is None:
+            return False
+        self._place = found.end()
+        self._opened += 1
+        return True
+
+    def _read_string(self) -> TextPiece | ThoughtPiece | None:
+        found = _CHARACTERS.match(self.text, self._place) if self._opened else None
+        if found is None or not found[0]:
+            return None
+        self._place = found.end()
+        read = str(json.loads(f'"{found[0]}"', strict=False))
+        if self._opened == 1:
+            self.thought += read
+            return ThoughtPiece(read)
+        self.reply += read
+        return TextPiece(read)

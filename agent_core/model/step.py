@@ -1,0 +1,166 @@
+"""A step in constrained mode: one JSON object that calls a function or replies. Pure values.
+
+The schema is built from the functions of this step, in the part of JSON Schema that grammar engines
+share: references are inlined, and what a grammar cannot hold (formats, patterns, ranges) is left to
+the check of the arguments.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from .request import FunctionShown
+
+Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
+
+THOUGHT_CHARS: Final = 160
+NAME_CHARS: Final = 64
+_MAX_DEPTH: Final = 12
+_MAX_BOUND: Final = 256
+_AS_THEY_ARE: Final = ("type", "enum", "const")
+_ARGUMENTS = re.compile(r'"arguments"\s*:\s*')
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What the model wrote: a reply, or the name and the arguments (their JSON text) of one call."""
+
+    thought: str
+    reply: str = ""
+    name: str = ""
+    arguments: str = ""
+    is_whole: bool = True
+
+
+def step_schema(functions: Iterable[FunctionShown]) -> Schema:
+    """The schema of a step in which the model may call one of these functions, or reply."""
+    calls = [_call_schema(function) for function in functions]
+    thought = {"type": "string", "maxLength": THOUGHT_CHARS}
+    reply = _closed({"thought": thought, "reply": {"type": "string"}})
+    if not calls:
+        return reply
+    return {"anyOf": [_closed({"thought": thought, "call": {"anyOf": calls}}), reply]}
+
+
+def portable(schema: Mapping[str, Any]) -> Schema:
+    """The part of a JSON Schema that grammar engines understand alike; it never refuses what the whole would take."""
+    return _portable(schema, schema, 0)
+
+
+def write_step(thought: str, *, reply: str = "", name: str = "", arguments: str = "") -> str:
+    """A step as the model writes it, so that servers find their cached prefix again."""
+    head = '{"thought":' + _text(thought)
+    if not name:
+        return f'{head},"reply":{_text(reply)}}}'
+    return f'{head},"call":{{"name":{_text(name)},"arguments":{arguments}}}}}'
+
+
+def read_step(text: str) -> Step | None:
+    """The step that was written, also if it was cut off; None if it is no such object."""
+    try:
+        value = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return _read_cut(text)
+    match value:
+        case {"call": {"name": str(name)} as call}:
+            arguments = call.get("arguments", {})
+            return Step(_thought(value), name=name, arguments=_raw_arguments(text, arguments))
+        case {"reply": str(reply)}:
+            return Step(_thought(value), reply=reply)
+        case _:
+            return None
+
+
+def _read_cut(text: str) -> Step | None:
+    """What can still be told from an object without its end: the thought, and which call was begun."""
+    named = re.search(r'"call"\s*:\s*\{\s*"name"\s*:\s*"([^"\\]*)"', text)
+    if named is None:
+        return Step("", is_whole=False) if text.lstrip().startswith("{") else None
+    begun = _ARGUMENTS.search(text, named.end())
+    return Step("", name=named[1], arguments=text[begun.end() :] if begun else "", is_whole=False)
+
+
+def _raw_arguments(text: str, value: Any) -> str:  # Any: JSON
+    """The arguments as they were written, byte for byte, if the object has its usual shape."""
+    begun = _ARGUMENTS.search(text)
+    raw = text[begun.end() :].rstrip()[:-2].rstrip() if begun else ""
+    try:
+        if json.loads(raw, strict=False) == value:
+            return raw
+    except (ValueError, RecursionError):
+        pass
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _thought(value: Mapping[str, Any]) -> str:
+    thought = value.get("thought", "")
+    return thought if isinstance(thought, str) else ""
+
+
+def _text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _call_schema(function: FunctionShown) -> Schema:
+    return _closed({"name": {"const": function.name}, "arguments": portable(function.parameters)})
+
+
+def _closed(properties: dict[str, Schema]) -> Schema:
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
+def _portable(schema: Any, root: Mapping[str, Any], depth: int) -> Schema:  # Any: JSON Schema, also `true`
+    if depth > _MAX_DEPTH or not isinstance(schema, Mapping):
+        return {}
+    if "$ref" in schema:
+        return _portable(_resolve(schema["$ref"], root), root, depth + 1)
+    if not isinstance(branches := schema.get("anyOf") or schema.get("oneOf") or [], list):
+        return {}
+    if branches:
+        return {"anyOf": [_portable(each, root, depth + 1) for each in branches]}
+    kept = {key: schema[key] for key in _AS_THEY_ARE if key in schema}
+    kept.update(_object(schema, root, depth))
+    kept.update(_array(schema, root, depth))
+    if isinstance(bound := schema.get("maxLength"), int) and bound <= _MAX_BOUND:
+        kept["maxLength"] = bound
+    return kept
+
+
+def _object(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Schema:
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        rest = schema.get("additionalProperties")
+        return {"additionalProperties": _portable(rest, root, depth + 1)} if isinstance(rest, Mapping) else {}
+    inner = {name: _named(name, _portable(each, root, depth + 1)) for name, each in properties.items()}
+    required = [name for name in schema.get("required", ()) if name in inner]
+    return {"properties": inner, "required": required, "additionalProperties": False}
+
+
+def _named(name: str, schema: Schema) -> Schema:
+    """A name is short: an unbounded one is where a small model starts to repeat itself."""
+    if name.endswith("_name") and schema.get("type") == "string" and "enum" not in schema:
+        return {"maxLength": NAME_CHARS, **schema}
+    return schema
+
+
+def _array(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Schema:
+    kept: Schema = {}
+    if isinstance(places := schema.get("prefixItems"), list):
+        kept["prefixItems"] = [_portable(each, root, depth + 1) for each in places]
+        kept["minItems"] = kept["maxItems"] = len(places)
+        kept["items"] = False
+    elif isinstance(items := schema.get("items"), Mapping):
+        kept["items"] = _portable(items, root, depth + 1)
+    return kept
+
+
+def _resolve(reference: Any, root: Mapping[str, Any]) -> Any:  # Any: JSON Schema
+    """What a local reference stands for; anything is allowed where it leads nowhere."""
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return {}
+    found: Any = root
+    for part in reference[2:].split("/"):
+        found = found.get(part.replace("~1", "/").replace("~0", "~"), {}) if isinstance(found, Mapping) else {}
+    return found
