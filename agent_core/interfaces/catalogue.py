@@ -1,0 +1,45 @@
+"""The commands that begin with a slash, as data: what completion and `/help` know of them."""
+
+import difflib
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One command: what to type after its name, what it does, what its argument names."""
+
+    name: str
+    usage: str
+    says: str
+    argument: Literal["", "function", "command"] = ""
+    in_turn: bool = False
+
+    @property
+    def typed(self) -> str:
+        """The command with its arguments, as one types it."""
+        return f"/{self.name} {self.usage}".rstrip()
+
+
+ENTRIES = (
+    Entry("help", "[COMMAND]", "What can be typed here.", "command", in_turn=True),
+    Entry("exit", "", "Leave; Ctrl-D does the same. The conversation is kept.", in_turn=True),
+    Entry("functions", "[TEXT]", "The functions, or those whose name or description has TEXT.", in_turn=True),
+    Entry("introspect", "NAME", "A function's source, standing, verdict, callers.", "function", in_turn=True),
+    Entry("show", "[N]", "Call number N in full; without N the last one.", in_turn=True),
+    Entry("edit", "NAME", "Open a function in $VISUAL or $EDITOR, at its line.", "function"),
+    Entry("test", "NAME [JSON]", "Run a function's examples, or one call with arguments.", "function"),
+    Entry("delete", "NAME", "Delete a function, after asking.", "function"),
+    Entry("reload", "", "Read the functions folder again."),
+    Entry("retry", "", "Take the last message back and send it again."),
+    Entry("pop", "", "Take the last turn out of the context; it stays on record."),
+    Entry("dump", "[FILE]", "What the model has in its context, here or into FILE."),
+    Entry("model", "[NAME]", "The model and why it was chosen; with NAME, another one."),
+)
+BY_NAME = {entry.name: entry for entry in ENTRIES}
+
+
+def nearest(name: str) -> str:
+    """The known command that is closest to a mistyped one, or nothing."""
+    near = difflib.get_close_matches(name, BY_NAME, n=1, cutoff=0.5)
+    return near[0] if near else ""

@@ -1,0 +1,113 @@
+"""The command line: noun then verb, one answer, exit codes 0 done, 1 refused or failed, 2 usage.
+
+A command's module is imported when it is used, so that none pays for another. Every way out of
+a command that is not its answer ends in `main`.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agent_core import __version__
+from agent_core.errors import ToolwrightError
+
+from .faults import REFUSED, USAGE, innermost, report, report_crash, tell
+
+_COMMANDS = {
+    "init": "init:init",
+    "run": "run:run",
+    "functions": "functions:functions",
+    "schema": "schema:schema",
+    "models": "models:models",
+    "doctor": "doctor:doctor",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are `module:attribute` below `commands`, imported when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order in which a newcomer meets them."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, or None."""
+        if cmd_name not in _COMMANDS:
+            return None
+        module, attribute = _COMMANDS[cmd_name].split(":")
+        command: click.Command = getattr(import_module(f"{__package__}.commands.{module}"), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the arguments name, or an error with the nearest name."""
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            raise click.NoSuchCommand(args[0], possibilities=_COMMANDS, ctx=ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="toolwright", message="%(prog)s %(version)s")
+@click.option(
+    "--workspace",
+    "-C",
+    "root",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The workspace, if not the current folder.",
+)
+def toolwright(root: Path | None) -> None:
+    """An assistant that makes its own functions, in conversation, proved in a sandbox, used in the same turn."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command; returns the exit code."""
+    as_json = "--json" in arguments
+    try:
+        answer: Any = toolwright.main(list(arguments), prog_name="toolwright", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return USAGE
+    except click.ClickException as error:
+        return _misused(error, as_json=as_json)
+    except (click.Abort, KeyboardInterrupt):
+        tell("interrupted", "Interrupted.", "", as_json=as_json)
+        return REFUSED
+    except BrokenPipeError:
+        return _unread()
+    except Exception as error:  # noqa: BLE001  (the interface's top: each is told, and its traceback kept)
+        return _failed(innermost(error), as_json=as_json, root=_root(arguments))
+    return answer if isinstance(answer, int) else 0
+
+
+def _misused(error: click.ClickException, *, as_json: bool) -> int:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    path = context.command_path if context else "toolwright"
+    tell("usage", error.format_message(), f"Try: {path} --help", as_json=as_json)
+    return USAGE
+
+
+def _failed(error: BaseException, *, as_json: bool, root: Path) -> int:
+    if isinstance(error, ToolwrightError):
+        return report(error, as_json=as_json)
+    return report_crash(error, root, as_json=as_json)
+
+
+def _root(arguments: Sequence[str]) -> Path:
+    for flag, value in pairwise(arguments):
+        if flag in ("-C", "--workspace"):
+            return Path(value)
+    return Path()
+
+
+def _unread() -> int:
+    # The reader went away (`| head`): what the interpreter still flushes at exit must go nowhere.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return REFUSED

@@ -1,0 +1,38 @@
+"""`toolwright doctor`: what of the platform, the sandbox, the endpoint and the storage works here."""
+
+from typing import Any
+
+import click
+
+from ..scene import Scene, scene
+from ..spans import Line, Span, line
+
+
+@click.command()
+@scene
+def doctor(scene: Scene) -> int:
+    """Say what works here and what is missing; exit code 1 if functions cannot run."""
+    from ..opened import with_workspace
+
+    report = with_workspace(scene, lambda workspace: workspace.doctor())
+    scene.result(report, _lines(report))
+    return 0 if report["ok"] else 1
+
+
+def _lines(report: dict[str, Any]) -> list[Line]:  # Any: the published shape of `doctor`
+    sandbox = report["sandbox"]
+    lines = [
+        line(("strong", "toolwright "), f"{report['version']}, Python {report['python']}, {report['platform']}"),
+        line(_mark(sandbox["level"] != "none"), f"sandbox: {sandbox['level']}"),
+        *(line("  ", _mark(there), layer) for layer, there in sandbox["layers"].items()),
+        *(line("  ", ("bad", f"missing: {layer}")) for layer in sandbox["missing"]),
+    ]
+    for room in ("model", "storage"):
+        told = report.get(room) or {}
+        facts = ", ".join(f"{key} {value}" for key, value in told.items() if value not in (None, "", []))
+        lines.append(line(_mark("error" not in told), f"{room}: {facts}"))
+    return lines
+
+
+def _mark(good: bool) -> Span:  # noqa: FBT001  (the one thing it renders)
+    return ("ok", "✓ ") if good else ("bad", "✗ ")

@@ -1,0 +1,183 @@
+"""`toolwright functions`: what a human or a script does with functions."""
+
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from agent_core.errors import UsageError
+
+from ..scene import Scene, print_json, scene
+from ..spans import line, write
+from ..verdicts import changes_line, examples_lines, outcome_lines, problem_lines, value_text, verdict_lines
+from ..views import introspection_lines, list_lines
+
+Policy = Literal["agent", "human", "import"]
+
+_code_file = click.option(
+    "--file", "file", metavar="FILE", type=click.Path(allow_dash=True), help="The source; - reads standard input."
+)
+
+
+@click.group()
+def functions() -> None:
+    """List, show, check, create, edit, delete, test and call functions."""
+
+
+@functions.command("list")
+@click.argument("pattern", default="")
+@click.option("--module", default="", help="Only those of one module.")
+@click.option("--standing", default="", help="Only draft, trial, trusted or quarantined ones.")
+@scene
+def list_(scene: Scene, pattern: str, module: str, standing: str) -> None:
+    """The functions that can be called, and the files that were rejected."""
+    from ..opened import with_workshop
+
+    found = with_workshop(scene, lambda shop: shop.list(pattern, module, standing))
+    scene.result(found, list_lines(found))
+    if not found["functions"]:
+        scene.talk("No function matches. Next: toolwright run, and ask for one.")
+
+
+@functions.command()
+@click.argument("name")
+@scene
+def show(scene: Scene, name: str) -> None:
+    """A function's source, schema, examples, standing, verdict, callers and callees."""
+    from ..opened import with_workshop
+
+    found = with_workshop(scene, lambda shop: shop.introspect(name))
+    scene.result(found, introspection_lines(found))
+
+
+@functions.command()
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--policy", type=click.Choice(["agent", "human", "import"]), default="agent", show_default=True)
+@click.option("--name", default="", help="The promised name, if not the file's one public function.")
+@click.option("--module", default="", help="The module that it would join.")
+@scene
+def check(scene: Scene, file: Path, policy: Policy, name: str, module: str) -> int:
+    """Run the gate on FILE (.py, or .jsonl with one candidate a line) without admitting anything."""
+    from ..opened import with_workshop
+
+    verdicts = with_workshop(scene, lambda shop: shop.check(file, policy=policy, name=name, module=module))
+    for verdict in verdicts:
+        if scene.as_json:
+            print_json(verdict)
+        else:
+            write(verdict_lines(verdict), sys.stdout)
+    return 0 if all(verdict["admitted"] for verdict in verdicts) else 1
+
+
+@functions.command()
+@click.argument("name")
+@_code_file
+@click.option("--module", default="grown", show_default=True, help="The module to join; made if it is not there.")
+@click.option("--reason", default="", help="Why, for the history.")
+@scene
+def create(scene: Scene, name: str, file: str | None, module: str, reason: str) -> int:
+    """Put the function of FILE through the gate and into a module."""
+    from ..opened import with_workshop
+
+    code = _read(file)
+    verdict = with_workshop(scene, lambda shop: shop.create(name, code, module, reason=reason))
+    return _judged(scene, verdict)
+
+
+@functions.command()
+@click.argument("name")
+@_code_file
+@click.option("--old", help="The text to replace; it must occur once.")
+@click.option("--new", help="The text that takes its place.")
+@scene
+def edit(scene: Scene, name: str, file: str | None, old: str | None, new: str | None) -> int:
+    """Change a function through the gate: --old and --new, a new source with --file, or your editor."""
+    from ..editor import edit_function
+    from ..opened import with_workshop
+
+    if old is not None and new is not None:
+        return _judged(scene, with_workshop(scene, lambda shop: shop.edit(name, old, new)))
+    if file is not None:
+        code = _read(file)
+        return _judged(scene, with_workshop(scene, lambda shop: shop.replace(name, code)))
+    if not sys.stdin.isatty():
+        raise UsageError("There is no terminal for an editor.", mend="Give --old and --new, or --file FILE.")
+    change = with_workshop(scene, lambda shop: edit_function(shop, name))
+    return _changed(scene, change)
+
+
+@functions.command()
+@click.argument("name")
+@scene
+def delete(scene: Scene, name: str) -> None:
+    """Take a function out of its module; refused while others call it."""
+    from ..opened import with_workshop
+
+    gone = with_workshop(scene, lambda shop: shop.delete(name))
+    scene.result(gone, [line(("ok", "✓ "), f"deleted {gone['deleted']} from {gone['module']}")])
+
+
+@functions.command()
+@click.argument("name")
+@click.option("--args", "arguments", metavar="JSON", help="Run one call with these instead of the examples.")
+@scene
+def test(scene: Scene, name: str, arguments: str | None) -> int:
+    """Run a function's examples in a worker, or one call."""
+    from ..opened import with_workshop
+
+    if arguments is not None:
+        return _ended(scene, with_workshop(scene, lambda shop: shop.call(name, arguments)))
+    tested = with_workshop(scene, lambda shop: shop.test(name))
+    scene.result(tested, examples_lines(tested))
+    return 0 if all(example["passed"] for example in tested["examples"]) else 1
+
+
+@functions.command()
+@click.argument("name")
+@click.option("--args", "arguments", metavar="JSON", default="{}", help="The arguments, as one JSON object.")
+@scene
+def call(scene: Scene, name: str, arguments: str) -> int:
+    """Call a function in a worker and print what it returned."""
+    from ..opened import with_workshop
+
+    return _ended(scene, with_workshop(scene, lambda shop: shop.call(name, arguments)))
+
+
+@functions.command()
+@scene
+def reload(scene: Scene) -> int:
+    """Read the folder again: what was loaded, changed, removed, and rejected and why."""
+    from ..opened import with_workshop
+
+    return _changed(scene, with_workshop(scene, lambda shop: shop.reload()))
+
+
+def _read(file: str | None) -> str:
+    if file is None and sys.stdin.isatty():
+        raise UsageError("There is no source.", mend="Give --file FILE, or --file - and the source on standard input.")
+    try:
+        return sys.stdin.read() if file in (None, "-") else Path(str(file)).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} cannot be read: {error}.") from error
+
+
+def _judged(scene: Scene, verdict: dict[str, Any]) -> int:
+    scene.result(verdict, verdict_lines(verdict))
+    if verdict["admitted"]:
+        scene.talk(f"Next: toolwright functions call {verdict['name']} --args '{{…}}'")
+        return 0
+    return 1
+
+
+def _ended(scene: Scene, outcome: dict[str, Any]) -> int:
+    returned = outcome["outcome"] == "returned"
+    scene.result(outcome, [line(text) for text in value_text(outcome["value"]).splitlines()] if returned else [])
+    if not scene.as_json:
+        write(outcome_lines(outcome), sys.stderr)
+    return 0 if returned else 1
+
+
+def _changed(scene: Scene, change: dict[str, Any]) -> int:
+    scene.result(change, [changes_line(change), *problem_lines(change["rejected"])])
+    return 1 if change["rejected"] else 0

@@ -1,0 +1,55 @@
+"""`toolwright run`: the prompt on a terminal; elsewhere one turn, or a turn a line."""
+
+import asyncio
+import os
+import sys
+from typing import Any
+
+import click
+
+from ..options import RunOptions
+from ..scene import Scene, scene
+
+
+@click.command()
+@click.option("--agent", metavar="NAME", help="The agent to talk to; its conversation goes on.")
+@click.option("--model", metavar="NAME", help="A model of the endpoint, or local/NAME.")
+@click.option("--base-url", metavar="URL", help="An endpoint that speaks chat completions.")
+@click.option("--message", metavar="TEXT", help="One turn with this message; - reads it from standard input.")
+@click.option("--max-steps", type=click.IntRange(1), metavar="N", help="Model replies in one turn, at most.")
+@click.option("--stream/--no-stream", default=True, help="Whether to ask the endpoint to stream.")
+@click.option(
+    "--approve",
+    type=click.Choice(["ask", "deny"]),
+    default="ask",
+    help="Whether to ask when a function needs a grant. (Grants are still to come: all are denied.)",
+)
+@scene
+def run(scene: Scene, **given: Any) -> int:  # Any: the options above, as RunOptions types them
+    """Talk to an agent: a prompt on a terminal, one turn with --message, a turn a line from a pipe."""
+    options = RunOptions(root=scene.root, as_json=scene.as_json, **given)
+    if options.message is None and not scene.as_json and _can_prompt():
+        return _prompt(options)
+    return _plainly(options)
+
+
+def _prompt(options: RunOptions) -> int:
+    from ..repl.app import Repl
+
+    asyncio.run(Repl(options).run())
+    return 0
+
+
+def _plainly(options: RunOptions) -> int:
+    from ..plain import each_line, one_message
+
+    if options.message is None:
+        return 0 if asyncio.run(each_line(options)) else 1
+    message = sys.stdin.read() if options.message == "-" else options.message
+    if not message.strip():
+        raise click.UsageError("The message is empty.")
+    return 0 if asyncio.run(one_message(options, message)) else 1
+
+
+def _can_prompt() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") not in (None, "", "dumb")

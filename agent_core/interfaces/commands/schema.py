@@ -1,0 +1,38 @@
+"""`toolwright schema`: what a model would be shown of the functions in files. Nothing is run."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..scene import Scene, scene
+from ..spans import Line, line
+from ..verdicts import problem_lines
+
+
+@click.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@scene
+def schema(scene: Scene, files: tuple[Path, ...]) -> int:
+    """Show the schemas of the functions in FILES; nothing is run."""
+    from agent_core.assemble import schema_of
+
+    found = schema_of(files)
+    lines = [each for function in found["functions"] for each in function_lines(function)]
+    scene.result(found, lines + problem_lines(found["problems"]))
+    return 1 if any(problem.get("severity") != "warns" for problem in found["problems"]) else 0
+
+
+def function_lines(function: dict[str, Any]) -> list[Line]:
+    """One function's name, place, description and parameters."""
+    shape = function["parameters"]
+    required = shape.get("required", ())
+    lines = [
+        line(("name", function["name"]), ("dim", f"  {function['path']}:{function['line']}")),
+        *(line("  ", text) for text in function["description"].splitlines()),
+    ]
+    for name, parameter in shape.get("properties", {}).items():
+        kind = parameter.get("type") or ("any of" if "anyOf" in parameter else "value")
+        word = kind if name in required else f"{kind}, optional"
+        lines.append(line("    ", ("strong", name), f" ({word}): {parameter.get('description', '')}"))
+    return lines

@@ -1,0 +1,93 @@
+"""A conversation with one agent: turns, and the commands that begin with a slash.
+
+The prompt and the plain mode drive the same object; what differs is the voice that it speaks with.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from agent_core.agent import Agent
+from agent_core.assemble import Workspace
+from agent_core.errors import ToolwrightError
+from agent_core.events import FunctionsChanged, TurnEnded
+
+from .faults import fault_lines
+from .listeners import Listener
+from .options import RunOptions
+from .spans import line
+from .told import CallLog, changed_lines
+from .voice import Voice
+
+
+class Conversation:
+    """Takes what is typed, and keeps what was told."""
+
+    def __init__(self, workspace: Workspace, agent: Agent, voice: Voice) -> None:
+        self.workspace = workspace
+        self.agent = agent
+        self.voice = voice
+        self.log = CallLog()
+        self.busy = False
+        self.left = False
+        self.failed = False
+
+    def names(self) -> list[str]:
+        """The functions, for completion."""
+        return self.workspace.workshop.names()
+
+    async def turn(self, message: str | None, listener: Listener | None = None) -> bool:
+        """One turn, told as it goes; whether it ended with a reply. None takes up what waits."""
+        heard = listener or self.voice.listener(self.log)
+        self.busy, reason = True, ""
+        try:
+            async for event in self.agent.turn(message):
+                heard.hear(event)
+                reason = event.reason if isinstance(event, TurnEnded) else reason
+        finally:
+            self.busy = False
+        self.failed |= reason != "replied"
+        return reason == "replied"
+
+    async def say(self, message: str) -> None:
+        """A message to the agent, and then what was typed while its turn ran and came too late for it."""
+        try:
+            await self.turn(message)
+            while not self.left and await self.agent.waiting():
+                await self.turn(None)
+        except ToolwrightError as error:
+            self.explain(error)
+
+    async def interrupt(self) -> None:
+        """End the running turn."""
+        await self.agent.interrupt()
+
+    def explain(self, error: ToolwrightError) -> None:
+        """Show a failure that does not end the conversation."""
+        self.failed = True
+        self.voice.lines(fault_lines(error.message, error.mend))
+
+    async def greet(self) -> None:
+        """What was recovered at the start, and which model answers.
+
+        Raises:
+            NoModel: nothing is configured and nothing was found.
+        """
+        told = [*self.workspace.recovered, self.agent.restored]
+        self.voice.lines(line(("warn", f"! {sentence}")) for sentence in told if sentence)
+        self.voice.lines([line(("dim", f"{await self.agent.model_line()} · /help lists the commands"))])
+
+    def announce(self, change: FunctionsChanged) -> None:
+        """Tell of functions that another hand changed between turns."""
+        self.voice.lines(changed_lines(change))
+
+
+@asynccontextmanager
+async def opened(options: RunOptions, voice: Voice) -> AsyncIterator[Conversation]:
+    """The workspace, its agent, and a conversation with it; everything is closed at the end."""
+    async with Workspace.open(options.root, flags=options.flags()) as workspace:
+        conversation = Conversation(workspace, await workspace.agent(options.agent), voice)
+        quiet = conversation.agent.on_change(conversation.announce)
+        try:
+            yield conversation
+        finally:
+            quiet()

@@ -1,0 +1,88 @@
+"""Who listens to a turn outside the prompt: plain text for pipes and dumb terminals, JSON lines for scripts."""
+
+import sys
+import time
+from typing import Protocol
+
+from agent_core import events
+from agent_core.events import Event
+
+from .scene import print_json
+from .spans import Line, line, write
+from .told import CallLog, call_line, changed_lines, ended_lines, verdict_part
+from .visible import visible
+
+WIDTH = 100
+
+
+class Listener(Protocol):
+    """Hears every event of a turn, in order."""
+
+    def hear(self, event: Event) -> None:
+        """Tell the human or the script about it."""
+
+
+class JsonLines:
+    """One event a line on standard output."""
+
+    def hear(self, event: Event) -> None:
+        """Print the event's published shape."""
+        print_json(events.to_json(event))
+
+
+class PlainText:
+    """The reply on standard output as it comes; calls, verdicts and warnings on standard error."""
+
+    def __init__(self, log: CallLog) -> None:
+        self._log = log
+        self._open_line = False
+        self._said = ""
+        self._began = time.monotonic()
+
+    def hear(self, event: Event) -> None:
+        """Print what a reader of plain text wants to know."""
+        match event:
+            case events.TurnStarted():
+                self._began = time.monotonic()
+            case events.Text():
+                self._say(event.text)
+            case events.CallStarted():
+                self._log.started(event)
+            case events.CallAnswered():
+                self._answered(event)
+            case events.FunctionsChanged() if event.by == "human":
+                self._talk(changed_lines(event))
+            case events.Warned():
+                self._talk([line(("warn", event.message))])
+            case events.TurnEnded():
+                self._ended(event)
+            case _:
+                pass
+
+    def _say(self, text: str) -> None:
+        sys.stdout.write(visible(text))
+        sys.stdout.flush()
+        self._said += text
+        self._open_line = not text.endswith("\n") if text else self._open_line
+
+    def _talk(self, lines: list[Line]) -> None:
+        self._end_line()
+        write(lines, sys.stderr)
+
+    def _answered(self, event: events.CallAnswered) -> None:
+        self._said = ""
+        call = self._log.answered(event)
+        self._talk([call_line(call, WIDTH), *verdict_part(call)])
+
+    def _ended(self, event: events.TurnEnded) -> None:
+        if event.reply and event.reply.strip() != self._said.strip():
+            self._end_line()
+            self._say(event.reply)
+        self._talk(ended_lines(event, time.monotonic() - self._began))
+        self._said = ""
+
+    def _end_line(self) -> None:
+        if self._open_line:
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+            self._open_line = False

@@ -1,0 +1,28 @@
+"""A workspace opened for one command and closed after it. Heavy: imported by command bodies alone."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from agent_core.assemble import Workspace
+from agent_core.workshop import Workshop
+
+from .scene import Scene
+
+T = TypeVar("T")
+
+
+def with_workspace(scene: Scene, use: Callable[[Workspace], Awaitable[T]]) -> T:
+    """Open the scene's workspace, tell what it recovered, and use it."""
+
+    async def opened() -> T:
+        async with Workspace.open(scene.root) as workspace:
+            scene.talk(*workspace.recovered)
+            return await use(workspace)
+
+    return asyncio.run(opened())
+
+
+def with_workshop(scene: Scene, use: Callable[[Workshop], Awaitable[T]]) -> T:
+    """The same, for what needs only its functions."""
+    return with_workspace(scene, lambda workspace: use(workspace.workshop))

@@ -1,0 +1,31 @@
+"""What `toolwright run` was asked for, and the settings that its flags stand for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The choices of one `toolwright run`."""
+
+    root: Path
+    agent: str | None = None
+    model: str | None = None
+    base_url: str | None = None
+    message: str | None = None
+    max_steps: int | None = None
+    stream: bool = True
+    approve: str = "ask"
+    as_json: bool = False
+
+    def flags(self) -> Mapping[str, Any]:  # Any: values of settings, checked where they are read
+        """The settings that were given as flags; None stands for "not given"."""
+        return {
+            "agent": self.agent,
+            "model.name": self.model,
+            "model.base_url": self.base_url,
+            "model.stream": None if self.stream else False,
+            "turn.max_steps": self.max_steps,
+        }

@@ -1,0 +1,132 @@
+"""The program around the prompt: shows it first, loads everything else behind it, and keeps both going.
+
+Lines typed before all is ready wait in a queue. Nothing here imports what is heavy.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import AbstractAsyncContextManager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol, cast
+
+from agent_core.errors import ToolwrightError
+
+from ..options import RunOptions
+from ..spans import coloured, line
+from .completion import Words
+from .keys import bindings
+from .prompt import MARK, Prompt
+
+
+class Session(Protocol):
+    """The conversation behind the prompt."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn runs."""
+
+    @property
+    def left(self) -> bool:
+        """Whether the human has asked to leave."""
+
+    def names(self) -> list[str]:
+        """The functions, for completion."""
+
+    def answers(self, text: str) -> bool:
+        """Whether the line answered an open question."""
+
+    async def take(self, text: str) -> None:
+        """Do what a typed line asks for."""
+
+    async def during(self, text: str) -> None:
+        """Do what a line asks for that was typed while a turn runs."""
+
+    async def interrupt(self) -> None:
+        """End the running turn."""
+
+    async def leave(self) -> None:
+        """Take nothing more, and end what runs."""
+
+
+class Behind(Protocol):
+    """The module `behind`, which is imported while the prompt is there already."""
+
+    def session(self, options: RunOptions, prompt: Prompt) -> AbstractAsyncContextManager[Session]:
+        """A conversation that is ready."""
+
+
+class Repl:
+    """One conversation at a terminal."""
+
+    def __init__(self, options: RunOptions) -> None:
+        self._options = options
+        self._lines: asyncio.Queue[str] = asyncio.Queue()
+        self._session: Session | None = None
+        self._group = asyncio.TaskGroup()
+        self._failure: ToolwrightError | None = None
+        history = Path(options.root) / ".toolwright" / "history"
+        self.prompt = Prompt(history, Words(self._names), lambda prompt: bindings(prompt, self))
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn runs."""
+        return self._session is not None and self._session.busy
+
+    async def run(self) -> None:
+        """Talk until the human leaves, or until it turns out that nothing can be opened."""
+        async with self._group:
+            behind = self._group.create_task(self._behind())
+            with suppress(EOFError):
+                await self.prompt.app.run_async(handle_sigint=False)
+            await self._close(behind)
+        if self._failure is not None:
+            raise self._failure
+
+    def send(self, text: str) -> None:
+        """Take what was typed: an answer, something for the running turn, or the next thing to do."""
+        if self._session is not None and self._session.answers(text):
+            return
+        self._echo(text)
+        if self._session is not None and self._session.busy:
+            self._start(self._session.during(text))
+        else:
+            self._lines.put_nowait(text)
+
+    def interrupt(self) -> None:
+        """End the running turn."""
+        if self._session is not None:
+            self._start(self._session.interrupt())
+
+    def leave(self) -> None:
+        """End the conversation."""
+        if self.prompt.app.is_running:
+            self.prompt.app.exit()
+
+    async def _behind(self) -> None:
+        try:
+            rooms = cast("Behind", await asyncio.to_thread(import_module, f"{__package__}.behind"))
+            async with rooms.session(self._options, self.prompt) as self._session:
+                while not self._session.left:
+                    await self._session.take(await self._lines.get())
+        except ToolwrightError as error:
+            self._failure = error
+        finally:
+            self.leave()
+
+    async def _close(self, behind: asyncio.Task[None]) -> None:
+        if self._session is not None:
+            await self._session.leave()
+        if not self.busy:
+            behind.cancel()
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        self._group.create_task(work)
+
+    def _echo(self, text: str) -> None:
+        first, *others = text.split("\n")
+        lines = [line(("name", MARK), ("strong", first)), *(line("  ", ("strong", other)) for other in others)]
+        self.prompt.print_above(coloured(lines))
+
+    def _names(self) -> list[str]:
+        return self._session.names() if self._session is not None else []

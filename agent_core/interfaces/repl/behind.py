@@ -1,0 +1,65 @@
+"""What is loaded behind the prompt: the conversation, joined to the prompt that it speaks above. Heavy."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from ..conversation import Conversation, opened
+from ..options import RunOptions
+from ..slash import during, take
+from .prompt import Prompt
+from .terminal import TerminalVoice
+
+
+class Session:
+    """A conversation as the prompt drives it."""
+
+    def __init__(self, talk: Conversation, voice: TerminalVoice) -> None:
+        self._talk = talk
+        self._voice = voice
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn runs."""
+        return self._talk.busy
+
+    @property
+    def left(self) -> bool:
+        """Whether the human has asked to leave."""
+        return self._talk.left
+
+    def names(self) -> list[str]:
+        """The functions, for completion."""
+        return self._talk.names()
+
+    def answers(self, text: str) -> bool:
+        """Whether the line answered an open question."""
+        return self._voice.answers(text)
+
+    async def take(self, text: str) -> None:
+        """Do what a typed line asks for."""
+        await take(self._talk, text)
+
+    async def during(self, text: str) -> None:
+        """Do what a line asks for that was typed while a turn runs."""
+        await during(self._talk, text)
+
+    async def interrupt(self) -> None:
+        """End the running turn."""
+        await self._talk.interrupt()
+
+    async def leave(self) -> None:
+        """Take nothing more, and end what runs."""
+        self._talk.left = True
+        self._voice.answers("")
+        await self._talk.interrupt()
+
+
+@asynccontextmanager
+async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[Session]:
+    """A conversation that is ready: workspace open, model chosen, the human greeted."""
+    voice = TerminalVoice(prompt)
+    async with opened(options, voice) as talk:
+        prompt.bar.unsafe = talk.workspace.settings.sandbox.unsafe
+        prompt.bar.status = talk.agent.status
+        await talk.greet()
+        yield Session(talk, voice)

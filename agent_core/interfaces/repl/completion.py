@@ -1,0 +1,49 @@
+"""Completion: slash commands and their arguments as they are typed, function names on Tab."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from ..catalogue import BY_NAME, ENTRIES
+from ..visible import one_line
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$")
+
+
+class Words(Completer):
+    """Completes from the catalogue and from the names of functions as they are at this moment."""
+
+    def __init__(self, names: Callable[[], Sequence[str]]) -> None:
+        self._names = names
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        """What could stand at the cursor."""
+        text = document.text_before_cursor
+        if not text.startswith("/"):
+            found = _WORD.search(text)
+            return self._functions(found[0]) if found and complete_event.completion_requested else []
+        name, space, rest = text[1:].partition(" ")
+        return self._argument(name, rest) if space else _commands(name)
+
+    def _argument(self, name: str, typed: str) -> Iterable[Completion]:
+        kind = BY_NAME[name].argument if name in BY_NAME else ""
+        if kind == "function" and " " not in typed:
+            return self._functions(typed)
+        return _commands(typed) if kind == "command" else []
+
+    def _functions(self, typed: str) -> Iterable[Completion]:
+        return [
+            Completion(name, start_position=-len(typed), display=one_line(name))
+            for name in sorted(self._names(), key=lambda name: (not name.startswith(typed), name))
+            if typed.lower() in name.lower()
+        ]
+
+
+def _commands(typed: str) -> Iterable[Completion]:
+    return [
+        Completion(entry.name, start_position=-len(typed), display=f"/{entry.name}", display_meta=entry.says)
+        for entry in ENTRIES
+        if entry.name.startswith(typed)
+    ]

@@ -1,0 +1,86 @@
+"""What moves above the prompt while a turn runs: the unfinished end of the reply, and the calls under way."""
+
+import time
+from dataclasses import dataclass
+
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+
+from ..columns import cut, width
+from ..verdicts import compact_call, duration
+from ..visible import one_line, visible
+from .blocks import Blocks
+
+TAIL_LINES = 8
+_CELLS = 20
+
+
+@dataclass(slots=True)
+class Running:
+    """A call that has not been answered."""
+
+    name: str
+    arguments: str
+    began: float
+    done: float = 0
+    total: float | None = None
+    note: str = ""
+
+
+class Live:
+    """The state of the moving part; drawn anew at each frame, and empty between turns."""
+
+    def __init__(self) -> None:
+        self.blocks = Blocks()
+        self.thought = ""
+        self.calls: dict[str, Running] = {}
+        self.waiting = ""
+        self.question = ""
+
+    def clear(self) -> None:
+        """Nothing moves any more."""
+        self.blocks = Blocks()
+        self.thought = self.waiting = ""
+        self.calls.clear()
+
+    def draw(self, columns: int) -> StyleAndTextTuples:
+        """The lines of the moment, each fitting the screen, without a newline at the end."""
+        tail = self.blocks.pending(TAIL_LINES, TAIL_LINES * columns)
+        lines: list[tuple[str, str]] = [("class:live", text) for text in _wrapped(tail, columns)]
+        if not lines and self.thought:
+            lines += [("class:live.thought", text) for text in _wrapped(self.thought[-4 * columns :], columns)[-2:]]
+        lines += [("class:live.call", cut(_progress(call), columns)) for call in self.calls.values()]
+        if not lines and self.waiting:
+            lines.append(("class:live.thought", cut(self.waiting, columns)))
+        if self.question:
+            lines.append(("class:live.question", cut(one_line(self.question), columns)))
+        return [each for style, text in lines for each in ((style, text), ("", "\n"))][:-1]
+
+
+def _progress(call: Running) -> str:
+    spent = time.monotonic() - call.began
+    text = f"▸ {one_line(compact_call(call.name, call.arguments), 120)}"
+    if call.total:
+        filled = min(max(round(call.done / call.total * _CELLS), 0), _CELLS)
+        return f"{text} {'█' * filled}{'░' * (_CELLS - filled)} {call.done:g}/{call.total:g} {one_line(call.note, 60)}"
+    counted = f" {call.done:g}" if call.done else ""
+    return f"{text}{counted} {one_line(call.note, 60)} … {duration(spent)}"
+
+
+def _wrapped(text: str, columns: int) -> list[str]:
+    lines: list[str] = []
+    for line in visible(text).expandtabs(4).split("\n")[-TAIL_LINES:]:
+        lines += _folded(line, columns)
+    while lines and not lines[0]:
+        lines.pop(0)
+    return lines[-TAIL_LINES:] if any(lines) else []
+
+
+def _folded(line: str, columns: int) -> list[str]:
+    parts, rest = [], line
+    while width(rest) > columns:
+        part = rest[:columns]
+        while width(part) > columns:
+            part = part[:-1]
+        parts.append(part)
+        rest = rest[len(part) :]
+    return [*parts, rest]

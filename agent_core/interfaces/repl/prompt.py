@@ -1,0 +1,154 @@
+"""The prompt itself: the input line, the moving part above it and the bar below, as one small application.
+
+Nothing of it waits for the terminal's answers, and what is printed above goes out in the same write
+as the redrawn prompt, so that nothing flickers.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import Completer
+from prompt_toolkit.filters import Condition, has_focus
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.key_binding import KeyBindingsBase, merge_key_bindings
+from prompt_toolkit.key_binding.bindings.auto_suggest import load_auto_suggest_bindings
+from prompt_toolkit.layout import ConditionalContainer, Float, FloatContainer, HSplit, Layout, VerticalAlign, Window
+from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
+from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.layout.menus import CompletionsMenu
+from prompt_toolkit.layout.processors import AppendAutoSuggestion
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.styles import Style
+from prompt_toolkit.widgets.toolbars import SearchToolbar
+
+from .bar import Bar
+from .live import Live
+
+MARK = "› "
+MENU_LINES = 8
+FRAME_S = 0.03
+
+STYLE = Style.from_dict(
+    {
+        "mark": "bold ansicyan",
+        "bar": "ansibrightblack",
+        "bar.name": "ansicyan",
+        "bar.near": "ansiyellow",
+        "bar.full": "bold ansired",
+        "bar.alarm": "bold ansiwhite bg:ansired",
+        "bar.hint": "ansiyellow",
+        "live.thought": "ansibrightblack",
+        "live.call": "ansicyan",
+        "live.question": "bold ansiyellow",
+        "auto-suggestion": "ansibrightblack",
+    }
+)
+
+
+class SteadyOutput(Vt100_Output):
+    """A terminal whose writes can be held back until the next frame."""
+
+    held = False
+
+    def flush(self) -> None:
+        """Write what has gathered, unless it is held back."""
+        if not self.held:
+            super().flush()
+
+
+class KeptHistory(FileHistory):
+    """What was typed, in the workspace's state folder; kept in memory for as long as there is no such folder."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(str(path))
+        self._folder = path.parent
+        self._early: list[str] = []
+
+    def store_string(self, string: str) -> None:
+        """Keep one message."""
+        self._early.append(string)
+        if self._folder.is_dir():
+            for early in self._early:
+                super().store_string(early)
+            self._early.clear()
+
+
+class Prompt:
+    """What is on the screen between two messages, and during a turn below its output."""
+
+    def __init__(self, history: Path, completer: Completer, keys: Callable[["Prompt"], KeyBindingsBase]) -> None:
+        self.live = Live()
+        self.bar = Bar()
+        self.output = SteadyOutput.from_pty(sys.stdout, enable_cpr=False)
+        self.buffer = Buffer(
+            completer=completer,
+            complete_while_typing=Condition(lambda: self.buffer.text.startswith("/")),
+            auto_suggest=AutoSuggestFromHistory(),
+            history=KeptHistory(history),
+            multiline=True,
+        )
+        self.buffer.on_text_changed += lambda buffer: self.bar.clear_hint()
+        self.app: Application[None] = Application(
+            layout=_layout(self),
+            key_bindings=merge_key_bindings([load_auto_suggest_bindings(), keys(self)]),
+            style=STYLE,
+            output=self.output,
+            erase_when_done=True,
+            min_redraw_interval=FRAME_S,
+            refresh_interval=0.5,
+        )
+
+    @property
+    def columns(self) -> int:
+        """The width of the screen."""
+        return self.output.get_size().columns
+
+    def print_above(self, text: str) -> None:
+        """Print finished text above the prompt; what is being typed stays as it is."""
+        if not self.app.is_running:
+            self.output.write_raw(text)
+            self.output.flush()
+            return
+        self.output.held = True
+        self.app.renderer.erase()
+        self.output.write_raw(text)
+        self.output.held = False
+        self.app.invalidate()
+
+    def before_input(self) -> StyleAndTextTuples:
+        """The moving part."""
+        return self.live.draw(self.columns - 1)
+
+
+def _layout(prompt: Prompt) -> Layout:
+    search = SearchToolbar()
+    field = BufferControl(
+        prompt.buffer, input_processors=[AppendAutoSuggestion()], search_buffer_control=search.control
+    )
+    moving = ConditionalContainer(
+        Window(FormattedTextControl(prompt.before_input), dont_extend_height=True),
+        Condition(lambda: bool(prompt.before_input())),
+    )
+    typed = Window(
+        field,
+        height=lambda: _height(prompt),
+        dont_extend_height=True,
+        wrap_lines=True,
+        get_line_prefix=lambda number, wrapped: [("class:mark", MARK if number == wrapped == 0 else "  ")],
+    )
+    bar = Window(FormattedTextControl(prompt.bar.draw), height=1, dont_extend_height=True)
+    menu = Float(
+        CompletionsMenu(max_height=MENU_LINES, extra_filter=has_focus(prompt.buffer)), xcursor=True, ycursor=True
+    )
+    body = FloatContainer(HSplit([moving, typed, search, bar], align=VerticalAlign.TOP), [menu])
+    return Layout(body, focused_element=field)
+
+
+def _height(prompt: Prompt) -> Dimension:
+    # The menu hangs below the cursor: it gets its room only while it is open.
+    return Dimension(min=MENU_LINES if prompt.buffer.complete_state else 1)

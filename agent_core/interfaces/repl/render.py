@@ -1,0 +1,52 @@
+"""Markdown and Python source as text for a terminal, by rich. Heavy: loaded behind the prompt.
+
+What comes in is untrusted and passes `visible` first; links are shown as text, never as escape sequences.
+"""
+
+import io
+import os
+
+from rich.console import Console, RenderableType
+from rich.markdown import Markdown
+from rich.syntax import Syntax
+
+from ..visible import visible
+
+THEME = "ansi_dark"
+
+
+def markdown(text: str, columns: int) -> str:
+    """One block of Markdown, drawn to the width."""
+    return _drawn(Markdown(visible(text), code_theme=THEME, hyperlinks=False), columns)
+
+
+def source(code: str, first: int, columns: int) -> str:
+    """Python source with line numbers and colours."""
+    return _drawn(
+        Syntax(
+            visible(code).rstrip("\n"),
+            "python",
+            theme=THEME,
+            line_numbers=True,
+            start_line=first,
+            word_wrap=True,
+            background_color="default",
+        ),
+        columns,
+    )
+
+
+def _drawn(thing: RenderableType, columns: int) -> str:
+    console = Console(
+        file=io.StringIO(),
+        width=columns,
+        force_terminal=not os.environ.get("NO_COLOR"),
+        color_system=None if os.environ.get("NO_COLOR") else "standard",
+        legacy_windows=False,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+    with console.capture() as captured:
+        console.print(thing)
+    return "\n".join(line.rstrip(" ") for line in captured.get().split("\n"))

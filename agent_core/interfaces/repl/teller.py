@@ -1,0 +1,126 @@
+"""Tells a turn at the prompt: finished blocks above it, what still moves in the live part. Heavy, as `render` is."""
+
+import time
+from collections.abc import Callable
+
+from agent_core import events
+from agent_core.events import Event
+
+from ..spans import Line, line
+from ..told import CallLog, call_line, changed_lines, ended_lines, verdict_part
+from ..verdicts import outcome_lines
+from . import render
+from .live import Live, Running
+
+WAITING = "thinking…"
+
+
+class Teller:
+    """Hears a turn's events, and keeps screen and live part in step with them."""
+
+    def __init__(self, log: CallLog, live: Live, columns: Callable[[], int], screen: "Screen") -> None:
+        self._log = log
+        self._live = live
+        self._columns = columns
+        self._screen = screen
+        self._began = time.monotonic()
+        self._said = ""
+
+    def hear(self, event: Event) -> None:
+        """Show what happened."""
+        match event:
+            case events.TurnStarted():
+                self._live.waiting = WAITING
+            case events.Text():
+                self._text(event.text)
+            case events.Thought():
+                self._live.thought += event.text
+            case events.CallStarted() | events.Progress() | events.CallAnswered():
+                self._call(event)
+            case _:
+                self._aside(event)
+        self._screen.moved()
+
+    def _call(self, event: events.CallStarted | events.Progress | events.CallAnswered) -> None:
+        match event:
+            case events.CallStarted():
+                self._started(event)
+            case events.Progress():
+                self._progress(event)
+            case events.CallAnswered():
+                self._answered(event)
+
+    def _aside(self, event: Event) -> None:
+        match event:
+            case events.FunctionsChanged() if event.by != "agent":
+                self._lines(changed_lines(event))
+            case events.Warned():
+                self._lines([line(("warn", f"! {event.message}"))])
+            case events.TurnEnded():
+                self._ended(event)
+            case _:
+                pass
+
+    def _text(self, text: str) -> None:
+        self._said += text
+        self._live.thought = ""
+        for block in self._live.blocks.feed(text):
+            self._block(block)
+
+    def _block(self, block: str) -> None:
+        self._screen.print(render.markdown(block, self._columns()) + "\n")
+
+    def _finish_text(self) -> None:
+        rest = self._live.blocks.end()
+        if rest:
+            self._block(rest)
+
+    def _started(self, event: events.CallStarted) -> None:
+        self._finish_text()
+        self._said = self._live.thought = ""
+        self._log.started(event)
+        self._live.calls[event.call_id] = Running(event.name, event.arguments, time.monotonic())
+
+    def _progress(self, event: events.Progress) -> None:
+        running = self._live.calls.get(event.call_id)
+        if running:
+            total = event.total
+            running.done, running.note = event.done, event.note
+            running.total = total if isinstance(total, int | float) and total > 0 else None
+
+    def _answered(self, event: events.CallAnswered) -> None:
+        self._live.calls.pop(event.call_id, None)
+        call = self._log.answered(event)
+        self._lines([call_line(call, self._columns())])
+        if call.source:
+            self._screen.print(render.source(call.source, 1, self._columns()))
+        self._lines(verdict_part(call))
+        if call.detail.get("output"):
+            self._lines(outcome_lines({"outcome": "returned", "output": call.detail["output"]}))
+
+    def _ended(self, event: events.TurnEnded) -> None:
+        said = self._said
+        self._finish_text()
+        self._live.clear()
+        if event.reply.strip() and event.reply.strip() not in said:
+            self._block(event.reply)
+        self._lines([*ended_lines(event, time.monotonic() - self._began), line("")])
+
+    def _lines(self, lines: list[Line]) -> None:
+        self._screen.lines(lines)
+
+
+class Screen:
+    """What the teller may do with the terminal."""
+
+    def __init__(
+        self, write: Callable[[str], None], paint: Callable[[list[Line]], str], moved: Callable[[], None]
+    ) -> None:
+        self.print = write
+        self.moved = moved
+        self._paint = paint
+
+    def lines(self, lines: list[Line]) -> None:
+        """Print lines above the prompt."""
+        if lines:
+            self.print(self._paint(lines))

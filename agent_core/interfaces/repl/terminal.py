@@ -1,0 +1,66 @@
+"""The voice of a conversation at the prompt: everything is printed above it. Heavy, as `render` is."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+
+from prompt_toolkit.application import in_terminal
+
+from ..listeners import Listener
+from ..spans import Line, coloured, plain, takes_colour
+from ..told import CallLog
+from . import render
+from .prompt import Prompt
+from .teller import Screen, Teller
+
+
+class TerminalVoice:
+    """Speaks above a prompt, and asks through it."""
+
+    def __init__(self, prompt: Prompt) -> None:
+        self._prompt = prompt
+        self._paint = coloured if takes_colour(sys.stdout) else plain
+        self._asked: asyncio.Future[bool] | None = None
+
+    def lines(self, lines: Iterable[Line]) -> None:
+        """Show lines."""
+        self._prompt.print_above(self._paint(lines))
+
+    def markdown(self, text: str) -> None:
+        """Show a text that may be Markdown."""
+        self._prompt.print_above(render.markdown(text, self._prompt.columns))
+
+    def source(self, code: str, first: int) -> None:
+        """Show Python source with colours."""
+        self._prompt.print_above(render.source(code, first, self._prompt.columns))
+
+    def listener(self, log: CallLog) -> Listener:
+        """Somebody who tells a turn's events here."""
+        prompt = self._prompt
+        screen = Screen(prompt.print_above, self._paint, prompt.app.invalidate)
+        return Teller(log, prompt.live, lambda: prompt.columns, screen)
+
+    @asynccontextmanager
+    async def aside(self) -> AsyncIterator[None]:
+        """Give the terminal to another program; the prompt comes back after it."""
+        async with in_terminal():
+            yield
+
+    async def confirm(self, question: str) -> bool:
+        """Ask above the input line; the next line typed is the answer."""
+        self._asked = asyncio.get_running_loop().create_future()
+        self._prompt.live.question = f"{question} Type y and Enter for yes."
+        self._prompt.app.invalidate()
+        try:
+            return await self._asked
+        finally:
+            self._asked = None
+            self._prompt.live.question = ""
+
+    def answers(self, text: str) -> bool:
+        """Take a typed line as the answer, if a question is open."""
+        if self._asked is None or self._asked.done():
+            return False
+        self._asked.set_result(text.strip().lower() in ("y", "yes"))
+        return True

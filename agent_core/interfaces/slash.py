@@ -1,0 +1,203 @@
+"""What the commands that begin with a slash do; their names, usage and help are in `catalogue`."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from agent_core.errors import ToolwrightError, UsageError
+from agent_core.messages import Answer, Assistant, Message, Notice, System, User
+
+from .catalogue import BY_NAME, ENTRIES, nearest
+from .columns import columns
+from .conversation import Conversation
+from .editor import edit_function
+from .spans import Line, line, plain
+from .told import laid_open
+from .verdicts import changes_line, compact_call, examples_lines, outcome_lines, problem_lines, value_text
+from .views import facts_lines, list_lines
+
+Run = Callable[[Conversation, str], Awaitable[None]]
+
+
+async def take(talk: Conversation, text: str) -> None:
+    """Do what a typed line asks for: a command, or a message to the agent."""
+    if text.startswith("/") and not text.startswith("//"):
+        await command(talk, text)
+    else:
+        await talk.say(text.removeprefix("/") if text.startswith("//") else text)
+
+
+async def during(talk: Conversation, text: str) -> None:
+    """The same while a turn runs: a message is delivered at its next step."""
+    if not text.startswith("/") or text.startswith("//"):
+        await talk.agent.say_during_turn(text)
+        talk.voice.lines([line(("dim", "  delivered at the next step"))])
+        return
+    entry = BY_NAME.get(_name(text))
+    if entry is not None and not entry.in_turn:
+        talk.voice.lines([line(("warn", f"/{entry.name} has to wait for the turn to end; Ctrl-C ends it."))])
+        return
+    await command(talk, text)
+
+
+async def command(talk: Conversation, text: str) -> None:
+    """Run one command; what goes wrong is told and ends nothing."""
+    run = _RUNS.get(_name(text))
+    if run is None:
+        near = nearest(_name(text))
+        hint = f"Did you mean /{near}?" if near else "Type /help for the list."
+        talk.voice.lines([line(("bad", f"There is no command /{_name(text)}. "), hint)])
+        return
+    try:
+        await run(talk, text.partition(" ")[2].strip())
+    except ToolwrightError as error:
+        talk.explain(error)
+
+
+def _name(text: str) -> str:
+    return text[1:].partition(" ")[0].strip()
+
+
+def _needed(words: str, name: str) -> str:
+    if not words:
+        raise UsageError(f"/{name} needs to know which.", mend=f"Type {BY_NAME[name].typed}.")
+    return words
+
+
+async def _help(talk: Conversation, words: str) -> None:
+    wanted = words.removeprefix("/")
+    if wanted and wanted not in BY_NAME:
+        raise UsageError(f"There is no command /{wanted}.", mend=f"Try /help {nearest(wanted)}".rstrip() + ".")
+    entries = [BY_NAME[wanted]] if wanted else ENTRIES
+    rows = [[entry.typed, entry.says] for entry in entries]
+    keys = "Alt-Enter: new line · Tab: complete · Ctrl-R: search · Ctrl-C: end the turn · Ctrl-D: leave"
+    talk.voice.lines([*columns(rows, ("name", "")), *([] if wanted else [line(("dim", keys))])])
+
+
+async def _exit(talk: Conversation, words: str) -> None:
+    talk.left = True
+    await talk.interrupt()
+
+
+async def _functions(talk: Conversation, words: str) -> None:
+    found = await talk.workspace.workshop.list(words)
+    talk.voice.lines(list_lines(found) or [line(("dim", "None. Ask for one."))])
+
+
+async def _introspect(talk: Conversation, words: str) -> None:
+    found = await talk.workspace.workshop.introspect(_needed(words, "introspect"))
+    talk.voice.lines(facts_lines(found))
+    talk.voice.source(found["source"], found["line"])
+
+
+async def _show(talk: Conversation, words: str) -> None:
+    calls = talk.log.calls
+    if not calls:
+        raise UsageError("No call was made in this session.")
+    if words and not (words.isdigit() and 1 <= int(words) <= len(calls)):
+        raise UsageError(f"There is no call {words}.", mend=f"Type /show 1 … /show {len(calls)}.")
+    call = calls[int(words) - 1 if words else -1]
+    talk.voice.lines(laid_open(call))
+    if call.source:
+        talk.voice.source(call.source, 1)
+
+
+async def _edit(talk: Conversation, words: str) -> None:
+    async with talk.voice.aside():
+        change = await edit_function(talk.workspace.workshop, _needed(words, "edit"))
+    talk.voice.lines([changes_line(change), *problem_lines(change["rejected"])])
+
+
+async def _test(talk: Conversation, words: str) -> None:
+    name, _, arguments = _needed(words, "test").partition(" ")
+    if not arguments:
+        talk.voice.lines(examples_lines(await talk.workspace.workshop.test(name)))
+        return
+    outcome = await talk.workspace.workshop.call(name, arguments)
+    value = value_text(outcome["value"]) if outcome["outcome"] == "returned" else ""
+    shown = [line(text) for text in value.splitlines()]
+    talk.voice.lines([line(("name", compact_call(name, arguments))), *shown, *outcome_lines(outcome)])
+
+
+async def _delete(talk: Conversation, words: str) -> None:
+    name = _needed(words, "delete")
+    if name not in talk.names():
+        raise UsageError(f"There is no function {name}.", mend="Type /functions for the list.")
+    if await talk.voice.confirm(f"Delete {name}?"):
+        gone = await talk.workspace.workshop.delete(name)
+        talk.voice.lines([line(("ok", "✓ "), f"deleted {gone['deleted']} from {gone['module']}")])
+    else:
+        talk.voice.lines([line(("dim", "Nothing was deleted."))])
+
+
+async def _reload(talk: Conversation, words: str) -> None:
+    change = await talk.workspace.workshop.reload()
+    talk.voice.lines([changes_line(change), *problem_lines(change["rejected"])])
+
+
+async def _pop(talk: Conversation, words: str) -> None:
+    message = await talk.agent.pop()
+    said = [line(("ok", "✓ "), "out of the context: ", ("strong", message))] if message else None
+    talk.voice.lines(said or [line(("dim", "There is nothing to take back."))])
+
+
+async def _retry(talk: Conversation, words: str) -> None:
+    message = await talk.agent.pop()
+    if message is None:
+        raise UsageError("There is no message to send again.")
+    talk.voice.lines([line(("name", "› "), ("strong", message))])
+    await talk.say(message)
+
+
+async def _dump(talk: Conversation, words: str) -> None:
+    lines = [each for message in await talk.agent.history() for each in _message_lines(message)]
+    if not words:
+        talk.voice.lines(lines or [line(("dim", "Nothing was said yet."))])
+        return
+    await asyncio.to_thread(_write_new, words, plain(lines))
+    talk.voice.lines([line(("ok", "✓ "), f"{len(lines)} lines in {words}")])
+
+
+async def _model(talk: Conversation, words: str) -> None:
+    told = await (talk.agent.set_model(words) if words else talk.agent.model_line())
+    talk.voice.lines([line(told)])
+
+
+def _write_new(path: str, text: str) -> None:
+    try:
+        with Path(path).expanduser().open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def _message_lines(message: Message) -> list[Line]:
+    match message:
+        case Assistant():
+            asked = [line("  ▸ ", compact_call(call.name, call.arguments)) for call in message.calls]
+            return [*_said("assistant", message.text), *asked]
+        case Answer():
+            return _said(f"answer of {message.name}", message.text)
+        case System() | User() | Notice():
+            return _said(type(message).__name__.lower(), message.text)
+
+
+def _said(who: str, text: str) -> list[Line]:
+    return [line(("strong", who)), *(line("  ", each) for each in text.splitlines())]
+
+
+_RUNS: dict[str, Run] = {
+    "help": _help,
+    "exit": _exit,
+    "functions": _functions,
+    "introspect": _introspect,
+    "show": _show,
+    "edit": _edit,
+    "test": _test,
+    "delete": _delete,
+    "reload": _reload,
+    "retry": _retry,
+    "pop": _pop,
+    "dump": _dump,
+    "model": _model,
+}

@@ -1,0 +1,61 @@
+"""Lines of text with roles, and their two forms: plain, and coloured for a terminal.
+
+What a command or the prompt shows is built from these, so that one renderer serves pipes and
+terminals, and so that no text reaches a terminal without passing `visible`.
+"""
+
+import os
+from collections.abc import Iterable
+from typing import IO, Literal, TypeAlias
+
+from .visible import visible
+
+Role = Literal["", "ok", "bad", "warn", "dim", "name", "strong", "alarm"]
+Span: TypeAlias = tuple[Role, str]
+Line: TypeAlias = tuple[Span, ...]
+
+_SGR: dict[Role, str] = {
+    "ok": "32",
+    "bad": "31",
+    "warn": "33",
+    "dim": "2",
+    "name": "36",
+    "strong": "1",
+    "alarm": "1;37;41",
+}
+
+
+def line(*spans: Span | str) -> Line:
+    """One line; bare text has no role."""
+    return tuple(("", span) if isinstance(span, str) else span for span in spans)
+
+
+def indented(lines: Iterable[Line], by: int = 2) -> list[Line]:
+    """The same lines, moved to the right."""
+    return [(("", " " * by), *each) for each in lines]
+
+
+def plain(lines: Iterable[Line]) -> str:
+    """The lines as text, each ended by a newline."""
+    return "".join("".join(visible(text) for _, text in each) + "\n" for each in lines)
+
+
+def coloured(lines: Iterable[Line]) -> str:
+    """The lines with the terminal's own sixteen colours."""
+    return "".join("".join(_paint(role, text) for role, text in each) + "\n" for each in lines)
+
+
+def takes_colour(stream: IO[str]) -> bool:
+    """Whether control sequences may be written there: a terminal that is not dumb, and no NO_COLOR."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
+
+
+def write(lines: Iterable[Line], stream: IO[str]) -> None:
+    """Print the lines in the form that the stream takes."""
+    stream.write(coloured(lines) if takes_colour(stream) else plain(lines))
+    stream.flush()
+
+
+def _paint(role: Role, text: str) -> str:
+    shown = visible(text)
+    return f"\x1b[{_SGR[role]}m{shown}\x1b[0m" if role else shown

@@ -1,0 +1,125 @@
+"""What a turn tells, as lines: calls and their answers, changes, warnings, and how the turn ended.
+
+The prompt and the plain output show the same lines; only the reply's text differs between them.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_core.events import CallAnswered, CallStarted, FunctionsChanged, TurnEnded
+
+from .columns import cut
+from .spans import Line, Role, Span, indented, line
+from .verdicts import changes_line, compact_call, duration, outcome_role, verdict_lines
+from .visible import one_line
+
+_ENDINGS = {
+    "interrupted": "Interrupted. What was said is kept; type on, or /retry.",
+    "steps": "Stopped at the limit of steps in one turn. Type `go on`, or raise turn.max_steps.",
+    "repeated": "Stopped, because the same call failed again and again.",
+    "failed": "The turn failed.",
+    "cancelled": "The turn was cancelled.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One call of a session: what `/show N` lays open."""
+
+    number: int
+    name: str
+    arguments: str
+    text: str
+    outcome: str
+    seconds: float
+    detail: dict[str, Any] = field(default_factory=dict)  # Any: JSON of a published shape
+
+    @property
+    def source(self) -> str:
+        """The source of the function that this call made, if it made one."""
+        return str(self.detail.get("source") or "") if "admitted" in self.detail else ""
+
+
+class CallLog:
+    """The calls of a session, numbered as they are answered."""
+
+    def __init__(self) -> None:
+        self.calls: list[Told] = []
+        self._asked: dict[str, str] = {}
+
+    def started(self, event: CallStarted) -> None:
+        """Keep the arguments until the answer comes."""
+        self._asked[event.call_id] = event.arguments
+
+    def answered(self, event: CallAnswered) -> Told:
+        """The call with its answer and its number."""
+        arguments = self._asked.pop(event.call_id, "")
+        number = len(self.calls) + 1
+        call = Told(number, event.name, arguments, event.text, event.outcome, event.seconds, event.detail)
+        self.calls.append(call)
+        return call
+
+
+def call_line(call: Told, width: int) -> Line:
+    """`▸ count_vowels(text='queueing') → 5  12 ms  [3]`, on one line of the screen."""
+    tail = f"  {duration(call.seconds)}  [{call.number}]"
+    result, role = _result(call)
+    room = max(20, width - len(tail) - 6)
+    asked = cut(
+        one_line(compact_call(call.name, call.arguments), 2 * room), max(room - min(len(result), room // 2), 10)
+    )
+    given = cut(result, max(room - len(asked), 10))
+    name, opening, rest = asked.partition("(")
+    return line(("dim", "▸ "), ("name", name), opening + rest, ("dim", " → "), (role, given), ("dim", tail))
+
+
+def verdict_part(call: Told) -> list[Line]:
+    """The verdict under a call that made or changed a function: headline, mends, problems."""
+    return indented(verdict_lines(call.detail)) if "admitted" in call.detail else []
+
+
+def laid_open(call: Told) -> list[Line]:
+    """Everything about one call: arguments as they came, answer as the model read it."""
+    return [
+        line(("strong", f"[{call.number}] {call.name}"), ("dim", f"  {call.outcome}, {duration(call.seconds)}")),
+        line(("dim", "arguments")),
+        *indented(line(text) for text in call.arguments.splitlines()),
+        line(("dim", "answer, as the model reads it")),
+        *indented(line(text) for text in call.text.splitlines()),
+    ]
+
+
+def changed_lines(event: FunctionsChanged) -> list[Line]:
+    """What another hand did to the functions."""
+    change = {"loaded": event.loaded, "changed": event.changed, "removed": event.removed, "rejected": event.rejected}
+    lines = [changes_line(change, "by hand" if event.by == "human" else f"by {event.by}")]
+    return lines + indented(line(("bad", "✗ rejected: "), text) for text in event.rejected)
+
+
+def ended_lines(event: TurnEnded, seconds: float) -> list[Line]:
+    """What the turn made, and how it ended if not with a reply."""
+    lines: list[Line] = []
+    if event.reason != "replied":
+        role: Role = "warn" if event.reason in ("interrupted", "steps", "repeated") else "bad"
+        lines.append(line((role, _ENDINGS.get(event.reason, f"The turn ended: {event.reason}."))))
+    made: list[Span] = [("ok", f"{what} {', '.join(names)}") for what, names in event.made.items() if names]
+    tokens = event.usage.get("prompt_tokens", 0) + event.usage.get("completion_tokens", 0)
+    steps = f"{event.steps} step{'' if event.steps == 1 else 's'}"
+    spent: Span = ("dim", f"{' · ' if made else ''}{steps}, {tokens:,} tokens, {duration(seconds)}")
+    between: list[Span] = [("dim", "∙ ")]
+    for span in made:
+        between += [span, ("", " ")]
+    return [*lines, (*between, spent)]
+
+
+def _result(call: Told) -> tuple[str, Role]:
+    if "admitted" in call.detail:
+        return ("admitted", "ok") if call.detail["admitted"] else ("refused", "bad")
+    first = call.text.partition("\nIt printed:")[0]
+    if call.outcome == "returned":
+        return one_line(first), ""
+    error = call.detail.get("error") or {}
+    kind, message = str(error.get("type", "")), str(error.get("message", ""))
+    if kind and kind != call.outcome:
+        return one_line(f"{kind}: {message}"), "bad"
+    return one_line(f"{call.outcome.replace('_', ' ')}: {message or first}"), outcome_role(call.outcome)

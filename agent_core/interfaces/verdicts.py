@@ -1,0 +1,125 @@
+"""Verdicts, problems and outcomes, from their published JSON to lines: for the commands and for the prompt."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+from .spans import Line, Role, Span, indented, line
+
+Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a shape that the design publishes
+
+_OUTCOME_ROLES: dict[str, Role] = {"returned": "ok", "interrupted": "warn", "skipped": "warn", "unknown": "warn"}
+
+
+def verdict_lines(verdict: Document) -> list[Line]:
+    """One headline, then what was mended and every problem with its place and mend."""
+    return [
+        verdict_headline(verdict),
+        *indented(line(("warn", "~ "), ("dim", "mended: "), str(mend["message"])) for mend in verdict.get("mends", ())),
+        *indented(problem_line(problem) for problem in verdict.get("problems", ())),
+    ]
+
+
+def verdict_headline(verdict: Document) -> Line:
+    """Whether the function joined, as what, and what the gate looked at."""
+    name, module = str(verdict.get("name", "")), str(verdict.get("module", ""))
+    stages = verdict.get("stages", ())
+    notes = "; ".join(str(stage["note"]) for stage in stages if stage.get("note"))
+    spent = sum(float(stage.get("seconds", 0)) for stage in stages)
+    tail: Span = ("dim", f"  {len(stages)} stages, {duration(spent)}" + (f" · {notes}" if notes else ""))
+    if verdict.get("admitted"):
+        return line(("ok", "✓ "), ("name", name), f" joins {module} as {verdict.get('standing', '')}", tail)
+    count = sum(problem.get("severity") != "warns" for problem in verdict.get("problems", ()))
+    return line(("bad", "✗ "), ("name", name), f" refused: {count} problem{'' if count == 1 else 's'}", tail)
+
+
+def problem_line(problem: Document) -> Line:
+    """`path:line:column code: what — mend`."""
+    place = ":".join(str(problem[key]) for key in ("path", "line", "column") if problem.get(key))
+    role: Role = "warn" if problem.get("severity") == "warns" else "bad"
+    mend = problem.get("mend")
+    return line(
+        (role, f"{place} {problem['code']}".strip()),
+        f": {problem['message']}",
+        ("strong", f" — {mend}" if mend else ""),
+    )
+
+
+def problem_lines(problems: Iterable[Document]) -> list[Line]:
+    """Each problem on its line."""
+    return [problem_line(problem) for problem in problems]
+
+
+def outcome_lines(outcome: Document) -> list[Line]:
+    """How a call ended besides its value: what it printed, its error with the function's own frames."""
+    lines = [line(("dim", f"│ {text}")) for text in str(outcome.get("output") or "").splitlines()]
+    word = str(outcome.get("outcome", "unknown"))
+    error = outcome.get("error")
+    if error:
+        lines.append(line(("bad", f"✗ {error['type']}: {error['message']}")))
+        lines += [_frame_line(frame) for frame in error.get("frames", ())]
+    elif word != "returned":
+        ended: Span = (outcome_role(word), f"✗ {word.replace('_', ' ')}")
+        lines.append((ended,))
+    return lines
+
+
+def outcome_role(word: str) -> Role:
+    """The colour of an outcome's word."""
+    return _OUTCOME_ROLES.get(word, "bad")
+
+
+def examples_lines(tested: Document) -> list[Line]:
+    """Each example of a tested function, with what it returned where that is not what it says."""
+    lines: list[Line] = []
+    examples = tested.get("examples", ())
+    for example in examples:
+        mark: Span = ("ok", "✓ ") if example["passed"] else ("bad", "✗ ")
+        lines.append(line(mark, f"{example['call']} → {example['returned']}"))
+        if not example["passed"]:
+            lines.append(line(("dim", "  expected "), str(example["expected"])))
+    passed = sum(bool(example["passed"]) for example in examples)
+    return [*lines, line(("name", str(tested.get("name", ""))), f": {passed} of {len(examples)} examples agree")]
+
+
+def changes_line(change: Document, by: str = "") -> Line:
+    """What a reload, or another hand, did to the set of functions."""
+    spans: list[Span] = [("name", "⟳ "), ("dim", by)]
+    for key, role in (("loaded", "ok"), ("changed", "warn"), ("removed", "bad")):
+        names = change.get(key) or ()
+        if names:
+            spans.append((role, f" {key}: "))
+            spans.append(("", ", ".join(map(str, names))))
+    if len(spans) == 2 and not change.get("rejected"):
+        spans.append(("dim", " nothing changed"))
+    return tuple(spans)
+
+
+def value_text(value: Any) -> str:  # Any: a JSON value
+    """A returned value for people: text as it is, everything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def compact_call(name: str, arguments: str) -> str:
+    """`name(key=value, …)` from the model's own JSON; text that is not an object is shown as it is."""
+    try:
+        given = json.loads(arguments or "{}")
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        return f"{name}({arguments})"
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in given.items())})"
+
+
+def duration(seconds: float) -> str:
+    """`12 ms`, `3.4 s`, `2 min 5 s`."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 60 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
+
+
+def _frame_line(frame: Document) -> Line:
+    known = frame.get("locals") or {}
+    held = ", ".join(f"{name}={text}" for name, text in known.items()) if isinstance(known, dict) else ""
+    place = f"  {frame.get('path', '')}:{frame.get('line', '')} in {frame.get('function', '')}"
+    return line(place, f": {frame.get('source', '')}", ("dim", f"   {held}" if held else ""))

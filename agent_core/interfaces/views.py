@@ -1,0 +1,61 @@
+"""A list of functions and one function laid open, from their published JSON to lines."""
+
+import time
+from typing import Any, TypeAlias
+
+from .columns import columns
+from .spans import Line, indented, line
+from .verdicts import problem_lines, verdict_lines
+
+Document: TypeAlias = dict[str, Any]  # Any: JSON of a shape that the design publishes
+
+
+def list_lines(found: Document) -> list[Line]:
+    """Each function with its module, standing, calls and first sentence; then what was rejected."""
+    rows = [
+        [
+            str(function["name"]),
+            str(function["module"]),
+            str(function["standing"]),
+            str(function["source"]),
+            f"{function['calls'] or ''}",
+            str(function["description"]).partition("\n")[0],
+        ]
+        for function in found["functions"]
+    ]
+    lines = columns(rows, ("name", "dim", "", "dim", "", "")) if rows else []
+    if found["rejected"]:
+        lines += [line(("bad", "rejected:")), *indented(problem_lines(found["rejected"]))]
+    return lines
+
+
+def introspection_lines(found: Document) -> list[Line]:
+    """One function laid open: where it is, what it has been through, who calls it, and its numbered source."""
+    return [*facts_lines(found), *source_lines(found["source"], found["line"])]
+
+
+def facts_lines(found: Document) -> list[Line]:
+    """Everything about a function but its source."""
+    statistics = found.get("statistics") or {}
+    counted = ", ".join(f"{key} {_told(key, value)}" for key, value in statistics.items() if value not in (None, ""))
+    lines = [line(("name", found["name"]), f" · {found['standing']}", ("dim", f" · {found['path']}:{found['line']}"))]
+    if counted:
+        lines.append(line(("dim", counted)))
+    neighbours = [key for key in ("callers", "callees") if found.get(key)]
+    lines += [line(("dim", f"{key}: "), ", ".join(map(str, found[key]))) for key in neighbours]
+    if found.get("verdict"):
+        lines += verdict_lines(found["verdict"])
+    return lines
+
+
+def source_lines(source: str, first: int) -> list[Line]:
+    """The source with its line numbers."""
+    numbered = enumerate(source.splitlines(), first)
+    return [line(("dim", f"{number:4} "), text) for number, text in numbered]
+
+
+def _told(key: str, value: object) -> str:
+    # Statistics hold times as seconds since the epoch under names that begin with "last".
+    if key.startswith("last") and isinstance(value, int | float) and value > 0:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(value))
+    return str(value)

@@ -1,0 +1,63 @@
+"""How a conversation speaks to its human: a seam with one side for the prompt and one for plain text."""
+
+import sys
+from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Protocol
+
+from .listeners import Listener, PlainText
+from .spans import Line, write
+from .told import CallLog
+from .views import source_lines
+from .visible import visible
+
+
+class Voice(Protocol):
+    """Where a conversation's output goes and its questions are asked."""
+
+    def lines(self, lines: Iterable[Line]) -> None:
+        """Show lines."""
+
+    def markdown(self, text: str) -> None:
+        """Show a text that may be Markdown."""
+
+    def source(self, code: str, first: int) -> None:
+        """Show Python source, numbered from its first line."""
+
+    def listener(self, log: CallLog) -> Listener:
+        """Somebody who tells a turn's events here."""
+
+    def aside(self) -> AbstractAsyncContextManager[None]:
+        """Give the terminal to another program for a while."""
+
+    async def confirm(self, question: str) -> bool:
+        """Ask for a yes; anything else is a no."""
+
+
+class PlainVoice:
+    """Text without a control character: results on standard output, talk on standard error."""
+
+    def lines(self, lines: Iterable[Line]) -> None:
+        """Show lines."""
+        write(lines, sys.stdout)
+
+    def markdown(self, text: str) -> None:
+        """Show a text as it is."""
+        sys.stdout.write(visible(text).rstrip("\n") + "\n")
+        sys.stdout.flush()
+
+    def source(self, code: str, first: int) -> None:
+        """Show Python source, numbered from its first line."""
+        write(source_lines(code, first), sys.stdout)
+
+    def listener(self, log: CallLog) -> Listener:
+        """Somebody who tells a turn's events here."""
+        return PlainText(log)
+
+    def aside(self) -> AbstractAsyncContextManager[None]:
+        """Nothing is in the way of another program here."""
+        return nullcontext()
+
+    async def confirm(self, question: str) -> bool:
+        """There is nobody to ask: what was typed is what was meant."""
+        return True
