@@ -6,7 +6,7 @@ time: the store's own.
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import apsw
 
 from ..errors import StorageError
-from .migrate import migrate
+from .migrate import migrate, schema
 
 BUSY_MS = 10_000
 # apsw runs a text of several statements lazily and stops at the first row, so each pragma goes alone and is read out.
@@ -73,13 +73,21 @@ def connect(path: Path) -> apsw.Connection:
     db = apsw.Connection(str(path), statementcachesize=200)
     try:
         db.set_busy_timeout(BUSY_MS)
+        schema(db)  # before the first pragma that would write into somebody else's file
         for pragma in PRAGMAS:
             list(db.execute(pragma))
         migrate(db)
     except BaseException:
-        db.close(True)
+        abandon(db)
         raise
     return db
+
+
+def abandon(db: apsw.Connection) -> None:
+    """Close without touching the files: what is damaged is kept as it was found."""
+    with suppress(apsw.ConnectionClosedError):
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        db.close(True)
 
 
 def dump(value: object) -> str:

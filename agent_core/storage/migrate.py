@@ -21,11 +21,11 @@ def migrate(db: apsw.Connection, folder: Path = FOLDER) -> None:
     """
     files = {int(file.name[:4]): file for file in folder.glob("[0-9][0-9][0-9][0-9]_*.sql")}
     latest = max(files, default=0)
-    if _schema(db) == latest:
+    if schema(db) == latest:
         return
     list(db.execute("begin immediate"))
     try:
-        for number in _missing(_schema(db), latest, db.filename):
+        for number in _missing(schema(db), latest, db.filename):
             list(db.execute(files[number].read_text(encoding="utf-8")))
             list(db.execute(f"pragma user_version = {number}"))
         list(db.execute(f"pragma application_id = {APPLICATION_ID}"))
@@ -45,7 +45,12 @@ def _missing(found: int, latest: int, path: str) -> range:
     return range(found + 1, latest + 1)
 
 
-def _schema(db: apsw.Connection) -> int:
+def schema(db: apsw.Connection) -> int:
+    """The number of the last migration that ran; nothing is written.
+
+    Raises:
+        apsw.NotADBError: the file is no state file of ours.
+    """
     number = db.pragma("user_version")
     if number and db.pragma("application_id") != APPLICATION_ID:
         raise apsw.NotADBError("another program's database")

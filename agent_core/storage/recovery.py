@@ -30,7 +30,10 @@ def replace(path: Path, clock: Clock, *, is_damaged: Callable[[], bool]) -> tupl
     """A connection to a new file; the old one is put aside if it still is the damaged one."""
     with _alone(path):
         if not is_damaged():
-            return connect(path), f"The state file `{path}` was damaged, and another process has put it aside."
+            return connect(path), (
+                f"The state file `{path}` was put aside or taken away by another process, "
+                "and the work goes on with the one that is there now."
+            )
         aside = _put_aside(path, clock)
         return connect(path), (
             f"The state file `{path}` was damaged. It is kept as `{aside.name}`, and a new one was begun: "

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from ..errors import StorageError
 from . import journal, ledger, lookups
-from .connection import Clock, Session
+from .connection import Clock, Session, abandon
 from .faults import DAMAGE, SURROUNDINGS, explain
 from .recovery import open_or_replace, replace
 from .store import (
@@ -223,11 +223,11 @@ class SqliteStore:
         # A file that is moved or deleted goes on taking writes, which nobody would ever find again.
         try:
             return os.stat(self.path).st_ino != self._inode  # noqa: PTH116 see __init__
-        except FileNotFoundError:
+        except OSError:
             return True
 
     def _reopen(self, what: str) -> StorageError:
-        self._session.db.close(True)
+        abandon(self._session.db)
         inode = self._inode
         try:
             db, self._recovered = replace(
@@ -235,6 +235,8 @@ class SqliteStore:
             )
         except SURROUNDINGS as error:
             return explain(error, self.path)
+        except OSError as error:
+            return StorageError(f"The state file `{self.path}` {what}, and none can be made: {error.strerror}.")
         self._session = Session(db, self._session.clock)
         self._inode = os.stat(self.path).st_ino  # noqa: PTH116 see __init__
         return StorageError(

@@ -1,0 +1,67 @@
+"""Migrations run once, in order, whole or not at all."""
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from agent_core.storage.migrate import FOLDER, migrate
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "migrations"
+    folder.mkdir()
+    (folder / "0001_first.sql").write_text("create table a(x);\ninsert into a values ('first');\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> apsw.Connection:
+    return apsw.Connection(str(tmp_path / "x.db"))
+
+
+def add_second(folder: Path, sql: str = "alter table a add column y;\ninsert into a values ('second', 2);\n") -> None:
+    (folder / "0002_second.sql").write_text(sql, encoding="utf-8")
+
+
+def test_a_migration_runs_once_however_often_the_program_starts(db: apsw.Connection, folder: Path) -> None:
+    migrate(db, folder)
+    migrate(db, folder)
+    assert list(db.execute("select x from a")) == [("first",)]
+
+
+def test_a_file_of_an_earlier_version_gets_only_what_it_lacks(db: apsw.Connection, folder: Path) -> None:
+    migrate(db, folder)
+    add_second(folder)
+    migrate(db, folder)
+    assert list(db.execute("select x, y from a")) == [("first", None), ("second", 2)]
+    assert db.pragma("user_version") == 2
+
+
+def test_a_migration_that_fails_in_the_middle_leaves_nothing_behind(db: apsw.Connection, folder: Path) -> None:
+    migrate(db, folder)
+    add_second(folder, "insert into a values ('half');\ninsert into nowhere values (1);\n")
+    with pytest.raises(apsw.SQLError, match="nowhere"):
+        migrate(db, folder)
+    assert list(db.execute("select x from a")) == [("first",)]
+    assert db.pragma("user_version") == 1
+
+
+def test_the_shipped_migrations_are_numbered_without_a_gap() -> None:
+    numbers = [int(file.name[:4]) for file in sorted(FOLDER.glob("*.sql"))]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_every_shipped_version_reaches_the_newest_schema(tmp_path: Path) -> None:
+    schemas = []
+    for upto in range(len(list(FOLDER.glob("*.sql"))) + 1):
+        earlier = tmp_path / f"upto-{upto}"
+        earlier.mkdir()
+        for file in sorted(FOLDER.glob("*.sql"))[:upto]:
+            (earlier / file.name).write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
+        db = apsw.Connection(str(earlier / "x.db"))
+        migrate(db, earlier)
+        migrate(db)
+        schemas.append(sorted(str(row[0]) for row in db.execute("select sql from sqlite_schema where sql is not null")))
+    assert all(schema == schemas[0] for schema in schemas)
