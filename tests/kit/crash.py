@@ -1,0 +1,66 @@
+"""Real processes that work, report what they were told is done, and can be killed at any instant.
+
+They are forked from a server that has imported the work already, so that a hundred kills are quick.
+"""
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+
+Work = Callable[[str, Connection], None]
+"""What a process does: it is given an argument, and sends one text per thing that is acknowledged."""
+
+
+class Worker:
+    """A process at work. It ends by itself or by `kill`; what it sent before is kept."""
+
+    def __init__(self, work: Work, argument: str) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([work.__module__])
+        self._reports, sender = context.Pipe(duplex=False)
+        self._process = context.Process(target=work, args=(argument, sender))
+        self._process.start()
+        sender.close()
+
+    def next_report(self) -> str:
+        """Wait for one report."""
+        return str(self._reports.recv())
+
+    def kill(self) -> None:
+        """End it as a power cut would end it, as far as a process can tell."""
+        self._process.kill()
+
+    def reports(self) -> list[str]:
+        """Wait for its end: everything it sent and that was not yet read."""
+        found = []
+        try:
+            while True:
+                found.append(str(self._reports.recv()))
+        except EOFError:
+            pass
+        except OSError:  # a report cut in two by the kill: it was never complete
+            pass
+        self._process.join()
+        self._reports.close()
+        self._process.close()
+        return found
+
+
+def kill_after(worker: Worker, delay_s: float) -> list[str]:
+    """Let it start and work for a while, kill it, and return what it had acknowledged."""
+    time.sleep(delay_s)
+    worker.kill()
+    return worker.reports()
+
+
+def kill_at_work(worker: Worker, delay_s: float) -> list[str]:
+    """The same, and the while begins when it has acknowledged something."""
+    first = worker.next_report()
+    return [first, *kill_after(worker, delay_s)]
+
+
+def own_name() -> str:
+    """A prefix for names that no other process uses."""
+    return f"{os.getpid()}-{time.monotonic_ns()}"
