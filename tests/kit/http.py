@@ -60,12 +60,11 @@ class Server:
         self._handler = handler
         self._loop = asyncio.new_event_loop()
         self._connections: set[asyncio.Task[None]] = set()
-        self._server = self._loop.run_until_complete(
-            asyncio.start_server(self._accept, "127.0.0.1", port, limit=1 << 26)
-        )
-        self.port: int = self._server.sockets[0].getsockname()[1]
         self._thread = threading.Thread(target=self._loop.run_forever, name="scripted-model", daemon=True)
         self._thread.start()
+        starting = asyncio.start_server(self._accept, "127.0.0.1", port, limit=1 << 26)
+        self._server = asyncio.run_coroutine_threadsafe(starting, self._loop).result(5)
+        self.port: int = self._server.sockets[0].getsockname()[1]
 
     def close(self) -> None:
         asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(5)

@@ -1,0 +1,164 @@
+"""A real pseudo-terminal with a program in it: type, wait for what the screen shows, read the screen."""
+
+import codecs
+import fcntl
+import os
+import pty
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyte
+
+TOOLWRIGHT = (sys.executable, "-m", "agent_core")
+ENTER, ALT_ENTER, CTRL_C, CTRL_D, TAB, ESCAPE, UP = "\r", "\x1b\r", "\x03", "\x04", "\t", "\x1b", "\x1b[A"
+
+
+class Terminal:
+    """One program on a screen of its own; `sent` keeps every byte that it wrote."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        environment: Mapping[str, str] | None = None,
+        columns: int = 80,
+        rows: int = 24,
+    ) -> None:
+        self.sent = b""
+        self._page = pyte.HistoryScreen(columns, rows, history=10_000, ratio=0.5)
+        self._stream = pyte.Stream(self._page)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._changed = threading.Condition()
+        self._master, slave = pty.openpty()
+        self._resize(columns, rows)
+        self.process = subprocess.Popen(
+            command,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            cwd=cwd,
+            env=_environment(environment or {}),
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        os.close(slave)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def type(self, text: str) -> None:
+        """Press keys."""
+        os.write(self._master, text.encode())
+
+    def line(self, text: str) -> None:
+        """Type a line and send it."""
+        self.type(text + ENTER)
+
+    def paste(self, text: str) -> None:
+        """What a terminal sends when text is pasted."""
+        self.type(f"\x1b[200~{text}\x1b[201~")
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Change the window while the program runs."""
+        with self._changed:
+            self._page.resize(rows, columns)
+        self._resize(columns, rows)
+        os.kill(self.process.pid, signal.SIGWINCH)
+
+    def screen(self) -> list[str]:
+        """The lines that are to be seen now."""
+        with self._changed:
+            return [line.rstrip() for line in self._page.display]
+
+    def scrolled(self) -> str:
+        """Everything that is or was on the screen, from the top of the scrollback."""
+        with self._changed:
+            above = ["".join(row[at].data for at in range(self._page.columns)) for row in self._page.history.top]
+            return "\n".join(line.rstrip() for line in [*above, *self._page.display])
+
+    def colour_of(self, text: str) -> tuple[str, str]:
+        """Foreground and background of the text's first character, where it stands on the screen."""
+        with self._changed:
+            for number, line in enumerate(self._page.display):
+                if text in line:
+                    cell = self._page.buffer[number][line.index(text)]
+                    return cell.fg, cell.bg
+        raise AssertionError(f"{text!r} is not on the screen:\n{self.scrolled()}")
+
+    def wait_for(self, text: str, timeout_s: float = 20) -> None:
+        """Until the screen shows the text."""
+        self.wait(lambda: any(text in line for line in self.screen()), f"{text!r} on the screen", timeout_s)
+
+    def wait_gone(self, text: str, timeout_s: float = 20) -> None:
+        """Until the screen shows the text no more."""
+        self.wait(lambda: not any(text in line for line in self.screen()), f"{text!r} off the screen", timeout_s)
+
+    def wait(self, holds: Callable[[], bool], what: str, timeout_s: float = 20) -> None:
+        """Until something holds; looks again whenever the screen changes."""
+        until = time.monotonic() + timeout_s
+        while not holds():
+            left = until - time.monotonic()
+            if left <= 0:
+                raise AssertionError(f"waited {timeout_s} s for {what}; the screen is:\n{self.scrolled()}")
+            with self._changed:
+                self._changed.wait(min(left, 0.05))
+
+    def exit_code(self, timeout_s: float = 20) -> int:
+        """Wait for the program to end; its exit code."""
+        code = self.process.wait(timeout_s)
+        self._reader.join(timeout_s)
+        return code
+
+    def close(self) -> None:
+        """End the program, if it runs still."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self._reader.join(5)
+        os.close(self._master)
+
+    def _resize(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data = os.read(self._master, 65_536)
+            except OSError:  # the program's end closes the terminal
+                return
+            if not data:
+                return
+            with self._changed:
+                self.sent += data
+                self._stream.feed(self._decoder.decode(data))
+                self._changed.notify_all()
+
+
+@contextmanager
+def terminal(
+    *arguments: str,
+    cwd: Path,
+    environment: Mapping[str, str] | None = None,
+    columns: int = 80,
+    rows: int = 24,
+) -> Iterator[Terminal]:
+    """`toolwright` with these arguments in a terminal; ended on leaving."""
+    running = Terminal((*TOOLWRIGHT, *arguments), cwd=cwd, environment=environment, columns=columns, rows=rows)
+    try:
+        yield running
+    finally:
+        running.close()
+
+
+def _environment(given: Mapping[str, str]) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "PYTHONPATH") if name in os.environ}
+    here = str(Path(__file__).resolve().parents[2])
+    return {**kept, "PYTHONPATH": here, "TERM": "xterm-256color", "PYTHONUTF8": "1", **given}

@@ -1,0 +1,49 @@
+"""Short ways to ask a scripted model, for the tests of this room."""
+
+import json
+from typing import Any
+
+from agent_core.clock import Clock
+from agent_core.messages import Message, User
+from agent_core.model import FunctionShown, Piece, Reply, Request
+from agent_core.model.client import open_model
+from agent_core.model.discover import Chosen
+from agent_core.settings import ModelSettings
+from tests.kit import Raw, ScriptedModel
+
+ADD = FunctionShown(
+    "add", "Add two numbers.", {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}}
+)
+HELLO: tuple[Message, ...] = (User("Hello."),)
+
+
+async def ask(
+    server: ScriptedModel,
+    *messages: Message,
+    functions: tuple[FunctionShown, ...] = (ADD,),
+    clock: Clock | None = None,
+    **settings: Any,  # Any: what ModelSettings takes
+) -> list[Piece]:
+    """All pieces of one reply."""
+    chosen = Chosen(server.base_url, "scripted", "key-123", "scripted", context_tokens=32_000)
+    model = await open_model(chosen, ModelSettings(**settings), clock=clock)
+    try:
+        return [piece async for piece in model.stream(Request(messages or HELLO, functions))]
+    finally:
+        await model.aclose()
+
+
+async def ask_reply(server: ScriptedModel, *messages: Message, **settings: Any) -> Reply:
+    """The whole reply."""
+    reply = (await ask(server, *messages, **settings))[-1]
+    assert isinstance(reply, Reply)
+    return reply
+
+
+def chunks(*deltas: dict[str, Any], finish: str | None = "stop", end: bytes = b"data: [DONE]\n\n") -> Raw:
+    """A stream with these deltas, however odd."""
+    choices: list[dict[str, Any]] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    if finish:
+        choices.append({"index": 0, "delta": {}, "finish_reason": finish})
+    lines = [b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n" for choice in choices]
+    return Raw(b"".join(lines) + end)

@@ -1,0 +1,187 @@
+"""Each way an endpoint fails has its course: another try, or one message that says what to do."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from agent_core.clock import Clock
+from agent_core.errors import ContextOverflow, ModelError
+from agent_core.model import Reply, RetryPiece
+from agent_core.model.retry import Backoff, read_retry_after
+from tests.kit import Cut, Fail, Raw, Say, ScriptedModel, Stall, Step
+from tests.model.asking import ask, ask_reply, chunks
+
+Scripted = Callable[..., ScriptedModel]
+NOW = {"Retry-After": "0"}
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
+async def test_what_may_pass_is_tried_again_and_told(scripted: Scripted, status: int) -> None:
+    server = scripted([Fail(status, "busy", NOW), Fail(status, "busy", NOW), Say("Here.")])
+    *retries, _, reply = await ask(server)
+    assert [piece.reason for piece in retries if isinstance(piece, RetryPiece)] == [
+        f"{server.base_url} says ({status}): busy."
+    ] * 2
+    assert isinstance(reply, Reply)
+    assert reply.text == "Here."
+
+
+async def test_a_connection_that_breaks_before_anything_came_is_tried_again(scripted: Scripted) -> None:
+    pieces = await ask(scripted([Cut(""), Say("Here.")]), clock=Clock(random=Hurried()))
+    assert [type(piece).__name__ for piece in pieces] == ["RetryPiece", "TextPiece", "Reply"]
+
+
+async def test_tries_end_with_the_last_failure(scripted: Scripted) -> None:
+    server = scripted([Fail(503, "loading model", NOW), Fail(503, "loading model", NOW)])
+    with pytest.raises(ModelError, match="loading model"):
+        await ask(server, retries=1)
+
+
+async def test_a_server_that_is_not_there_is_named_after_the_tries(scripted: Scripted) -> None:
+    server = scripted([])
+    server.base_url = "http://127.0.0.1:9/v1"
+    with pytest.raises(ModelError, match=r"127\.0\.0\.1:9/v1 cannot be reached"):
+        await ask(server, retries=1, clock=Clock(random=Hurried()))
+
+
+@pytest.mark.parametrize("stream", [pytest.param(True, id="streamed"), pytest.param(False, id="whole")])
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [
+        pytest.param(Fail(401, "bad key key-123"), "The key was refused.*bad key ….*OPENAI_API_KEY", id="401"),
+        pytest.param(Fail(403, "not for you"), "The key was refused", id="403"),
+        pytest.param(Fail(400, "n must be 1"), r"says \(400\): n must be 1\.", id="400"),
+        pytest.param(Fail(404, "no such model"), "no such model", id="404-although-listed"),
+        pytest.param(Fail(429, "quota", code="insufficient_quota"), "no credit left", id="no-credit"),
+        pytest.param(Fail(500, "broken", {"x-should-retry": "false"}), "broken", id="server-says-do-not-retry"),
+        pytest.param(Fail(418, b"<html>teapot</html>"), "a web page instead of JSON", id="web-page"),
+        pytest.param(Fail(418, {"detail": "teapot"}), "teapot", id="other-shape"),
+        pytest.param(Raw(b"<html>", "text/html"), "usually ends in /v1", id="page-under-200"),
+        pytest.param(Raw(b'{"choices": [', "application/json"), "not JSON", id="invalid-json"),
+        pytest.param(Raw(b"[1]", "application/json"), "not a completion", id="not-an-object"),
+        pytest.param(Raw(b'{"error": {"message": "it broke"}}', "application/json"), "it broke", id="error-under-200"),
+    ],
+)
+async def test_what_does_not_pass_is_said_at_once(scripted: Scripted, step: Step, says: str, stream: bool) -> None:
+    with pytest.raises(ModelError, match=says) as caught:
+        await ask(scripted([step]), stream=stream, retries=0)
+    assert "key-123" not in str(caught.value)
+
+
+async def test_a_model_that_is_not_there_is_answered_with_those_that_are(scripted: Scripted) -> None:
+    with pytest.raises(ModelError, match=r"There is no model `scripted` at .* There are: qwen3:8b, gemma3"):
+        await ask(scripted([], models=["qwen3:8b", "gemma3"]))
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "code"),
+    [
+        pytest.param(400, "This model's maximum context length is 8192 tokens.", None, id="openai-vllm"),
+        pytest.param(400, "too long", "context_length_exceeded", id="openai-code"),
+        pytest.param(400, "request (9000 tokens) exceeds the available context size (4096)", None, id="llama.cpp"),
+        pytest.param(500, "the request exceeds the available context size", None, id="llama.cpp-old"),
+        pytest.param(400, "prompt is too long: 210000 tokens > 200000 maximum", None, id="anthropic"),
+        pytest.param(400, "The input token count (9) exceeds the maximum number of tokens allowed", None, id="gemini"),
+        pytest.param(400, "Prompt contains 40000 tokens, too large for model with 32768 max", None, id="mistral"),
+        pytest.param(400, "Trying to keep the first 5000 tokens when context the overflows.", None, id="lm-studio"),
+        pytest.param(400, "Please reduce the length of the messages or completion.", None, id="groq"),
+        pytest.param(400, "This model's maximum prompt length is 131072", None, id="xai"),
+        pytest.param(413, "Request too large", None, id="payload"),
+        pytest.param(429, "Request too large on TPM: the input tokens must be reduced", None, id="rate"),
+    ],
+)
+async def test_overflow_is_known_by_every_common_wording(
+    scripted: Scripted, status: int, message: str, code: str | None
+) -> None:
+    with pytest.raises(ContextOverflow):
+        await ask(scripted([Fail(status, message, code=code)]))
+
+
+async def test_an_ordinary_mention_of_context_is_not_an_overflow(scripted: Scripted) -> None:
+    with pytest.raises(ModelError) as caught:
+        await ask(scripted([Fail(400, "The field 'context' must be a string.")]))
+    assert not isinstance(caught.value, ContextOverflow)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(Cut("Once upon a time there was"), id="cut"),
+        pytest.param(Stall(5, "Once upon a time there was"), id="stall"),
+        pytest.param(chunks({"content": "Once upon a time there was"}, finish=None, end=b""), id="ends-without-an-end"),
+        pytest.param(
+            chunks({"content": "Once upon a time there was"}, finish=None, end=b'data: {"error": "overloaded"}\n\n'),
+            id="error-in-the-stream",
+        ),
+        pytest.param(
+            chunks({"content": "Once upon a time there was"}, finish=None, end=b"data: {oops\n\n"),
+            id="malformed-chunk",
+        ),
+    ],
+)
+async def test_an_answer_that_broke_off_is_never_asked_for_again(scripted: Scripted, step: Step) -> None:
+    with pytest.raises(ModelError, match="What had come: Once upon a time there was"):
+        await ask(scripted([step]), timeout_s=0.2)
+
+
+async def test_silence_before_the_answer_ends_after_the_time_limit(scripted: Scripted) -> None:
+    with pytest.raises(ModelError, match=r"said nothing for 0\.1 s"):
+        await ask(scripted([Stall(5)]), timeout_s=0.1)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "sent"),
+    [
+        pytest.param(
+            "Unsupported parameter: 'max_tokens' is not supported with this model.",
+            {"max_completion_tokens": 50, "temperature": 0.5},
+            id="another-name",
+        ),
+        pytest.param("Unsupported value: 'temperature' does not support 0.5.", {"max_tokens": 50}, id="left-out"),
+    ],
+)
+async def test_a_parameter_refused_by_name_is_gone_round(
+    scripted: Scripted, refusal: str, sent: dict[str, float]
+) -> None:
+    server = scripted([Fail(400, refusal), Say("Here.")])
+    await ask_reply(server, max_tokens=50, temperature=0.5)
+    names = {"max_tokens", "max_completion_tokens", "temperature"}
+    assert {name: value for name, value in server.requests[1].body.items() if name in names} == sent
+
+
+async def test_a_parameter_refused_again_is_a_failure(scripted: Scripted) -> None:
+    with pytest.raises(ModelError, match="temperature"):
+        await ask(scripted([Fail(400, "no 'temperature'"), Fail(400, "no 'temperature'")]), temperature=0.5)
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        pytest.param("7", 7.0, id="seconds"),
+        pytest.param("0.5", 0.5, id="fraction"),
+        pytest.param("Thu, 01 Jan 1970 00:01:40 GMT", 90.0, id="date"),
+        pytest.param("Thu, 01 Jan 1970 00:00:00 GMT", 0.0, id="date-in-the-past"),
+        pytest.param("-3", None, id="negative"),
+        pytest.param("nan", None, id="no-number"),
+        pytest.param("soon", None, id="words"),
+        pytest.param("", None, id="empty"),
+    ],
+)
+def test_retry_after_is_read_as_seconds_or_date(header: str, seconds: float | None) -> None:
+    assert read_retry_after(header, now=10.0) == seconds
+
+
+def test_waits_double_with_jitter_and_have_a_longest() -> None:
+    chance, backoff = random.Random(0), Backoff(first_s=0.5, longest_s=60)
+    waits = [backoff.wait_s(tries, chance) for tries in range(1, 12)]
+    assert all(0.25 * 2**n <= wait <= 0.5 * 2**n for n, wait in enumerate(waits[:7]))
+    assert max(waits) <= 60
+    assert backoff.wait_s(1, chance, asked_s=3600) == 60
+
+
+class Hurried(random.Random):
+    """Chance that always falls on no wait."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return 0.0

@@ -1,0 +1,185 @@
+"""Whatever shape an endpoint gives its answer, one clear reply comes of it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agent_core.messages import Answer, Assistant, Call, User
+from agent_core.model import Reply, TextPiece, ThoughtPiece
+from tests.kit import Ask, Raw, Say, ScriptedModel, Wanted
+from tests.model.asking import ask, ask_reply, chunks
+
+Scripted = Callable[..., ScriptedModel]
+STREAMS = pytest.mark.parametrize("stream", [pytest.param(True, id="streamed"), pytest.param(False, id="whole")])
+
+
+def call(index: int | None, **function: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"function": function}
+    if "id" in function:
+        found["id"] = function.pop("id")
+    return {"tool_calls": [found if index is None else {"index": index, **found}]}
+
+
+@STREAMS
+async def test_text_and_thought_arrive_whole_and_in_order(scripted: Scripted, stream: bool) -> None:
+    server = scripted([Say("The answer is forty-two.", thought="They ask for the answer.", usage=(90, 7))])
+    *pieces, reply = await ask(server, stream=stream)
+    assert isinstance(reply, Reply)
+    assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)) == reply.text
+    assert "".join(piece.text for piece in pieces if isinstance(piece, ThoughtPiece)) == reply.thought
+    assert (reply.text, reply.finish) == ("The answer is forty-two.", "stop")
+    assert (reply.usage.prompt, reply.usage.completion, reply.usage.estimated) == (90, 7, False)
+
+
+@STREAMS
+async def test_parallel_calls_come_in_their_order(scripted: Scripted, stream: bool) -> None:
+    server = scripted([Ask(Wanted("add", {"a": 1}, "x1"), Wanted("add", {"a": 2}, "x2"), text="Both.")])
+    reply = await ask_reply(server, stream=stream)
+    assert reply.calls == (Call("x1", "add", '{"a": 1}'), Call("x2", "add", '{"a": 2}'))
+    assert (reply.text, reply.finish) == ("Both.", "calls")
+
+
+@pytest.mark.parametrize(
+    ("deltas", "expected"),
+    [
+        pytest.param(
+            [
+                call(0, id="a", name="add", arguments='{"a"'),
+                call(3, id="b", name="add", arguments="{}"),
+                call(0, arguments=": 1}"),
+            ],
+            [("add", '{"a": 1}'), ("add", "{}")],
+            id="gaps-between-indices",
+        ),
+        pytest.param(
+            [call(0, id="a", name="add", arguments="{}"), call(0, id="b", name="sub", arguments="{}")],
+            [("add", "{}"), ("sub", "{}")],
+            id="every-call-has-index-0",
+        ),
+        pytest.param(
+            [call(None, name="add", arguments='{"a":'), call(None, arguments=" 1}"), call(None, name="sub")],
+            [("add", '{"a": 1}'), ("sub", "")],
+            id="no-index-and-no-id",
+        ),
+        pytest.param(
+            [call(0, id="a", name="add", arguments="{"), call(0, id="a", name="add", arguments="}")],
+            [("add", "{}")],
+            id="name-and-id-in-every-chunk",
+        ),
+        pytest.param([{"function_call": {"name": "add", "arguments": "{}"}}], [("add", "{}")], id="old-shape"),
+        pytest.param(
+            [{"tool_calls": [{"function": {"name": "add", "arguments": {"a": 1}}}]}],
+            [("add", '{"a": 1}')],
+            id="arguments-are-an-object",
+        ),
+        pytest.param([call(0, name="functions.add", arguments="{}")], [("add", "{}")], id="name-with-a-namespace"),
+        pytest.param([call(0, name="add<|channel|>json", arguments="{}")], [("add", "{}")], id="name-with-noise"),
+        pytest.param([call(0, name="no such!", arguments="{}")], [("no such!", "{}")], id="unknown-name-as-it-came"),
+    ],
+)
+async def test_calls_are_put_together_from_any_shape(
+    scripted: Scripted, deltas: list[dict[str, Any]], expected: list[tuple[str, str]]
+) -> None:
+    reply = await ask_reply(scripted([chunks(*deltas)]))
+    assert [(found.name, found.arguments) for found in reply.calls] == expected
+    assert reply.finish == "calls"
+    assert len({found.id for found in reply.calls} - {""}) == len(expected)
+
+
+async def test_equal_ids_in_one_reply_or_one_conversation_are_made_different(scripted: Scripted) -> None:
+    earlier = Assistant("", (Call("c0", "add", "{}"),)), Answer("c0", "add", "1")
+    server = scripted([Ask(Wanted("add", id="c0"), Wanted("add", id="c1"), Wanted("add", id="c1"))])
+    reply = await ask_reply(server, User("x"), *earlier)
+    ids = [found.id for found in reply.calls]
+    assert ids[1] == "c1"
+    assert len({*ids, "c0"}) == 4
+
+
+async def test_a_reply_cut_at_its_longest_keeps_only_whole_calls(scripted: Scripted) -> None:
+    server = scripted([Ask(Wanted("add", {"a": 1}), Wanted("add", '{"a": '), finish="length")])
+    reply = await ask_reply(server)
+    assert [found.arguments for found in reply.calls] == ['{"a": 1}']
+    assert reply.finish == "length"
+    assert "left out, since cut in the middle: add" in reply.note
+
+
+@pytest.mark.parametrize(
+    ("step", "finish", "text"),
+    [
+        pytest.param(Say(""), "stop", "", id="empty"),
+        pytest.param(Say("half a", finish="length"), "length", "half a", id="too-long"),
+        pytest.param(Say("", finish="content_filter"), "filter", "", id="filtered"),
+        pytest.param(chunks({"refusal": "I will not."}), "refusal", "I will not.", id="refusal-field"),
+        pytest.param(chunks({"content": "x"}, finish=None), "stop", "x", id="no-finish-but-an-end"),
+        pytest.param(chunks({"content": "x"}, end=b""), "stop", "x", id="no-end-but-a-finish"),
+        pytest.param(chunks({"content": [{"type": "text", "text": "x"}]}), "stop", "x", id="content-in-parts"),
+        pytest.param(Raw(b'data: {"choices": null}\n\ndata: [DONE]\n\n'), "stop", "", id="no-choices"),
+        pytest.param(Raw(b': x\r\ndata: {"choices": [{"delta": null}]}\r\n\r\ndata: [DONE]'), "stop", "", id="null"),
+        pytest.param(chunks({"content": "x"}, finish="eos"), "stop", "x", id="unknown-finish"),
+        pytest.param(chunks(finish="tool_calls"), "stop", "", id="says-calls-but-has-none"),
+    ],
+)
+async def test_every_way_a_reply_ends_has_its_finish(scripted: Scripted, step: Say, finish: str, text: str) -> None:
+    reply = await ask_reply(scripted([step]))
+    assert (reply.finish, reply.text, reply.calls) == (finish, text, ())
+
+
+BARE = '{"name": "add", "arguments": {"a": 1}}'
+
+
+@STREAMS
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(BARE, id="bare"),
+        pytest.param(f"```json\n{BARE}\n```", id="fenced-as-json"),
+        pytest.param(f"\n``` \n{BARE}\n```\n", id="fenced"),
+        pytest.param('{"arguments": {"a": 1}, "name": "add"}', id="other-order"),
+    ],
+)
+async def test_a_call_written_as_text_is_a_call(scripted: Scripted, text: str, stream: bool) -> None:
+    pieces = await ask(scripted([Say(text)]), stream=stream)
+    assert [type(piece) for piece in pieces] == [Reply]
+    reply = pieces[0]
+    assert isinstance(reply, Reply)
+    assert [(found.name, found.arguments) for found in reply.calls] == [("add", '{"a": 1}')]
+    assert (reply.text, reply.finish) == ("", "calls")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(f"Like this: {BARE}", id="text-before"),
+        pytest.param(f"{BARE} is a call", id="text-after"),
+        pytest.param(BARE.replace("add", "sub"), id="not-shown"),
+        pytest.param('{"name": "add"}', id="no-arguments"),
+        pytest.param('{"name": "add", "arguments": "a"}', id="arguments-are-text"),
+        pytest.param('{"name": "add", "arguments": {}, "why": 1}', id="more-than-a-call"),
+        pytest.param("```python\nprint(1)\n```", id="code"),
+        pytest.param("{1, 2}", id="a-set"),
+        pytest.param("`add` adds.", id="starts-with-code"),
+    ],
+)
+async def test_text_that_is_not_wholly_a_call_stays_text(scripted: Scripted, text: str) -> None:
+    *pieces, reply = await ask(scripted([Say(text)]))
+    assert isinstance(reply, Reply)
+    assert (reply.text, reply.calls) == (text, ())
+    assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)) == text
+
+
+async def test_plain_text_is_shown_at_once_and_not_held_back(scripted: Scripted) -> None:
+    pieces = await ask(scripted([Say("{curly} braces may open an ordinary sentence, too.")]))
+    assert pieces[0] == TextPiece("{curly} brac")
+
+
+async def test_a_server_that_does_not_stream_is_understood(scripted: Scripted) -> None:
+    body = b'{"choices": [{"message": {"content": "All at once."}, "finish_reason": "stop"}]}'
+    reply = await ask_reply(scripted([Raw(body, "application/json; charset=utf-8")]))
+    assert reply.text == "All at once."
+
+
+async def test_usage_is_estimated_where_the_server_reports_none(scripted: Scripted) -> None:
+    reply = await ask_reply(scripted([chunks({"content": "Hello there."})]), User("x" * 4000))
+    assert reply.usage.estimated
+    assert 1200 <= reply.usage.prompt <= 1400

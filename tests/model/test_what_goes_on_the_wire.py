@@ -1,0 +1,141 @@
+"""Messages become what every server takes, and nothing else leaves."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_core.messages import Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.model import FunctionShown
+from agent_core.model.wire import Unsendable, Writer, functions_to_wire, to_wire
+from tests.kit.rules import fault
+
+texts = st.text(st.characters(), max_size=20)
+calls = st.builds(Call, id=st.uuids().map(str), name=texts, arguments=texts | st.just('{"a": 1}'))
+
+
+@st.composite
+def exchanges(draw: st.DrawFn) -> list[Message]:
+    """A reply with its calls, each answered, in any order."""
+    reply = draw(st.builds(Assistant, text=texts, calls=st.lists(calls, max_size=3).map(tuple)))
+    answers: list[Message] = [Answer(call.id, call.name, draw(texts)) for call in reply.calls]
+    return [reply, *draw(st.permutations(answers))]
+
+
+plain = st.one_of(st.builds(User, texts), st.builds(Notice, texts), st.builds(System, texts)).map(lambda one: [one])
+conversations = st.lists(st.one_of(plain, exchanges()), max_size=6).map(
+    lambda parts: [User("Hello."), *(message for part in parts for message in part)]
+)
+
+
+@given(conversations)
+def test_every_valid_conversation_is_one_that_servers_take(conversation: list[Message]) -> None:
+    assert fault({"messages": json.loads(Writer().messages(conversation))}) is None
+
+
+@given(conversations, conversations)
+def test_what_the_writer_remembers_never_changes_what_it_writes(first: list[Message], more: list[Message]) -> None:
+    writer = Writer()
+    writer.messages(first)
+    assert writer.messages([*first, *more]) == Writer().messages([*first, *more])
+
+
+@pytest.mark.parametrize(
+    ("messages", "says"),
+    [
+        pytest.param([Assistant("", (Call("c1", "f", "{}"),))], "c1 have no answer", id="unanswered-at-the-end"),
+        pytest.param([Assistant("", (Call("c1", "f", "{}"),)), User("x")], "a User message follows", id="interrupted"),
+        pytest.param([Answer("c1", "f", "x")], "has no call before it", id="answer-without-call"),
+        pytest.param(
+            [Assistant("", (Call("c1", "f", "{}"),)), Answer("c1", "f", "x"), Answer("c1", "f", "x")],
+            "has no call before it",
+            id="answered-twice",
+        ),
+        pytest.param([Assistant("", (Call("c1", "f", ""), Call("c1", "g", "")))], "ids of their own", id="equal-ids"),
+        pytest.param([Assistant("", (Call("", "f", ""),))], "ids of their own", id="empty-id"),
+    ],
+)
+def test_a_conversation_that_servers_refuse_never_leaves(messages: list[Message], says: str) -> None:
+    with pytest.raises(Unsendable, match=says):
+        to_wire(messages)
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        pytest.param(
+            [User("a"), Notice("b"), User("c")],
+            [{"role": "user", "content": "a\n\n[Toolwright] b\n\nc"}],
+            id="neighbours-of-the-user-are-one",
+        ),
+        pytest.param(
+            [User("a"), System("s")],
+            [{"role": "system", "content": "s"}, {"role": "user", "content": "a"}],
+            id="system-comes-first",
+        ),
+        pytest.param(
+            [User("a"), Assistant(""), User("b")],
+            [{"role": "user", "content": "a\n\nb"}],
+            id="empty-reply-is-left-out",
+        ),
+        pytest.param(
+            [User("a"), Assistant("b"), Assistant("c")],
+            [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b\n\nc"}],
+            id="neighbouring-replies-are-one",
+        ),
+    ],
+)
+def test_roles_alternate_as_strict_templates_want(messages: list[Message], expected: list[object]) -> None:
+    assert to_wire(messages) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "sent_name", "sent_arguments"),
+    [
+        pytest.param("add", '{"a": 1}', "add", '{"a": 1}', id="whole"),
+        pytest.param("add", '{"a": ', "add", "{}", id="cut-arguments"),
+        pytest.param("add", "[1]", "add", "{}", id="arguments-are-a-list"),
+        pytest.param("add", '{"a": NaN}', "add", "{}", id="not-a-number"),
+        pytest.param("add", "", "add", "{}", id="no-arguments"),
+        pytest.param("add", '{"a":' * 100_000, "add", "{}", id="deeply-nested"),
+        pytest.param("my functions.add!", "{}", "my_functions_add_", "{}", id="broken-name"),
+        pytest.param("", "{}", "unnamed", "{}", id="no-name"),
+        pytest.param("x" * 80, "{}", "x" * 64, "{}", id="long-name"),
+    ],
+)
+def test_a_broken_call_is_sent_in_a_valid_form(name: str, arguments: str, sent_name: str, sent_arguments: str) -> None:
+    entry = to_wire([Assistant("", (Call("c1", name, arguments),)), Answer("c1", name, "x")])[0]
+    assert entry["content"] is None
+    assert entry["tool_calls"][0]["function"] == {"name": sent_name, "arguments": sent_arguments}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(["web.read"], id="dot"),
+        pytest.param(["größe"], id="letters-beyond-ascii"),
+        pytest.param(["x" * 65], id="too-long"),
+        pytest.param(["add", "add"], id="twice"),
+        pytest.param([f"f{n}" for n in range(129)], id="too-many"),
+    ],
+)
+def test_functions_that_servers_refuse_are_never_shown(names: list[str]) -> None:
+    with pytest.raises(Unsendable):
+        functions_to_wire([FunctionShown(name, "…", {}) for name in names])
+
+
+def test_a_function_without_parameters_gets_an_empty_object() -> None:
+    shown = functions_to_wire([FunctionShown("now", "The time.", {})])
+    assert shown[0]["function"]["parameters"] == {"type": "object", "properties": {}}
+
+
+def test_changed_functions_are_written_anew_by_the_writer() -> None:
+    writer = Writer()
+    before = writer.functions([FunctionShown("now", "The time.", {})])
+    after = writer.functions([FunctionShown("now", "The time in a zone.", {})])
+    assert (b"zone" in before, b"zone" in after) == (False, True)
+
+
+def test_half_a_surrogate_pair_does_not_stop_a_request() -> None:
+    assert json.loads(Writer().messages([User("a\ud800b")]))[0]["content"] == "a?b"
