@@ -11,9 +11,9 @@ from ..clock import Clock
 from ..errors import ContextOverflow, ModelError
 from ..messages import Assistant, Message
 from ..settings import ModelSettings
+from .constrained import ConstrainedModel
 from .discover import Chosen
 from .endpoint import Endpoint
-from .failures import Unavailable
 from .quirks import quirks
 from .reply import Model, Piece, RetryPiece, TokenUsage
 from .request import Request
@@ -52,7 +52,7 @@ class NativeModel:
                 async for chunk in chunks:
                     for piece in [chunk] if isinstance(chunk, RetryPiece) else assembly.add(chunk):
                         yield piece
-        except (Unavailable, ModelError) as error:
+        except ModelError as error:
             raise _with_what_came(error, assembly.text) from error
         for piece in assembly.close(self._estimate(size, assembly.text)):
             yield piece
@@ -88,6 +88,8 @@ async def open_model(chosen: Chosen, settings: ModelSettings, *, clock: Clock | 
         return await open_local(chosen.model_name, settings)
     endpoint = Endpoint(chosen.endpoint_url, chosen.model_name, key=chosen.key, settings=settings, clock=clock)
     limit = await _window(endpoint, chosen)
+    if settings.mode == "constrained":
+        return ConstrainedModel(endpoint, endpoint.model, limit, settings, clock)
     return NativeModel(endpoint, context_limit=limit, clock=clock)
 
 

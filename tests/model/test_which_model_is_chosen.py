@@ -1,0 +1,125 @@
+"""The order of choice: what is set, the environment, this machine's servers, stored weights, or three ways told."""
+
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+import pytest
+
+from agent_core.errors import ModelError, NoModel
+from agent_core.model import Model
+from agent_core.model.client import open_model
+from agent_core.model.constrained import ConstrainedModel
+from agent_core.model.discover import Chosen, choose
+from agent_core.model.quirks import Server, quirks
+from agent_core.settings import ModelSettings
+from tests.kit import ScriptedModel
+
+Scripted = Callable[..., ScriptedModel]
+NONE: dict[str, str] = {}
+KEY = {"OPENAI_API_KEY": "sk-secret"}
+
+
+def here(name: str, server: ScriptedModel) -> Server:
+    """A server of this kind, as it would be found on this machine."""
+    return Server(name, urlsplit(server.base_url).port or 0)
+
+
+CLOSED = Server("closed", 9)
+
+
+@pytest.mark.parametrize(
+    ("settings", "environment", "address", "name"),
+    [
+        pytest.param(
+            {"base_url": "http://a/v1", "name": "m"}, KEY, "http://a/v1", "m", id="settings-before-environment"
+        ),
+        pytest.param({"name": "m"}, {"OPENAI_BASE_URL": "http://b/v1", **KEY}, "http://b/v1", "m", id="address"),
+        pytest.param({}, KEY, quirks().openai_url, quirks().openai_model, id="key-only"),
+        pytest.param({"name": "m"}, KEY, quirks().openai_url, "m", id="key-and-name"),
+        pytest.param({"name": "local/small"}, KEY, "", "small", id="local-name-before-all"),
+    ],
+)
+async def test_what_is_said_is_taken_without_looking_further(
+    settings: dict[str, str], environment: dict[str, str], address: str, name: str
+) -> None:
+    chosen = await choose(ModelSettings(**settings), environment, servers=())
+    assert (chosen.endpoint_url, chosen.model_name) == (address, name)
+    assert chosen.kind == ("endpoint" if address else "local")
+    assert "\n" not in chosen.why
+    assert "sk-secret" not in repr(chosen)
+
+
+async def test_an_address_without_a_name_gives_its_first_model_that_talks(scripted: Scripted) -> None:
+    server = scripted([], models=["nomic-embed-text", {"id": "qwen3", "max_model_len": 4096}], key="sk-secret")
+    chosen = await choose(ModelSettings(base_url=server.base_url), KEY)
+    assert (chosen.model_name, chosen.context_tokens, chosen.key) == ("qwen3", 4096, "sk-secret")
+
+
+async def test_an_address_that_lists_nothing_needs_a_name() -> None:
+    with pytest.raises(ModelError, match="Name one: --model NAME"):
+        await choose(ModelSettings(base_url="http://127.0.0.1:9/v1"), NONE)
+
+
+async def test_what_is_no_address_is_said_to_be_none() -> None:
+    with pytest.raises(ModelError, match="not an address"):
+        await choose(ModelSettings(base_url="localhost:8080"), NONE)
+
+
+async def test_the_first_server_in_the_order_wins_and_gets_no_key(scripted: Scripted) -> None:
+    first, second = scripted([], models=["a"]), scripted([], models=["b"])
+    chosen = await choose(ModelSettings(), NONE, servers=[CLOSED, here("One", first), here("Two", second)])
+    assert (chosen.endpoint_url, chosen.model_name, chosen.key) == (first.base_url, "a", "")
+    assert chosen.why == f"a at {first.base_url}: One runs on this machine"
+
+
+@pytest.mark.parametrize("name", ["gemma3", "gemma3:latest"])
+async def test_a_named_model_is_found_at_whichever_server_has_it(scripted: Scripted, name: str) -> None:
+    first, second = scripted([], models=["a"]), scripted([], models=["gemma3:latest"])
+    chosen = await choose(ModelSettings(name=name), NONE, servers=[here("One", first), here("Two", second)])
+    assert (chosen.endpoint_url, chosen.model_name) == (second.base_url, "gemma3:latest")
+
+
+async def test_stored_weights_are_taken_when_nothing_else_is_found() -> None:
+    chosen = await choose(ModelSettings(), NONE, servers=[CLOSED], weights=lambda: "small")
+    assert (chosen.kind, chosen.model_name) == ("local", "small")
+
+
+@pytest.mark.parametrize("name", [None, "gemma3"])
+async def test_nothing_found_names_the_three_ways(scripted: Scripted, name: str | None) -> None:
+    servers = [CLOSED, here("One", scripted([], models=["embed-only" if name is None else "other"]))]
+    with pytest.raises(NoModel) as caught:
+        await choose(ModelSettings(name=name), NONE, servers=servers)
+    for way in ("OPENAI_API_KEY", "Ollama", "toolwright models get qwen2.5-coder-1.5b"):
+        assert way in str(caught.value)
+    assert (name or "No model is set") in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("entry", "name", "settings", "window"),
+    [
+        pytest.param({"max_model_len": 4096}, "gpt-4.1", {"context_tokens": 2000}, 2000, id="setting-first"),
+        pytest.param({"max_model_len": 4096}, "gpt-4.1", {}, 4096, id="endpoint-before-table"),
+        pytest.param({"context_length": 5000}, "x", {}, 5000, id="openrouter"),
+        pytest.param({"meta": {"n_ctx_train": 6000}}, "x", {}, 6000, id="llama.cpp"),
+        pytest.param({"meta": None}, "gpt-4.1-mini", {}, 1_047_576, id="table"),
+        pytest.param({"max_model_len": "many"}, "nobody-knows", {}, 8192, id="assumed"),
+    ],
+)
+async def test_the_window_is_as_set_told_known_or_assumed(
+    scripted: Scripted, entry: dict[str, object], name: str, settings: dict[str, int], window: int
+) -> None:
+    server = scripted([], models=[{"id": name, **entry}])
+    model = await opened(server, name, ModelSettings(**settings))
+    assert (model.name, model.mode, model.context_limit) == (name, "native", window)
+
+
+async def test_constrained_mode_can_be_asked_for_at_any_endpoint(scripted: Scripted) -> None:
+    model = await opened(scripted([]), "scripted", ModelSettings(mode="constrained"))
+    assert isinstance(model, ConstrainedModel)
+
+
+async def opened(server: ScriptedModel, name: str, settings: ModelSettings) -> Model:
+    """The model there; it asks for nothing, so it holds no connection."""
+    model = await open_model(Chosen(server.base_url, name, "", "a test"), settings)
+    await model.aclose()
+    return model
