@@ -76,7 +76,7 @@ class _Reader:
             parameters=parameters,
             is_async=isinstance(node, ast.AsyncFunctionDef),
             takes_self=takes_self,
-            returns=ast.unparse(node.returns) if node.returns else "",
+            returns=_shown(node.returns),
             unresolved=unresolved,
             version=self.source.version,
             body_hash=hashlib.sha256("".join(self.lines[start - 1 : end]).encode("utf-8", "replace")).hexdigest(),
@@ -162,6 +162,12 @@ class _Reader:
 
     def warn(self, code: str, what: str, node: ast.arg | Definition, mend: str) -> None:
         self.problems.append(Problem(code, what, self.place(node), mend, "warns"))
+
+
+def _shown(annotation: ast.expr | None) -> str:
+    if annotation is None:
+        return ""
+    return annotation.id if isinstance(annotation, ast.Name) else ast.unparse(annotation)
 
 
 def _without_self(arguments: ast.arguments) -> tuple[bool, list[tuple[ast.arg, ast.expr | None]]]:

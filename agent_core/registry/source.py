@@ -97,35 +97,51 @@ def _unimportable(part: str, where: Place) -> Problem:
 def read_file(root: Path, path: Path, limit: int = MODULE_LIMIT) -> Source | Problem:
     """The source in a file of `functions/`, or why it cannot be read; at most `limit` bytes are read."""
     relative = path.relative_to(root) if path.is_absolute() and path.is_relative_to(root) else path
-    if path.is_symlink() and path.is_dir():
-        what = f"`{relative}` is a link to a folder, and links to folders are not followed"
-        return Problem("symlink", what, Place(shown_path(relative)), "put the folder itself here")
     module = module_of(relative)
     if isinstance(module, Problem):
-        return module
+        return _folder_link(root, relative) or module
     where = Place(shown_path(relative))
-    content = _read_bytes(root, root / relative, limit, where)
+    content = _read_bytes(root, relative, limit, where)
     if isinstance(content, Problem):
         return content
     text = _decode(content, where)
     return text if isinstance(text, Problem) else Source(module, where.path, text, hash_of(text))
 
 
-def _read_bytes(root: Path, path: Path, limit: int, where: Place) -> bytes | Problem:
+def _folder_link(root: Path, relative: PurePath) -> Problem | None:
+    path = root / relative
+    if not (path.is_symlink() and path.is_dir()):
+        return None
+    what = f"`{relative}` is a link to a folder, and links to folders are not followed"
+    return Problem("symlink", what, Place(shown_path(relative)), "put the folder itself here")
+
+
+def _read_bytes(root: Path, relative: PurePath, limit: int, where: Place) -> bytes | Problem:
     try:
-        real = path.resolve(strict=True)
-        if not real.is_relative_to(root.resolve()):
+        path = _real_path(root, relative)
+        if path is None:
             what = f"`{where.path}` is a link that leaves the folder `{FOLDER}/`"
             return Problem("symlink", what, where, "put the file itself here")
         # Not blocking: a pipe that is called `x.py` must not stop the program.
-        with open(os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 - a descriptor
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 return Problem("not-a-file", f"`{where.path}` is not a regular file", where, "remove it")
-            content = file.read(limit + 1)
+            content = b"" if status.st_size > limit else file.read(limit + 1)
     except (OSError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         return Problem("unreadable", f"`{where.path}` cannot be read: {reason}", where, "check the file and its rights")
-    return content if len(content) <= limit else too_large(where, limit)
+    return too_large(where, limit) if status.st_size > limit or len(content) > limit else content
+
+
+def _real_path(root: Path, relative: PurePath) -> Path | None:
+    """The file itself, or None when links lead out of the folder. Most paths hold no link, which is cheap to see."""
+    path = root / relative
+    if not any(os.path.islink(root / one) for one in (relative, *relative.parents[:-1])):  # noqa: PTH114 - half the time
+        return path
+    real = path.resolve(strict=True)
+    return real if real.is_relative_to(root.resolve()) else None
 
 
 def too_large(where: Place, limit: int) -> Problem:

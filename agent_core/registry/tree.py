@@ -4,7 +4,6 @@ import ast
 import builtins
 import dataclasses
 import datetime
-import re
 import typing
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,7 +11,6 @@ from dataclasses import dataclass, field
 from .source import FOLDER
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
-_MAY_IMPORT = re.compile(rf"\b{FOLDER}\b|^\s*from\s+\.", re.MULTILINE)
 _BUILTINS = frozenset(dir(builtins))
 _ALL = "__all__"
 # What `from … import *` brings, for the modules of the standard library whose types we read.
@@ -29,7 +27,6 @@ class Scope:
     definitions: dict[str, Definition] = field(default_factory=dict)
     redefined: list[tuple[Definition, Definition]] = field(default_factory=list)  # (earlier, later)
     exported: frozenset[str] | None = None
-    conditional: set[str] = field(default_factory=set)
 
     def origin(self, node: ast.expr) -> str:
         """The dotted origin of a name or attribute; "" where syntax does not tell, ".Name" for the module's own."""
@@ -139,7 +136,6 @@ def _define(node: Definition, scope: Scope, is_conditional: bool) -> None:  # no
         return
     earlier = scope.definitions.get(node.name)
     if is_conditional:
-        scope.conditional.add(node.name)
         scope.definitions.setdefault(node.name, node)
         return
     if earlier is not None:
@@ -153,7 +149,7 @@ def workspace_imports(tree: ast.Module, text: str, module: str, *, is_package: b
     `from functions.web import pages` may mean the module `web.pages` or a name in `web`: both are named,
     and who has the snapshot sees which of them exists.
     """
-    if not _MAY_IMPORT.search(text):
+    if FOLDER not in text and "from ." not in text and "from\t." not in text:
         return ()
     found: dict[str, None] = {}
     for node in ast.walk(tree):
