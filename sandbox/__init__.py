@@ -1,0 +1,31 @@
+"""The sandbox: runs function code in confined workers; standard library only, and alone.
+
+`Sandbox.start()` finds the strongest level that this machine enforces, or refuses. Everything that
+a worker says is a claim about a value; how a call ended is an `Outcome`.
+"""
+
+from .code import Code, Evaluation
+from .errors import SandboxError, SandboxUnavailable
+from .host import Sandbox
+from .outcome import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
+from .policy import Limits
+from .requests import RequestHandler, RequestRefused
+
+__all__ = [
+    "Code",
+    "Evaluation",
+    "Failure",
+    "Frame",
+    "Killed",
+    "Limits",
+    "Outcome",
+    "Raised",
+    "Refused",
+    "RequestHandler",
+    "RequestRefused",
+    "Returned",
+    "Sandbox",
+    "SandboxError",
+    "SandboxUnavailable",
+    "TimedOut",
+]

@@ -1,0 +1,97 @@
+"""What one call may ask of the host while it runs: modules to import, sources to show, requests.
+
+Lives for one call. Looks modules up one by one; their names are walked only when code imports a
+name that is no module, to tell a folder from a mistake, and once per call.
+"""
+
+from dataclasses import replace
+
+from .code import Modules, Source
+from .compiled import Broken, Compiled, Shelf, line_of
+from .errors import ProtocolError
+from .outcome import Frame, Outcome, Raised
+from .pool import Places
+from .protocol import Frame as Message
+from .requests import RequestHandler, RequestRefused
+from .values import decode, encode
+
+_MODULE_NAME_LIMIT = 500
+
+
+class Call:
+    """Serves the requests of one worker."""
+
+    def __init__(self, modules: Modules, shelf: Shelf, places: Places, handler: RequestHandler) -> None:
+        self._modules = modules
+        self._shelf = shelf
+        self._places = places
+        self._handler = handler
+        self._folders: frozenset[str] | None = None
+        self._shown: dict[str, str] = {}  # path → text, for the frames of a failure
+
+    def show(self, path: str, text: str) -> None:
+        """Remember what stands behind a path that frames may name."""
+        self._shown[path] = text
+
+    async def serve(self, frame: Message) -> Message:
+        """The answer to one frame of the worker; the call's place is free for others meanwhile."""
+        self._places.leave()
+        try:
+            return await self._answer(frame)
+        finally:
+            self._places.resume()
+
+    async def _answer(self, frame: Message) -> Message:
+        match frame:
+            case {"kind": "module", "module": str(name)} if len(name) <= _MODULE_NAME_LIMIT:
+                return await self._module(name)
+            case {"kind": "source", "module": str(name)} if len(name) <= _MODULE_NAME_LIMIT:
+                source = self._modules.get(name)
+                return {"kind": "source", "text": None if source is None else source.text}
+            case {"kind": "request", "name": str(name), "arguments": arguments}:
+                return await self._request(name, decode(arguments))
+            case _:
+                raise ProtocolError("it asked for something that has no known shape")
+
+    async def _module(self, name: str) -> Message:
+        source = self._modules.get(name)
+        if source is None:
+            return {"kind": "package" if name in self._all_folders() else "absent"}
+        return await self.message_of(source)
+
+    async def message_of(self, source: Source) -> Message:
+        """A module as a worker is sent it."""
+        compiled = await self._shelf.get(source)
+        if isinstance(compiled, Compiled | Broken):
+            self.show(source.path, source.text)
+            return compiled.message
+        return {"kind": "broken", "path": source.path, "line": 0, "message": "it could not be compiled within limits"}
+
+    def _all_folders(self) -> frozenset[str]:
+        if self._folders is None:
+            self._folders = frozenset(parent for name in self._modules for parent in _parents(name))
+        return self._folders
+
+    async def _request(self, name: str, arguments: object) -> Message:
+        if not isinstance(arguments, dict):
+            raise ProtocolError("a request's arguments are no dictionary")
+        try:
+            value = await self._handler(name, arguments)
+        except RequestRefused as refusal:
+            return {"kind": "refused", "reason": str(refusal)}
+        return {"kind": "answer", "value": encode(value)}
+
+    def illustrated(self, outcome: Outcome) -> Outcome:
+        """The outcome with the source line of every frame, from the host's own copy of the text."""
+        if not isinstance(outcome, Raised):
+            return outcome
+        frames = tuple(self._illustrated(frame) for frame in outcome.failure.frames)
+        return replace(outcome, failure=replace(outcome.failure, frames=frames))
+
+    def _illustrated(self, frame: Frame) -> Frame:
+        return replace(frame, source=line_of(self._shown.get(frame.path, ""), frame.line))
+
+
+def _parents(name: str) -> list[str]:
+    parts = name.split(".")
+    return [".".join(parts[:count]) for count in range(1, len(parts))]

@@ -1,0 +1,46 @@
+"""One module's source as the host knows it; the sandbox reads it and nothing else about a workspace."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+
+class Source(Protocol):
+    """What the sandbox needs to know of a module; any object with these four attributes will do."""
+
+    @property
+    def module(self) -> str:
+        """The dotted name without the `functions.` prefix."""
+
+    @property
+    def text(self) -> str:
+        """The source itself."""
+
+    @property
+    def path(self) -> str:
+        """What tracebacks show, such as `functions/web/pages.py`."""
+
+    @property
+    def version(self) -> str:
+        """The SHA-256 of the text, in hexadecimal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One module's source: `module` is `web.pages`, `path` is `functions/web/pages.py`, `version` names the text."""
+
+    module: str
+    text: str
+    path: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One doctest example: `setup` statements run first, then `expression` gives the value."""
+
+    setup: tuple[str, ...]
+    expression: str
+
+
+Modules: TypeAlias = Mapping[str, Source]  # what can be imported as functions.<module>; looked up, never walked

@@ -1,0 +1,123 @@
+"""Modules compiled once: the bytes that a compile-only worker gave, kept for later workers.
+
+The host never looks into the bytes. A compile-only worker runs no line of what it compiles, so
+what it says (the code, and which names are imported) is as good as the compiler.
+"""
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Container
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .code import Modules, Source
+from .outcome import Failure, Frame, Killed, Outcome, Raised, TimedOut
+from .protocol import Frame as Message
+
+ROOT = "functions"
+_MAX_KEPT = 10_000
+_MAX_CLOSURE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A module's code, opaque, and the names in its import statements."""
+
+    message: Message
+    imports: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A module that cannot be compiled."""
+
+    path: str
+    line: int
+    reason: str
+    text: str
+
+    @property
+    def message(self) -> Message:
+        """What a worker is told that imports it."""
+        return {"kind": "broken", "path": self.path, "line": self.line, "message": self.reason}
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the caller is told."""
+        frame = Frame(self.path, self.line, "<module>", line_of(self.text, self.line))
+        return Raised(Failure("SyntaxError", f"{self.reason} ({self.path}, line {self.line})", (frame,)), "", 0.0)
+
+
+Compile: TypeAlias = Callable[[Message], Awaitable[Message | Killed | TimedOut]]  # by a worker of its own
+
+
+class Shelf:
+    """Compiled modules by the version of their text; the one used least leaves first."""
+
+    def __init__(self, compile_: Compile) -> None:
+        self._compile = compile_
+        self._kept: OrderedDict[tuple[str, str, str], Compiled | Broken] = OrderedDict()
+
+    async def get(self, source: Source) -> Compiled | Broken | Killed | TimedOut:
+        """The module's code, compiled now if it was not before."""
+        key = (source.version, source.path, source.module)
+        found = self._kept.get(key)
+        if found is not None:
+            self._kept.move_to_end(key)
+            return found
+        made = _read(await self._compile(_job(source)), source)
+        if isinstance(made, Compiled | Broken):
+            self._kept[key] = made
+            if len(self._kept) > _MAX_KEPT:
+                self._kept.popitem(last=False)
+        return made
+
+    async def closure(self, modules: Modules, module: str) -> dict[str, Compiled]:
+        """The module and every workspace module that its import statements reach, compiled."""
+        found: dict[str, Compiled] = {}
+        waiting, seen = [module], {module}
+        while waiting and len(found) < _MAX_CLOSURE:
+            name = waiting.pop()
+            source = modules.get(name)
+            compiled = None if source is None else await self.get(source)
+            if not isinstance(compiled, Compiled):
+                continue
+            found[name] = compiled
+            fresh = [name for name in _neighbours(compiled, modules) if name not in seen]
+            seen.update(fresh)
+            waiting += fresh
+        return found
+
+
+def imports_any(closure: dict[str, Compiled], names: Container[str]) -> bool:
+    """Whether a module of the closure imports one of these top-level names."""
+    return any(name.split(".", 1)[0] in names for compiled in closure.values() for name in compiled.imports)
+
+
+def line_of(text: str, line: int) -> str:
+    """One line of a text, stripped."""
+    lines = text.splitlines()
+    return lines[line - 1].strip() if 0 < line <= len(lines) else ""
+
+
+def _neighbours(compiled: Compiled, modules: Modules) -> list[str]:
+    names = [name.removeprefix(f"{ROOT}.") for name in compiled.imports if name.startswith(f"{ROOT}.")]
+    return [name for name in names if name in modules]
+
+
+def _job(source: Source) -> Message:
+    return {"kind": "compile", "module": source.module, "path": source.path, "text": source.text}
+
+
+def _read(reply: Message | Killed | TimedOut, source: Source) -> Compiled | Broken | Killed | TimedOut:
+    match reply:
+        case Killed() | TimedOut():
+            return reply
+        case {"kind": "code", "code": str(code), "imports": list(imports)}:
+            message = {"kind": "code", "path": source.path, "code": code}
+            return Compiled(message, tuple(name for name in imports if isinstance(name, str)))
+        case {"kind": "broken", "line": int(line), "message": str(reason)}:
+            return Broken(source.path, line, reason, source.text)
+        case {"kind": "raised", "type": str(kind)}:
+            return Broken(source.path, 0, f"too large to be compiled: {kind}", source.text)
+        case _:
+            return Killed("the worker that compiled it gave no code", "", 0.0)

@@ -1,0 +1,62 @@
+"""Landlock: which files a worker may open. Read-only for what it imports, one folder to write in.
+
+A ruleset is made once, in the zygote, and put on in each worker by `restrict`. Everything that
+the kernel's version of Landlock can deny is denied unless a rule allows it; so are TCP, and
+abstract sockets and signals that leave the worker, where the version knows them.
+"""
+
+import os
+import stat
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+from .kernel import syscall
+
+_CREATE, _ADD_RULE, _RESTRICT = 444, 445, 446
+_VERSION_FLAG: Final = 1
+_PATH_BENEATH: Final = 1
+
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_MAKE_CHAR, _MAKE_SOCKET, _MAKE_FIFO, _MAKE_BLOCK, _MAKE_SYMLINK = 1 << 6, 1 << 9, 1 << 10, 1 << 11, 1 << 12
+_TRUNCATE, _IOCTL_DEVICE = 1 << 14, 1 << 15
+_RIGHTS_OF_VERSION: Final = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
+_OF_A_FILE: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEVICE
+_READ: Final = _READ_FILE | _READ_DIR
+_NEVER: Final = _EXECUTE | _MAKE_CHAR | _MAKE_SOCKET | _MAKE_FIFO | _MAKE_BLOCK | _MAKE_SYMLINK | _IOCTL_DEVICE
+_TCP_BOTH: Final = 3  # bind, connect
+_SCOPE_BOTH: Final = 3  # abstract sockets, signals
+
+
+def version() -> int:
+    """The kernel's version of Landlock; OSError where it has none."""
+    return syscall("landlock", _CREATE, None, 0, _VERSION_FLAG)
+
+
+def ruleset(readable: Sequence[str], writable: Sequence[str]) -> int:
+    """A descriptor of rules: read below these paths, write below those, nothing else."""
+    known = version()
+    rights = _RIGHTS_OF_VERSION[min(known, 5)]
+    attributes = struct.pack("=QQQ", rights, _TCP_BOTH if known >= 4 else 0, _SCOPE_BOTH if known >= 6 else 0)
+    size = 24 if known >= 6 else 16 if known >= 4 else 8
+    rules = syscall("landlock_create_ruleset", _CREATE, attributes, size, 0)
+    for path in readable:
+        _allow(rules, path, _READ & rights)
+    for path in writable:
+        _allow(rules, path, rights & ~_NEVER)
+    return rules
+
+
+def _allow(rules: int, path: str, rights: int) -> None:
+    below = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISDIR(os.fstat(below).st_mode):
+            rights &= _OF_A_FILE
+        syscall("landlock_add_rule", _ADD_RULE, rules, _PATH_BENEATH, struct.pack("=Qi", rights, below), 0)
+    finally:
+        os.close(below)
+
+
+def restrict(rules: int) -> None:
+    """Bind this process to the rules, for good. Before seccomp, which denies these calls."""
+    syscall("landlock_restrict_self", _RESTRICT, rules, 0)

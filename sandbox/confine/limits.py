@@ -1,0 +1,47 @@
+"""The kernel's own limits on one worker, and the identity it runs under."""
+
+import os
+import resource
+import struct
+
+from ..plan import Rlimits
+from .kernel import PR_CAP_AMBIENT, PR_CAPBSET_DROP, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, prctl, syscall
+
+_CAPSET = 126
+_AMBIENT_CLEAR_ALL = 4
+_CAPABILITY_HEADER = struct.pack("=Ii", 0x20080522, 0)  # version 3, this process
+_THREADS = 128  # RLIMIT_NPROC; the kernel does not count it for uid 0, memory then is what ends a thread bomb
+
+
+def restrict(limits: Rlimits) -> None:
+    """Set every limit of this process, soft and hard, so that none can be raised again."""
+    hard = resource.setrlimit
+    hard(resource.RLIMIT_CORE, (0, 0))
+    hard(resource.RLIMIT_CPU, (limits.cpu_s, limits.cpu_s + 1))
+    hard(resource.RLIMIT_AS, (limits.memory, limits.memory))
+    hard(resource.RLIMIT_FSIZE, (limits.file_size, limits.file_size))
+    hard(resource.RLIMIT_NOFILE, (limits.open_files, limits.open_files))
+    hard(resource.RLIMIT_NPROC, (_THREADS, _THREADS))
+    hard(resource.RLIMIT_MEMLOCK, (0, 0))
+    hard(resource.RLIMIT_MSGQUEUE, (0, 0))
+
+
+def drop_privileges(user: int | None) -> None:
+    """Become another user, where one is given, and give up every capability and every way to get one back."""
+    prctl("no_new_privs", PR_SET_NO_NEW_PRIVS, 1)
+    _empty_bounding_set()
+    prctl("ambient capabilities", PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL)
+    if user is not None:
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+    syscall("capset", _CAPSET, _CAPABILITY_HEADER, bytes(24))
+    prctl("dumpable", PR_SET_DUMPABLE, 0)
+
+
+def _empty_bounding_set() -> None:
+    for capability in range(64):
+        try:
+            prctl("bounding set", PR_CAPBSET_DROP, capability)
+        except OSError:  # past the last capability that this kernel knows, or none to drop: capset decides
+            return

@@ -1,0 +1,146 @@
+"""One conversation with one worker: give it the job, serve what it asks, take one reply, nothing more.
+
+Everything that arrives is a claim of code that is not trusted. Frames are capped before they are
+read, checked for shape, and a worker that breaks a rule is reported as killed.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Awaitable, Callable
+
+from .errors import ProtocolError
+from .launch import Worker
+from .outcome import Failure, Frame, Outcome, Raised, Refused, Returned
+from .policy import Limits
+from .protocol import Frame as Message
+from .protocol import FrameBuffer, pack
+from .values import decode
+
+Serve = Callable[[Message], Awaitable[Message]]
+
+_READ = 1 << 16
+_SLACK = 64 * 1024  # a reply's shown text and frames, beside its value
+_FLOOD = 64  # times the output limit, after which a worker is stopped
+
+
+class Output:
+    """What the worker prints, up to the cap; the rest is read and dropped, so that printing never blocks."""
+
+    def __init__(self, descriptor: int, limit: int) -> None:
+        self._descriptor = descriptor
+        self._limit = limit
+        self._kept = bytearray()
+        self._seen = 0
+
+    def read(self) -> bool:
+        """Take what is there; False where nothing more will come."""
+        try:
+            data = os.read(self._descriptor, _READ)
+        except BlockingIOError:
+            return True
+        self._seen += len(data)
+        self._kept += data[: max(0, self._limit - len(self._kept))]
+        return bool(data)
+
+    def drain(self) -> None:
+        """Take what a worker that has ended left behind."""
+        while self._seen <= self._limit:
+            seen = self._seen
+            if not self.read() or self._seen == seen:
+                return
+
+    @property
+    def is_flood(self) -> bool:
+        """Whether this is no longer output but an attack on the reader."""
+        return self._seen > _FLOOD * self._limit
+
+    @property
+    def text(self) -> str:
+        """What was kept, and whether something was dropped."""
+        text = self._kept.decode("utf-8", "replace")
+        return text if self._seen <= self._limit else f"{text}\n[output cut after {self._limit} bytes]"
+
+
+class Conversation:
+    """The host's side of one worker's socket."""
+
+    def __init__(self, worker: Worker, limits: Limits) -> None:
+        self._worker = worker
+        self._limits = limits
+        self._frames = FrameBuffer(limits.result + _SLACK)
+        self._loop = asyncio.get_running_loop()
+        self._requests = 0
+        self.output = Output(worker.output, limits.output)
+
+    def listen(self) -> None:
+        """Take what the worker prints; called whenever there is something."""
+        if not self.output.read():
+            self._loop.remove_reader(self._worker.output)
+        if self.output.is_flood:
+            self._worker.kill()
+
+    async def ready(self) -> bool:
+        """Wait until the worker says that it is confined; False where it died instead."""
+        frame = await self._hear()
+        return frame is not None and frame["kind"] == "ready"
+
+    async def hold(self, job: bytes, serve: Serve) -> Message | None:
+        """Give the job and serve requests until the one reply; None where the worker died without."""
+        await self._say(job)
+        while (frame := await self._hear()) is not None:
+            if frame["kind"] not in _REQUESTS:
+                return await self._last(frame)
+            self._requests += 1
+            if self._requests > self._limits.requests:
+                raise ProtocolError(f"it made more than {self._limits.requests} requests")
+            await self._say(pack(await serve(frame)))
+        return None
+
+    async def _say(self, data: bytes) -> None:
+        with contextlib.suppress(ConnectionError):  # a worker that has died is noticed when it is heard
+            await self._loop.sock_sendall(self._worker.channel, data)
+
+    async def _last(self, frame: Message) -> Message:
+        if await self._hear() is not None or not self._frames.is_empty:
+            raise ProtocolError("it sent something after its reply")
+        return frame
+
+    async def _hear(self) -> Message | None:
+        while (frame := self._frames.next()) is None:
+            try:
+                data = await self._loop.sock_recv(self._worker.channel, _READ)
+            except ConnectionError:
+                return None
+            if not data:
+                return None
+            self._frames.feed(data)
+        return frame
+
+
+_REQUESTS = frozenset({"module", "source", "request"})
+
+
+def judge(reply: Message, output: str, seconds: float) -> Outcome:
+    """The outcome that a reply claims; ProtocolError where it has no known shape."""
+    match reply:
+        case {"kind": "returned", "value": value, "shown": str(shown)}:
+            return Returned(decode(value), shown, output, seconds)
+        case {"kind": "raised", "type": str(kind), "message": str(message), "frames": list(frames)}:
+            return Raised(Failure(kind, message, tuple(_frame(frame) for frame in frames)), output, seconds)
+        case {"kind": "refused", "reason": str(reason)}:
+            return Refused(reason)
+        case _:
+            raise ProtocolError("its reply has no known shape")
+
+
+def _frame(frame: object) -> Frame:
+    match frame:
+        case [str(path), int(line), str(function), list(names)] if all(_is_pair(pair) for pair in names):
+            return Frame(path, line, function, "", tuple((name, text) for name, text in names))
+        case _:
+            raise ProtocolError("a frame of its failure has no known shape")
+
+
+def _is_pair(pair: object) -> bool:
+    return isinstance(pair, list) and len(pair) == 2 and all(isinstance(text, str) for text in pair)

@@ -1,0 +1,64 @@
+"""The self-test's attempts: our own code, which tries what function code must not be able to do."""
+
+import _thread
+import ctypes
+import importlib
+import mmap
+import os
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from ..protocol import Frame
+
+_BPF, _IO_URING_SETUP, _KEYCTL, _UNSHARE, _PTRACE = 321, 425, 250, 272, 101
+_NEW_USER = 0x10000000
+
+
+def fly(folder: str, port: int) -> Frame:
+    """Which attempts got out, and what does not work that should."""
+    secret = Path(folder, "secret")
+    attempts: dict[str, Callable[[], object]] = {
+        "read": secret.read_text,
+        "write": lambda: Path(folder, "written").write_text("x"),
+        "change": lambda: secret.write_text("x"),
+        "chmod": lambda: secret.chmod(0o600),
+        "connect": lambda: socket.create_connection(("127.0.0.1", port), 1),
+        "fork": _fork,
+        "exec": lambda: os.execv("/bin/true", ["true"]),  # noqa: S606
+        "signal": lambda: os.kill(os.getppid(), 0),
+        "new code": lambda: mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC),
+        **{f"call {number}": _raw(number) for number in (_BPF, _IO_URING_SETUP, _KEYCTL, _PTRACE)},
+        "unshare": _raw(_UNSHARE, _NEW_USER),
+    }
+    needs: dict[str, Callable[[], object]] = {
+        "scratch": lambda: Path("probe").write_text("x"),
+        "threads": lambda: _thread.start_new_thread(int, ()),
+        "imports": lambda: [importlib.import_module(name) for name in ("decimal", "hashlib", "csv", "zoneinfo")],
+        "socketpair": lambda: [end.close() for end in socket.socketpair()],
+    }
+    escaped = [name for name, attempt in attempts.items() if _works(attempt)]
+    broken = [name for name, need in needs.items() if not _works(need)]
+    return {"kind": "canaries", "escaped": escaped, "broken": broken, "python": sys.version}
+
+
+def _works(attempt: Callable[[], object]) -> bool:
+    try:
+        attempt()
+    except (OSError, ImportError, RuntimeError):
+        return False
+    return True
+
+
+def _fork() -> None:
+    if os.fork() == 0:
+        os._exit(0)
+
+
+def _raw(number: int, argument: int = 0) -> Callable[[], object]:
+    def call() -> None:
+        if ctypes.CDLL(None, use_errno=True).syscall(number, argument, 0, 0, 0, 0) < 0:
+            raise OSError(ctypes.get_errno(), "refused")
+
+    return call

@@ -1,0 +1,48 @@
+"""The worker's end of its socket: frames out, frames in, one conversation at a time."""
+
+import _thread
+import os
+from functools import partial
+from typing import Any
+
+from ..protocol import MAX_JOB, Frame, pack, read_frame
+from ..values import decode, encode
+from .plain import simplify
+
+
+class Channel:
+    """Says and hears frames; `request` asks the host's handler and waits for the answer."""
+
+    def __init__(self, descriptor: int, lock: _thread.LockType) -> None:
+        self._descriptor = descriptor
+        self._lock = lock
+
+    def say(self, frame: Frame) -> None:
+        """Send one frame."""
+        data = memoryview(pack(frame))
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+
+    def hear(self) -> Frame | None:
+        """Wait for one frame; None where the host has gone."""
+        return read_frame(partial(os.read, self._descriptor), MAX_JOB)
+
+    def ask(self, frame: Frame) -> Frame:
+        """Send a frame and wait for its answer; threads of the function take turns."""
+        with self._lock:
+            self.say(frame)
+            answer = self.hear()
+        if answer is None:
+            os._exit(0)  # the host has ended this call
+        return answer
+
+    def request(self, name: str, arguments: dict[str, Any]) -> Any:  # values that cross
+        """The handler's answer; PermissionError with its words where it refuses."""
+        answer = self.ask({"kind": "request", "name": name, "arguments": encode(arguments, simplify)})
+        if answer["kind"] == "refused":
+            raise PermissionError(answer["reason"])
+        return decode(answer["value"])
+
+    def close(self) -> None:
+        """Nothing more will be said."""
+        os.close(self._descriptor)

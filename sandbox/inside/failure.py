@@ -1,0 +1,75 @@
+"""An exception as data: the function's own frames with short representations of their locals."""
+
+import re
+import reprlib
+import traceback
+from collections.abc import Container
+from types import FrameType
+
+from ..protocol import Frame as Message
+from .edge import attempt
+
+_MAX_FRAMES, _MAX_LOCALS, _MAX_TEXT, _MAX_MESSAGE = 20, 12, 100, 4000
+_SECRET = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
+
+_shortener = reprlib.Repr()
+_shortener.maxstring = _shortener.maxother = _shortener.maxlong = _MAX_TEXT
+_shortener.maxlevel = 3
+
+
+def describe(error: BaseException, own_paths: Container[str]) -> Message:
+    """The reply that tells the host of this exception."""
+    return {
+        "kind": "raised",
+        "type": clean(type(error).__qualname__),
+        "message": clean(message_of(error))[:_MAX_MESSAGE],
+        "frames": _frames(error, own_paths),
+    }
+
+
+def message_of(error: BaseException) -> str:
+    """The exception's words; a broken `__str__` is said and not raised."""
+    text = attempt(lambda: str(error))
+    if not isinstance(text, str):
+        return f"<the exception's text could not be made: {type(text).__name__}>"
+    notes = getattr(error, "__notes__", ())
+    return "\n".join([text, *[note for note in notes if isinstance(note, str)]]) if notes else text
+
+
+def clean(text: str) -> str:
+    """The text with what is not UTF-8 escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def shown(value: object, limit: int) -> str:
+    """The value's repr, cut to a length; a broken `__repr__` is said and not raised."""
+    text = attempt(lambda: repr(value))
+    if not isinstance(text, str):
+        return f"<{type(value).__name__}, whose repr failed>"
+    return clean(text if len(text) <= limit else f"{text[: limit - 1]}…")
+
+
+def _frames(error: BaseException, own_paths: Container[str]) -> list[list[object]]:
+    own = [
+        [frame.f_code.co_filename, line, frame.f_code.co_qualname, _locals(frame)]
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename in own_paths
+    ]
+    if isinstance(error, SyntaxError) and error.filename in own_paths:
+        own.append([error.filename, error.lineno or 0, "<module>", []])
+    half = _MAX_FRAMES // 2
+    return own if len(own) <= _MAX_FRAMES else own[:half] + own[-half:]
+
+
+def _locals(frame: FrameType) -> list[list[str]]:
+    if frame.f_code.co_name == "<module>":
+        return []
+    names = [name for name in frame.f_locals if not name.startswith("__")]
+    return [[clean(name), _short(name, frame.f_locals[name])] for name in names[:_MAX_LOCALS]]
+
+
+def _short(name: str, value: object) -> str:
+    if _SECRET.search(name):
+        return "<masked>"
+    text = attempt(lambda: _shortener.repr(value))
+    return clean(text)[:_MAX_TEXT] if isinstance(text, str) else f"<{type(value).__name__}, whose repr failed>"

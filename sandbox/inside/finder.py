@@ -1,0 +1,90 @@
+"""Imports of `functions.<module>`: the host is asked for a module the first time it is imported.
+
+What arrives is code that a compile-only worker has made; neither a workspace nor the current folder
+is on the import path. Source text is fetched only when something (a traceback) wants to show it.
+"""
+
+import importlib.abc
+import importlib.machinery
+import marshal
+import sys
+from binascii import a2b_base64
+from collections.abc import Sequence
+from types import CodeType, ModuleType
+from typing import Any
+
+from ..protocol import Frame
+from .channel import Channel
+
+ROOT = "functions"
+
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
+    """Finder and loader of the workspace's modules; `served` are paths that function code came from."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._waiting: dict[str, Frame] = {}
+        self.served: set[str] = set()
+
+    def install(self) -> None:
+        """Make `functions` importable, and a package that holds nothing by itself."""
+        root = ModuleType(ROOT)
+        root.__path__ = []
+        sys.modules[ROOT] = root
+        sys.meta_path.append(self)
+
+    def offer(self, module: str, answer: Frame) -> None:
+        """A module that the host sent along without being asked."""
+        self._waiting[f"{ROOT}.{module}"] = answer
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Where the module is: at the host, as a module or as a folder; or nowhere."""
+        if not fullname.startswith(f"{ROOT}."):
+            return None
+        answer = self._answer(fullname)
+        if answer["kind"] == "absent":
+            return None
+        is_package = answer["kind"] == "package" or bool(answer.get("is_package"))
+        origin = answer.get("path")
+        spec = importlib.machinery.ModuleSpec(fullname, self, origin=origin, is_package=is_package)
+        self._waiting[fullname] = answer
+        return spec
+
+    def _answer(self, fullname: str) -> Frame:
+        waiting = self._waiting.get(fullname)
+        return waiting or self._channel.ask({"kind": "module", "module": fullname.removeprefix(f"{ROOT}.")})
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+        """The usual module."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the module's code."""
+        answer = self._waiting.pop(module.__name__)
+        if answer["kind"] == "package":
+            return
+        if answer["kind"] == "broken":
+            raise SyntaxError(answer["message"], (answer["path"], answer["line"], None, None))
+        module.__file__ = answer["path"]
+        self.served.add(answer["path"])
+        exec(load_code(answer["code"]), module.__dict__)
+
+    def get_source(self, fullname: str) -> str | None:
+        """The text, for tracebacks."""
+        answer = self._channel.ask({"kind": "source", "module": fullname.removeprefix(f"{ROOT}.")})
+        text: str | None = answer.get("text")
+        return text
+
+    def is_package(self, fullname: str) -> bool:
+        """Whether the name is a folder of modules."""
+        return hasattr(sys.modules.get(fullname), "__path__")
+
+
+def load_code(text: str) -> CodeType:
+    """The code object that a compile-only worker has made."""
+    code: Any = marshal.loads(a2b_base64(text))  # noqa: S302: read by the confined worker alone, never by the host
+    if not isinstance(code, CodeType):
+        raise ImportError("what the host sent is no code")
+    return code

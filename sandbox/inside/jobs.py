@@ -1,0 +1,112 @@
+"""The jobs of a worker: call a function, evaluate an example, import, describe types, compile.
+
+Each takes the host's frame and gives the reply. What goes wrong in function code is a reply of
+kind `raised`; a job that does not fit the code is `refused`.
+"""
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from ..protocol import Frame
+from ..values import decode, encode
+from . import canaries, compiling, failure, schemas, stand_ins
+from .calling import Unfit, bind, is_bare, run
+from .channel import Channel
+from .context import Context
+from .edge import attempt
+from .finder import ROOT, Finder
+from .plain import simplify
+
+MAX_SHOWN = 16_384
+
+
+def perform(job: Frame, channel: Channel, scratch: Path) -> Frame:
+    """The reply to a job, whatever happens in it."""
+    workshop = Workshop(channel, scratch)
+    outcome = attempt(lambda: _JOBS[job["kind"]](workshop, job))
+    if isinstance(outcome, Unfit):
+        return {"kind": "refused", "reason": failure.clean(str(outcome))}
+    if isinstance(outcome, BaseException):
+        told = attempt(lambda: failure.describe(outcome, workshop.own_paths))
+        return told if isinstance(told, dict) else {"kind": "raised", "type": "Exception", "message": "", "frames": []}
+    return outcome
+
+
+class Workshop:
+    """What the jobs of one worker share: the finder, the context, and whose frames are the function's own."""
+
+    def __init__(self, channel: Channel, scratch: Path) -> None:
+        self.context = Context(channel, scratch)
+        self.finder = Finder(channel)
+        self.own_paths = self.finder.served
+
+    def load(self, job: Frame) -> ModuleType:
+        """The job's module, imported."""
+        stand_ins.install()
+        self.finder.install()
+        for module, answer in job["modules"].items():
+            self.finder.offer(module, answer)
+            self.own_paths.add(answer.get("path", ""))
+        return importlib.import_module(f"{ROOT}.{job['module']}")
+
+    def compile(self, text: str, label: str, mode: str) -> CodeType:
+        """A piece of an example; its frames count as the function's own."""
+        self.own_paths.add(label)
+        return compile(text, label, mode, dont_inherit=True)
+
+
+def _returned(value: Any) -> Frame:  # whatever function code gave
+    encoded = encode(value, simplify)
+    return {"kind": "returned", "value": encoded, "shown": failure.shown(value, MAX_SHOWN)}
+
+
+def _call(workshop: Workshop, job: Frame) -> Frame:
+    module = workshop.load(job)
+    function = getattr(module, job["function"], None)
+    if not callable(function):
+        raise Unfit(f"{job['module']} has no function {job['function']!r}")
+    ready = bind(function, decode(job["arguments"]), workshop.context)
+    return _returned(run(ready))
+
+
+def _evaluate(workshop: Workshop, job: Frame) -> Frame:
+    module = workshop.load(job)
+    namespace = dict(vars(module))
+    for name, value in vars(module).items():
+        if is_bare(value):
+            namespace[name] = stand_ins.with_context(value, workshop.context)
+    for number, text in enumerate(job["setup"], start=1):
+        exec(workshop.compile(text, f"<setup {number}>", "exec"), namespace)
+    code = workshop.compile(job["expression"].strip(), "<example>", "eval")
+    return _returned(run(lambda: eval(code, namespace)))  # noqa: S307: in the confined worker, on function code
+
+
+def _load(workshop: Workshop, job: Frame) -> Frame:
+    workshop.load(job)
+    return _returned(None)
+
+
+def _describe(workshop: Workshop, job: Frame) -> Frame:
+    module = workshop.load(job)
+    return _returned({name: schemas.of(getattr(module, name, None), name) for name in job["functions"]})
+
+
+def _compile(_workshop: Workshop, job: Frame) -> Frame:
+    return compiling.compile_module(job["text"], job["path"], job["module"])
+
+
+def _canaries(_workshop: Workshop, job: Frame) -> Frame:
+    return canaries.fly(job["folder"], job["port"])
+
+
+_JOBS: dict[str, Callable[[Workshop, Frame], Frame]] = {
+    "call": _call,
+    "evaluate": _evaluate,
+    "load": _load,
+    "describe": _describe,
+    "compile": _compile,
+    "canaries": _canaries,
+}

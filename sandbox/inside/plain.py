@@ -1,0 +1,55 @@
+"""Taking values apart: what a function returned → what can cross.
+
+Dataclasses, named tuples, typed dictionaries and models become dictionaries, enums their values,
+sequences lists; what has no plain form is an Unsendable that says what to return instead.
+"""
+
+import collections
+import enum
+import pathlib
+import types
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+from ..values import Unsendable
+
+_BASES = (bool, int, float, str, bytes, list, tuple, frozenset, set, dict)
+_NOT_ENDED = (types.GeneratorType, types.AsyncGeneratorType, types.CoroutineType)
+
+
+def simplify(value: Any) -> Any:  # any value that function code can make
+    """One step towards a value that can cross."""
+    if isinstance(value, enum.Enum):
+        return value.value
+    fields = getattr(type(value), "__dataclass_fields__", None)
+    if fields is not None:
+        return {name: getattr(value, name) for name in fields}
+    if hasattr(type(value), "model_dump") and not isinstance(value, type):
+        return value.model_dump()
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return dict(zip(value._fields, value, strict=True))
+    return _base(value)
+
+
+def _base(value: Any) -> Any:  # as above
+    for base in _BASES:
+        if isinstance(value, base):
+            return base(value)
+    if isinstance(value, pathlib.PurePath):
+        return pathlib.PurePosixPath(str(value))
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence | collections.deque | collections.abc.ValuesView):
+        return list(value)
+    if isinstance(value, Set):
+        return list(value)
+    raise Unsendable(_advice(value))
+
+
+def _advice(value: object) -> str:
+    name = type(value).__qualname__
+    if isinstance(value, _NOT_ENDED):
+        return f"a {name} cannot be sent as JSON: return a list, `list(…)` of what it yields"
+    return f"a value of type {name} cannot be sent as JSON: return text, numbers, lists, dictionaries or a dataclass"

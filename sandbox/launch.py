@@ -1,0 +1,199 @@
+"""The host's handle on a zygote and on its workers: start, fork, kill, reap, end.
+
+The zygote is exec'd, never forked: a fork of the host would carry the host's keys in its memory.
+Orders go over one socket in their order, and so do the answers. Nothing here ever waits for
+function code, and a worker is killed by its pidfd, never by a number.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from .errors import SandboxError
+from .plan import Plan, Rlimits
+
+Answer: TypeAlias = asyncio.Future[tuple[dict[str, Any], list[int]]]  # JSON of the zygote, and descriptors
+
+_MAX_ANSWER = 1 << 16
+_FAREWELL_S = 5.0
+_BOOT = (
+    "import sys, types; room = types.ModuleType('sandbox'); room.__path__ = [sys.argv[1]]; "
+    "sys.modules['sandbox'] = room; from sandbox.zygote import main; main(int(sys.argv[2]))"
+)
+# One heap for all threads: each further one would reserve 64 MiB of a worker's memory limit.
+_ENVIRONMENT = {"MALLOC_ARENA_MAX": "1", "LANG": "C.UTF-8"}
+
+
+class ZygoteEnded(SandboxError):
+    """The warm process has gone; whoever needs a worker starts another."""
+
+
+class LayerFailed(SandboxError):
+    """A layer could not be put on, so the zygote has ended itself."""
+
+    def __init__(self, layer: str, reason: str) -> None:
+        super().__init__(f"{layer}: {reason}")
+        self.layer = layer
+
+
+@dataclass(slots=True)
+class Worker:
+    """One forked worker, as descriptors; `close` and `Zygote.release` end it."""
+
+    pid: int  # as the zygote numbers it
+    channel: socket.socket
+    output: int
+    pidfd: int
+
+    def kill(self) -> None:
+        """End it now, whatever it does."""
+        try:
+            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        self.channel.close()
+        os.close(self.output)
+        os.close(self.pidfd)
+
+
+class Zygote:
+    """A running zygote. Made by `start`."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", control: socket.socket) -> None:
+        self._process = process
+        self._control = control
+        self._waiting: deque[Answer] = deque()
+        self._loop = asyncio.get_running_loop()
+        self.ended = False
+        self.held: dict[str, str] = {}
+        self.python = ""
+
+    @classmethod
+    async def start(cls, plan: Plan) -> "Zygote":
+        """A zygote that stands ready; LayerFailed where a layer did not hold."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            process = subprocess.Popen(  # noqa: ASYNC220: takes a millisecond, and needs the descriptor by number
+                _command(theirs.fileno()),
+                env=_ENVIRONMENT,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                start_new_session=True,
+            )
+        ours.setblocking(False)
+        zygote = cls(process, ours)
+        zygote._loop.add_reader(ours.fileno(), zygote._receive)
+        try:
+            hello, _none = await zygote._ask(plan.to_json())
+        except BaseException:
+            await zygote.aclose()
+            raise
+        return await zygote._greeted(hello)
+
+    async def _greeted(self, hello: dict[str, Any]) -> "Zygote":  # JSON from the zygote, which is our own code
+        if hello["kind"] == "failed":
+            await self.aclose()
+            raise LayerFailed(hello["layer"], hello["reason"])
+        self.held, self.python = hello["held"], hello["python"]
+        return self
+
+    def order(self, limits: Rlimits) -> Answer:
+        """Ask for a new worker; `collect` waits for it."""
+        return self._send({"kind": "fork", "limits": {name: getattr(limits, name) for name in limits.__slots__}})
+
+    async def collect(self, ordered: Answer) -> Worker:
+        """The worker that was ordered: confined or dying, and given nothing yet."""
+        try:
+            answer, descriptors = await asyncio.shield(ordered)
+        except asyncio.CancelledError:
+            ordered.add_done_callback(self.discard)
+            raise
+        return self._worker(answer, descriptors)
+
+    def _worker(self, answer: dict[str, Any], descriptors: list[int]) -> Worker:
+        if answer["kind"] != "forked":
+            raise SandboxError("there is no free place for another worker")
+        channel, output, pidfd = descriptors
+        os.set_blocking(output, False)
+        worker = Worker(answer["pid"], socket.socket(fileno=channel), output, pidfd)
+        worker.channel.setblocking(False)
+        return worker
+
+    def discard(self, ordered: Answer) -> None:
+        """A worker that nobody waits for any more: end it at once."""
+        if not ordered.cancelled() and ordered.exception() is None and ordered.result()[0]["kind"] == "forked":
+            self.release(self._worker(*ordered.result()))
+
+    def release(self, worker: Worker) -> Answer:
+        """Kill a worker and let the zygote reap it; the future's answer has its exit status."""
+        worker.kill()
+        worker.close()
+        return self._send({"kind": "reap", "pid": worker.pid})
+
+    def _send(self, order: dict[str, Any]) -> Answer:
+        future = self._loop.create_future()
+        try:
+            self._control.send(json.dumps(order).encode())
+        except OSError as error:
+            future.set_exception(ZygoteEnded(f"the zygote has ended: {error}"))
+            future.exception()  # seen: nobody has to wait for a reaping
+            return future
+        self._waiting.append(future)
+        return future
+
+    async def _ask(self, order: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
+        return await self._send(order)
+
+    def _receive(self) -> None:
+        try:
+            data, descriptors, _flags, _address = socket.recv_fds(self._control, _MAX_ANSWER, 3)
+        except BlockingIOError:
+            return
+        except OSError:
+            data, descriptors = b"", []
+        if not data:
+            self._end()
+            return
+        future = self._waiting.popleft()
+        if not future.cancelled():
+            future.set_result((json.loads(data), descriptors))
+
+    def _end(self) -> None:
+        if self.ended:
+            return
+        self.ended = True
+        self._loop.remove_reader(self._control.fileno())
+        self._control.close()
+        while self._waiting:
+            future = self._waiting.popleft()
+            if not future.done():
+                future.set_exception(ZygoteEnded("the zygote has ended"))
+                future.exception()
+
+    async def aclose(self) -> None:
+        """End the zygote and every worker with it, and wait until it has gone."""
+        self._end()
+        try:
+            await asyncio.to_thread(self._process.wait, _FAREWELL_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            await asyncio.to_thread(self._process.wait)
+
+
+def _command(control: int) -> list[str]:
+    room = str(Path(__file__).parent)
+    return [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _BOOT, room, str(control)]

@@ -1,0 +1,44 @@
+"""What a zygote is told at its start: what may be seen, what is imported ahead, which layers are put on.
+
+A value that both sides share; it crosses as JSON, once, before any call.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+LAYERS: Final = ("namespaces", "landlock", "seccomp", "limits", "privileges")
+
+
+@dataclass(frozen=True, slots=True)
+class Rlimits:
+    """The part of `policy.Limits` that the kernel keeps; workers forked ahead are told apart by it."""
+
+    cpu_s: int
+    memory: int
+    file_size: int
+    open_files: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One zygote. `packages` maps names that may be imported from beside the standard library to their folder."""
+
+    readable: tuple[str, ...]
+    hidden: tuple[str, ...]
+    packages: dict[str, str]
+    preload: tuple[str, ...]
+    layers: tuple[str, ...]
+    slots: int
+    scratch: int
+    scratch_folder: str  # where slots are made when there is no root of our own
+    user: int | None  # whom to become, where the host is root
+    tolerant: bool = False  # go on without a layer that cannot be put on: the host's override alone
+
+    def to_json(self) -> dict[str, Any]:  # JSON
+        """As it crosses."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "Plan":  # JSON, from the host
+        """As it arrives."""
+        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in data.items()})

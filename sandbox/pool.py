@@ -1,0 +1,128 @@
+"""Workers of one plan: a zygote that is started when it is first needed, and one worker forked ahead.
+
+The spare is forked when a call has ended and not while one runs, so that it never competes with
+what somebody waits for. It serves the default limits; other limits are forked on demand.
+"""
+
+import asyncio
+from collections import deque
+
+from .launch import Answer, Worker, Zygote, ZygoteEnded
+from .plan import Plan, Rlimits
+from .policy import Limits
+
+MAX_ATTEMPTS = 2
+
+
+def kernel_limits(limits: Limits) -> Rlimits:
+    """What of a call's limits the kernel keeps."""
+    return Rlimits(limits.cpu_s, limits.memory, limits.file_size, limits.open_files)
+
+
+class Pool:
+    """Gives workers, takes them back; a zygote that died is started anew at the next take."""
+
+    def __init__(self, plan: Plan, *, spare: bool = True) -> None:
+        self.plan = plan
+        self.zygote: Zygote | None = None
+        self.taken = 0
+        self._default = kernel_limits(Limits())
+        self._keeps_spare = spare
+        self._spare: Answer | None = None
+        self._starting = asyncio.Lock()
+
+    async def started(self) -> Zygote:
+        """The running zygote."""
+        async with self._starting:
+            if self.zygote is None or self.zygote.ended:
+                if self.zygote is not None:
+                    await self.zygote.aclose()
+                self._spare = None
+                self.zygote = await Zygote.start(self.plan)
+            return self.zygote
+
+    async def take(self, limits: Rlimits) -> Worker:
+        """A worker of one's own; give it back whatever happens."""
+        for attempt in range(MAX_ATTEMPTS):
+            zygote = await self.started()
+            try:
+                worker = await zygote.collect(self._ahead(limits) or zygote.order(limits))
+            except ZygoteEnded:
+                if attempt == MAX_ATTEMPTS - 1:
+                    raise
+                continue
+            break
+        self.taken += 1
+        return worker
+
+    def _ahead(self, limits: Rlimits) -> Answer | None:
+        if limits != self._default:
+            return None
+        spare, self._spare = self._spare, None
+        return spare
+
+    def give_back(self, worker: Worker) -> Answer:
+        """Kill the worker, have it reaped and its scratch emptied, and fork the next spare."""
+        assert self.zygote is not None
+        self.taken -= 1
+        reaped = self.zygote.release(worker)
+        self.refill()
+        return reaped
+
+    def refill(self) -> None:
+        """Fork the next spare, unless there is one."""
+        if self._keeps_spare and self._spare is None and self.zygote is not None and not self.zygote.ended:
+            self._spare = self.zygote.order(self._default)
+
+    async def aclose(self) -> None:
+        """End the zygote and what it forked."""
+        if self.zygote is None:
+            return
+        if self._spare is not None:
+            self._spare.add_done_callback(self.zygote.discard)
+        await asyncio.sleep(0)
+        await self.zygote.aclose()
+
+
+class Places:
+    """How many calls may run at once; whoever waits for another call gives the place up meanwhile."""
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+        self._queue: deque[asyncio.Future[None]] = deque()
+
+    async def __aenter__(self) -> None:
+        while self._free <= 0:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._queue.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                self._pass_on(turn)
+                raise
+        self._free -= 1
+
+    async def __aexit__(self, *_error: object) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Give a place up."""
+        self._free += 1
+        self._wake()
+
+    def resume(self) -> None:
+        """Take the place back without waiting: for a moment there may be one call more."""
+        self._free -= 1
+
+    def _wake(self) -> None:
+        while self._queue:
+            turn = self._queue.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+
+    def _pass_on(self, turn: "asyncio.Future[None]") -> None:
+        if turn in self._queue:
+            self._queue.remove(turn)
+        elif self._free > 0:
+            self._wake()

@@ -1,0 +1,93 @@
+"""Frames between host and worker: four bytes of length, then one JSON object with a `kind`.
+
+Both sides use it. What does not parse strictly (UTF-8, no NaN, no lone surrogate, a length within
+the cap, a shape that is known) is a ProtocolError: the worker that sent it is killed.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeAlias
+
+from .errors import ProtocolError
+
+Frame: TypeAlias = dict[str, Any]  # lives between json.loads and the check of its shape
+
+HEADER = 4
+MAX_JOB = 64 << 20  # what the host may send; workers are sent sources and arguments, capped by their owners
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ProtocolError(f"a frame holds {text}, which JSON has not")
+
+
+_decoder = json.JSONDecoder(parse_constant=_no_constant)
+_encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False)
+
+
+def pack(frame: Frame) -> bytes:
+    """The bytes of one frame."""
+    body = _encoder.encode(frame).encode()
+    return len(body).to_bytes(HEADER, "big") + body
+
+
+def unpack(body: bytes) -> Frame:
+    """The frame in these bytes, which are not trusted."""
+    try:
+        frame = _decoder.decode(body.decode())
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"a frame cannot be read: {type(error).__name__}") from error
+    if not isinstance(frame, dict) or not isinstance(frame.get("kind"), str):
+        raise ProtocolError("a frame is not an object with a kind")
+    return frame
+
+
+def length(header: bytes, cap: int) -> int:
+    """How many bytes follow this header, or ProtocolError before a byte is allocated."""
+    size = int.from_bytes(header, "big")
+    if size > cap:
+        raise ProtocolError(f"a frame of {size} bytes is longer than {cap}")
+    return size
+
+
+class FrameBuffer:
+    """Bytes as they arrive, frames as they are complete; holds no more than one capped frame and a read."""
+
+    def __init__(self, cap: int) -> None:
+        self._cap = cap
+        self._bytes = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        """Add what has been read."""
+        self._bytes += data
+
+    def next(self) -> Frame | None:
+        """The next whole frame, if it is here."""
+        if len(self._bytes) < HEADER:
+            return None
+        end = HEADER + length(bytes(self._bytes[:HEADER]), self._cap)
+        if len(self._bytes) < end:
+            return None
+        body = bytes(self._bytes[HEADER:end])
+        del self._bytes[:end]
+        return unpack(body)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left over."""
+        return not self._bytes
+
+
+def read_frame(read: Callable[[int], bytes], cap: int) -> Frame | None:
+    """One frame by blocking reads (the worker's side); None where the other side has closed."""
+    header = _exactly(read, HEADER)
+    return None if header is None else unpack(_exactly(read, length(header, cap)) or b"")
+
+
+def _exactly(read: Callable[[int], bytes], count: int) -> bytes | None:
+    data = bytearray()
+    while len(data) < count:
+        piece = read(count - len(data))
+        if not piece:
+            return None
+        data += piece
+    return bytes(data)

@@ -1,0 +1,121 @@
+"""Finding the strongest level that really holds on this machine, or refusing with the choices named."""
+
+import os
+import stat
+import sys
+import sysconfig
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Literal
+
+from . import selftest, visible
+from .errors import SandboxError, SandboxUnavailable
+from .launch import LayerFailed, ZygoteEnded
+from .plan import LAYERS, Plan
+from .policy import Limits
+from .pool import Pool
+
+Level = Literal["full", "core", "none"]
+
+_CORE: Final = tuple(layer for layer in LAYERS if layer != "namespaces")
+_NOBODY_BASE: Final = 0x60000000  # users above here belong to no account; each host process takes its own
+_CHOICES = (
+    "Function code does not run without it. The choices: a Linux (x86-64) machine whose kernel has Landlock and seccomp, "
+    "also as WSL2, a container or a virtual machine; or `sandbox.unsafe = true` in toolwright.toml, which runs function "
+    "code with whatever layers hold, with your own rights."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What was found at start: the plan that holds, its level, its first pool, and what is missing."""
+
+    level: Level
+    plan: Plan
+    pool: Pool
+    layers: dict[str, bool]
+    missing: tuple[str, ...]
+
+
+async def find_ground(packages: dict[str, str], slots: int, scratch_folder: str, *, override: bool) -> Ground:
+    """The strongest level whose self-test passes; SandboxUnavailable where none does."""
+    _require_platform(override=override)
+    plan = _plan(packages, slots, scratch_folder)
+    missing: list[str] = []
+    levels: tuple[tuple[Level, Plan], ...] = (
+        ("full", plan),
+        ("core", _rootless(plan)),
+    )
+    for level, candidate in () if override else levels:
+        ground = await _try(level, candidate, missing)
+        if ground is not None:
+            return ground
+    if override:
+        return await _unsafe(replace(_rootless(plan), layers=LAYERS, tolerant=True))
+    raise SandboxUnavailable(f"The sandbox cannot be enforced here: {'; '.join(missing)}. {_CHOICES}", tuple(missing))
+
+
+async def _try(level: Level, plan: Plan, missing: list[str]) -> Ground | None:
+    pool = Pool(plan)
+    try:
+        await pool.started()
+        report = await selftest.examine(pool)
+    except (LayerFailed, ZygoteEnded) as error:
+        missing.append(str(error))
+        await pool.aclose()
+        return None
+    if report.is_good:
+        held = dict.fromkeys(LAYERS, True) | ({} if level == "full" else {"namespaces": False})
+        return Ground(level, plan, pool, held, tuple(missing))
+    escaped = [f"the self-test's {name} got out" for name in report.escaped]
+    missing += [f"{level}: {text}" for text in (*escaped, *[f"no {name} inside" for name in report.broken])]
+    await pool.aclose()
+    return None
+
+
+async def _unsafe(plan: Plan) -> Ground:
+    """Whatever holds; the level says `none`, for as long as the override is on."""
+    pool = Pool(plan)
+    zygote = await pool.started()
+    report = await selftest.examine(pool)
+    layers = {layer: zygote.held.get(layer, "not on") == "" for layer in LAYERS}
+    missing = [f"{layer}: {reason}" for layer, reason in zygote.held.items() if reason]
+    missing += [f"the self-test's {name} got out" for name in report.escaped]
+    return Ground("none", plan, pool, layers, tuple(missing))
+
+
+def _plan(packages: dict[str, str], slots: int, scratch_folder: str) -> Plan:
+    return Plan(
+        readable=visible.readable(packages),
+        hidden=visible.hidden(),
+        packages=packages,
+        preload=visible.COMMON,
+        layers=LAYERS,
+        slots=slots,
+        scratch=Limits().scratch,
+        scratch_folder=scratch_folder,
+        user=_NOBODY_BASE + os.getpid() if os.geteuid() == 0 else None,
+    )
+
+
+def _rootless(plan: Plan) -> Plan:
+    """The plan without a root of our own: no new page becomes executable, so extension modules come first."""
+    preload = plan.preload + visible.extension_modules()
+    return replace(plan, layers=_CORE, user=_user_without_root(plan), preload=preload)
+
+
+def _user_without_root(plan: Plan) -> int | None:
+    """Another user can only be taken where that user can read the interpreter."""
+    library = Path(sysconfig.get_path("stdlib")).resolve()
+    open_to_all = all(folder.stat().st_mode & stat.S_IXOTH for folder in (library, *library.parents))
+    return plan.user if open_to_all else None
+
+
+def _require_platform(*, override: bool) -> None:
+    machine = os.uname().machine if hasattr(os, "uname") else sys.platform
+    if sys.platform == "linux" and machine == "x86_64":
+        return
+    missing = (f"no sandbox for {sys.platform} on {machine} yet",)
+    if override:
+        raise SandboxError(f"{missing[0]}: not even its parent process runs here, so the override cannot help")
+    raise SandboxUnavailable(f"The sandbox cannot be enforced here: {missing[0]}. {_CHOICES}", missing)

@@ -1,0 +1,94 @@
+"""What function code can see of this machine: the interpreter's library, shared libraries, listed packages.
+
+Works on paths and on the metadata of installed packages; opens nothing else.
+"""
+
+import importlib.metadata
+import re
+import sys
+import sysconfig
+from collections.abc import Sequence
+from pathlib import Path
+
+_SHARED_LIBRARIES = (
+    "/lib64",
+    "/usr/lib64",
+    "/lib/x86_64-linux-gnu",
+    "/usr/lib/x86_64-linux-gnu",
+    "/etc/ld.so.cache",
+)
+_DATA = ("/usr/share/zoneinfo", "/etc/localtime", "/dev/null")
+COMMON = (
+    "datetime",
+    "decimal",
+    "json",
+    "math",
+    "random",
+    "re",
+    "collections",
+    "typing",
+    "dataclasses",
+)  # imported ahead
+_SHARED_PREFIXES = ("/usr", "/usr/local")
+_REQUIREMENT = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def readable(packages: dict[str, str]) -> tuple[str, ...]:
+    """Every path that a worker may read below, the standard library first."""
+    own = [sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
+    if sys.base_prefix not in _SHARED_PREFIXES:
+        own.append(str(Path(sys.base_prefix, "lib")))
+    beside = [str(path) for name, folder in packages.items() for path in _files_of(name, Path(folder))]
+    wanted = dict.fromkeys([*own, *_SHARED_LIBRARIES, *_DATA, *beside])
+    return tuple(path for path in wanted if Path(path).exists())
+
+
+def extension_modules() -> tuple[str, ...]:
+    """The standard library's extension modules: imported ahead where none can be loaded later."""
+    folder = Path(sysconfig.get_path("platstdlib"), "lib-dynload")
+    names = {path.name.split(".")[0] for path in folder.glob("*.so")}
+    return tuple(sorted(name for name in names if not name.startswith(("_test", "_xx", "xx", "_tkinter", "_curses"))))
+
+
+def hidden() -> tuple[str, ...]:
+    """Folders inside the readable ones that hold what was installed for others."""
+    library = Path(sysconfig.get_path("stdlib"))
+    return tuple(str(library / name) for name in ("site-packages", "dist-packages") if (library / name).is_dir())
+
+
+def packages(names: Sequence[str]) -> dict[str, str]:
+    """Top-level import names of the listed packages and of all that they require → their folders."""
+    found: dict[str, str] = {}
+    waiting, seen = list(names), set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        distribution = _distribution(name)
+        if distribution is not None:
+            found |= _top_level(distribution)
+            waiting += _required(distribution)
+    return found
+
+
+def _distribution(name: str) -> importlib.metadata.Distribution | None:
+    try:
+        return importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _required(distribution: importlib.metadata.Distribution) -> list[str]:
+    always = [line for line in distribution.requires or () if "extra ==" not in line]
+    return [match.group() for line in always if (match := _REQUIREMENT.match(line))]
+
+
+def _top_level(distribution: importlib.metadata.Distribution) -> dict[str, str]:
+    folder = str(distribution.locate_file(""))
+    tops = {Path(file.parts[0]) for file in distribution.files or () if file.parts[0] not in ("..", "__pycache__")}
+    return {top.stem.split(".")[0]: folder for top in tops if top.suffix in ("", ".py", ".so")}
+
+
+def _files_of(name: str, folder: Path) -> list[Path]:
+    return [path for path in (folder / name, folder / f"{name}.py", *folder.glob(f"{name}.*.so")) if path.exists()]

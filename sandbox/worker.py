@@ -1,0 +1,102 @@
+"""One worker: confined first, and only then given a byte of what the host wants done.
+
+Forked from the zygote. Every layer is put on in order and checked; where one fails the process
+ends with a status that says so, before it has said `ready`.
+"""
+
+import _thread
+import gc
+import os
+import resource
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NoReturn
+
+from .confine import landlock, limits
+from .confine.kernel import PR_SET_PDEATHSIG, prctl
+from .confine.seccomp import Filter
+from .inside.channel import Channel
+from .inside.edge import attempt
+from .inside.jobs import perform
+from .plan import Rlimits
+
+NOT_CONFINED: Final = 97
+_SIGKILL: Final = 9
+_CHANNEL, _RULES = 3, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The descriptors that a worker is born with."""
+
+    channel: int
+    output: int
+    null: int
+    rules: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """The layers, made ready by the zygote."""
+
+    scratch: Path
+    limits: Rlimits
+    filter: Filter | None
+    layers: tuple[str, ...]
+
+
+def main(ends: Ends, confinement: Confinement) -> NoReturn:
+    """Confine this process, do one job, end. Never returns into the zygote's code."""
+    failure = attempt(lambda: _confine(ends, confinement))
+    if isinstance(failure, BaseException):
+        os._exit(NOT_CONFINED)
+    attempt(lambda: _serve(confinement.scratch))
+    os._exit(0)
+
+
+def _confine(ends: Ends, confinement: Confinement) -> None:
+    zygote = os.getppid()
+    prctl("parent-death signal", PR_SET_PDEATHSIG, _SIGKILL)
+    if os.getppid() != zygote or zygote == 0:
+        raise OSError("the zygote has ended")
+    _keep_only(ends)
+    os.chdir(confinement.scratch)
+    _set_environment(str(confinement.scratch))
+    if "limits" in confinement.layers:
+        limits.restrict(confinement.limits)
+    if ends.rules is not None:
+        landlock.restrict(_RULES)
+        os.close(_RULES)
+    if confinement.filter is not None:
+        confinement.filter.restrict()
+
+
+def _keep_only(ends: Ends) -> None:
+    os.dup2(ends.null, 0)
+    os.dup2(ends.output, 1)
+    os.dup2(ends.output, 2)
+    os.dup2(ends.channel, _CHANNEL)
+    if ends.rules is not None:
+        os.dup2(ends.rules, _RULES)
+    os.closerange(_RULES + (ends.rules is not None), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+def _set_environment(scratch: str) -> None:
+    os.environ.update(HOME=scratch, TMPDIR=scratch)
+
+
+def _serve(scratch: Path) -> None:
+    gc.enable()
+    channel = Channel(_CHANNEL, _thread.allocate_lock())
+    channel.say({"kind": "ready"})
+    job = channel.hear()
+    if job is None:
+        return
+    reply = perform(job, channel, scratch)
+    attempt(sys.stdout.flush)
+    attempt(sys.stderr.flush)
+    os.close(1)
+    os.close(2)
+    channel.say(reply)
+    channel.close()

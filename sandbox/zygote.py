@@ -1,0 +1,160 @@
+"""The warm process that workers are forked from. It never sees a line of function code.
+
+The host execs it with an empty environment and one descriptor. It enters the namespaces, makes the
+small root, gives up every privilege, imports what was listed, and then answers two orders over
+that descriptor: fork a worker; reap a dead one and empty its scratch. It ends when the host does.
+"""
+
+import gc
+import importlib
+import json
+import os
+import socket
+import sys
+import _thread
+from pathlib import Path
+from typing import Any
+
+from . import worker
+from .confine import landlock, limits, namespaces, seccomp
+from .inside import packages
+from .plan import Plan, Rlimits
+from .scratch import wipe
+
+_MAX_ORDER = 1 << 18
+_THREAD_STACK = 1 << 20  # the default of 8 MiB counts against a worker's memory limit
+
+
+def main(control_fd: int) -> None:
+    """Become what the plan says, then serve until the host closes its end."""
+    control = socket.socket(fileno=control_fd)
+    plan = Plan.from_json(json.loads(control.recv(_MAX_ORDER)))
+    zygote = Zygote(control, plan)
+    if "namespaces" in plan.layers:
+        zygote.attempt("namespaces", namespaces.unshare)
+        _continue_as_first_process(control)
+    zygote.prepare()
+    zygote.serve()
+
+
+def _continue_as_first_process(control: socket.socket) -> None:
+    """The process namespace begins with a fork; the outer process only waits and passes the status on."""
+    child = os.fork()
+    if child:
+        control.close()
+        _pid, status = os.waitpid(child, 0)
+        os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
+class Zygote:
+    """What the warm process holds: the layers made ready, and which slot belongs to which worker."""
+
+    def __init__(self, control: socket.socket, plan: Plan) -> None:
+        self._control = control
+        self._plan = plan
+        self._held: dict[str, str] = {}  # layer → "" or why it does not hold
+        self._slot_of: dict[int, int] = {}
+        self._free = list(range(plan.slots))
+
+    def attempt(self, layer: str, act: Any, *arguments: Any) -> Any:  # any step of putting on a layer
+        """Do one step of a layer; where it fails, tell the host and end, unless the plan is tolerant."""
+        try:
+            result = act(*arguments)
+        except OSError as error:
+            self._held[layer] = str(error)
+            if not self._plan.tolerant:
+                self._tell({"kind": "failed", "layer": layer, "reason": str(error)})
+                os._exit(1)
+            return None
+        self._held.setdefault(layer, "")
+        return result
+
+    def prepare(self) -> None:
+        """Everything that is done once, in the order that the kernel demands."""
+        plan = self._plan
+        root = Path(plan.scratch_folder)
+        if "namespaces" in plan.layers and not self._held["namespaces"]:
+            enter = namespaces.enter_root
+            self.attempt("namespaces", enter, plan.readable, plan.hidden, plan.slots, plan.scratch)
+            root = Path(namespaces.SCRATCH)
+        self._slots = [root / str(slot) for slot in range(plan.slots)]
+        for slot in self._slots:
+            slot.mkdir(exist_ok=True)
+            slot.chmod(0o777) if plan.user is not None else None
+        if "privileges" in plan.layers:
+            self.attempt("privileges", limits.drop_privileges, plan.user)
+        self._rules = self._make_rules()
+        self._filter = self._make_filter()
+        self._null = os.open(os.devnull, os.O_RDWR)
+        packages.install(plan.packages)
+        _warm_up(plan.preload)
+        self._tell({"kind": "hello", "held": self._held, "python": sys.version})
+
+    def _make_rules(self) -> list[int | None]:
+        if "landlock" not in self._plan.layers:
+            return [None] * len(self._slots)
+        readable = [path for path in (*self._plan.readable, os.devnull) if Path(path).exists()]
+        make = landlock.ruleset
+        return [self.attempt("landlock", make, readable, [str(slot)]) for slot in self._slots]
+
+    def _make_filter(self) -> seccomp.Filter | None:
+        if "seccomp" not in self._plan.layers:
+            return None
+        own_root = self._held.get("namespaces") == ""
+        self._held["seccomp"] = ""
+        return seccomp.Filter(seccomp.build(executable_files=own_root))
+
+    def serve(self) -> None:
+        """Obey until the host closes its end; then end, and every worker with it."""
+        while order := self._control.recv(_MAX_ORDER):
+            message = json.loads(order)
+            if message["kind"] == "fork":
+                self._fork(Rlimits(**message["limits"]))
+            else:
+                self._reap(message["pid"])
+        os._exit(0)
+
+    def _fork(self, rlimits: limits.Rlimits) -> None:
+        if not self._free:
+            self._tell({"kind": "full"})
+            return
+        slot = self._free.pop()
+        ours, theirs = socket.socketpair()
+        read_end, write_end = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            ends = worker.Ends(theirs.fileno(), write_end, self._null, self._rules[slot])
+            confinement = worker.Confinement(self._slots[slot], rlimits, self._filter, self._plan.layers)
+            worker.main(ends, confinement)
+        self._slot_of[pid] = slot
+        pidfd = os.pidfd_open(pid)
+        self._tell({"kind": "forked", "pid": pid}, [ours.fileno(), read_end, pidfd])
+        ours.close()
+        theirs.close()
+        for descriptor in (read_end, write_end, pidfd):
+            os.close(descriptor)
+
+    def _reap(self, pid: int) -> None:
+        """Collect a worker that the host has killed; its slot is used again only if it could be emptied."""
+        _pid, status = os.waitpid(pid, 0)
+        slot = self._slot_of.pop(pid)
+        try:
+            wipe(self._slots[slot])
+            self._free.append(slot)
+        except OSError:
+            self._slots[slot] = Path("/")
+        self._tell({"kind": "reaped", "status": os.waitstatus_to_exitcode(status)})
+
+    def _tell(self, message: dict[str, Any], descriptors: list[int] | None = None) -> None:  # JSON
+        socket.send_fds(self._control, [json.dumps(message).encode()], descriptors or [])
+
+
+def _warm_up(preload: tuple[str, ...]) -> None:
+    sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr] # a TextIOWrapper here
+    os.environ.clear()
+    _thread.stack_size(_THREAD_STACK)
+    for name in preload:
+        importlib.import_module(name)
+    gc.collect()
+    gc.disable()
+    gc.freeze()
