@@ -11,17 +11,21 @@ __version__ = "0.1.0"
 
 _ROOMS = {
     "Agent": "agent",
+    "Author": "workshop",
     "Event": "events",
+    "Plan": "workshop",
     "Settings": "settings",
     "ToolwrightError": "errors",
     "Workshop": "workshop",
     "Workspace": "assemble",
 }
 
-__all__ = ["Agent", "Event", "Settings", "ToolwrightError", "Workshop", "Workspace"]
+__all__ = ["Agent", "Author", "Event", "Plan", "Settings", "ToolwrightError", "Workshop", "Workspace", "present"]
 
 
 def __getattr__(name: str) -> Any:  # Any: whatever the room defines
     if name in _ROOMS:
         return getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)
+    if name == "present":
+        return import_module(f"{__name__}.present")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,234 @@
+"""Agent.turn: the loop, once. Every interface consumes its events.
+
+A turn is steps; a step is one model reply and the calls it asked for, and it ends with every call
+answered. Whatever ends a turn, its history is valid and on disk.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from . import events
+from .answers import Skipped, Unknown, answer, word
+from .context import History
+from .errors import ModelError, WorkspaceError
+from .interruption import Interrupted
+from .messages import Message
+from .step import Ended, Stepper
+from .storage import Entry, Post, Store
+from .storage import Turn as Claimed
+from .turn import Emit, Turn, messages_of, notice, unanswered, user
+from .workshop import Author, Workshop
+
+Listener = Callable[[events.FunctionsChanged], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What a bottom bar shows about an agent."""
+
+    agent: str
+    model: str
+    context_tokens: int
+    context_limit: int
+    functions_shown: int
+    functions_known: int
+
+
+class Agent:
+    """One assistant with its conversation; one turn runs at a time."""
+
+    def __init__(self, name: str, store: Store, workshop: Workshop, stepper: Stepper, owner: str) -> None:
+        self.name = name
+        self.workshop = workshop
+        self.restored = ""
+        self._store = store
+        self._stepper = stepper
+        self._owner = owner
+        self._history = History()
+        self._turn: Turn | None = None
+        self._one_at_a_time = asyncio.Lock()
+        self._closing = AsyncExitStack()
+
+    @property
+    def author(self) -> Author:
+        """Who a change is by that this agent makes now."""
+        turn = self._turn.id if self._turn else ""
+        return Author("agent", self.name, turn, self._stepper.model_name)
+
+    async def restore(self) -> None:
+        """Take up the conversation where it was left: read it, and settle a turn that was cut off.
+
+        Calls whose outcome nobody saw are answered as unknown, and never run again by themselves.
+        """
+        claimed = await self._store.next(self.name, self._owner)
+        if claimed is not None and claimed.attempt > 1:
+            self.restored = await self._settle(claimed)
+            claimed = None
+        for entry in await self._store.history(self.name):
+            self._history.add(entry.turn, messages_of([entry]))
+        if claimed is not None:
+            await self._begin(claimed, lambda _: None)
+            await self._store.finish(claimed.id, claimed.attempt, "interrupted")
+            self.restored = "Your last message had not been answered when the program stopped; /retry sends it again."
+
+    def turn(self, message: str | None) -> AsyncIterator[events.Event]:
+        """One turn: from a message to the agent's handing back, as events; None takes up what waits.
+
+        Leaving the iteration early ends the turn as an interruption does.
+        """
+        return self._events(message)
+
+    async def interrupt(self) -> None:
+        """End the running turn; it leaves a valid history and the reason `interrupted`."""
+        if self._turn is not None:
+            self._turn.interruption.request()
+
+    async def say_during_turn(self, message: str) -> None:
+        """Put a message on disk that the running turn takes up at its next step."""
+        await self._store.post(Post(self.name, "message", {"text": message}))
+
+    async def waiting(self) -> list[str]:
+        """Messages that no turn has taken up yet, oldest first."""
+        return [str(each.payload.get("text", "")) for each in await self._store.waiting(self.name)]
+
+    async def model_line(self) -> str:
+        """Which model answers and why it was chosen, in one line.
+
+        Raises:
+            NoModel: nothing is configured and nothing was found.
+        """
+        await self._stepper.open_model()
+        return self._stepper.model_line
+
+    async def set_model(self, name: str) -> str:
+        """Talk to another model from the next step on; the line that describes it."""
+        await self._stepper.change_model(name)
+        return self._stepper.model_line
+
+    async def pop(self) -> str | None:
+        """Take the last turn out of the context (not of the record); the user's message in it."""
+        if self._one_at_a_time.locked():
+            raise WorkspaceError("A turn is running.", mend="End it with Ctrl-C first.")
+        entries = await self._store.hide_last_turn(self.name)
+        self._history.drop_last()
+        return next((str(entry.payload["text"]) for entry in entries if entry.kind == "user"), None)
+
+    async def history(self) -> list[Message]:
+        """The conversation as it is in the context."""
+        return list(self._history)
+
+    def status(self) -> Status:
+        """The figures for a bottom bar; cheap."""
+        stepper = self._stepper
+        known = len(self.workshop.registry.snapshot().functions)
+        return Status(
+            self.name,
+            stepper.model_name,
+            stepper.context_tokens,
+            stepper.context_limit,
+            len(stepper.shown.line),
+            known + stepper.shown.pinned_count,
+        )
+
+    def on_change(self, listener: Listener) -> Callable[[], None]:
+        """Hear of functions that change by another hand; the returned callable ends it."""
+        return self.workshop.on_change(listener)
+
+    async def aclose(self) -> None:
+        """Let the model and the agent's lock go."""
+        await self._stepper.aclose()
+        await self._closing.aclose()
+
+    def close_with(self, stack: AsyncExitStack) -> None:
+        """What is to be let go together with this agent."""
+        self._closing = stack
+
+    async def _events(self, message: str | None) -> AsyncIterator[events.Event]:
+        queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
+        async with self._one_at_a_time:
+            work = asyncio.create_task(self._run(message, queue.put_nowait))
+            work.add_done_callback(lambda _: queue.put_nowait(None))
+            try:
+                while (event := await queue.get()) is not None:
+                    yield event
+            finally:
+                if self._turn is not None:
+                    self._turn.interruption.request()
+                await work
+
+    async def _run(self, message: str | None, emit: Emit) -> None:
+        if message is not None:
+            await self._store.post(Post(self.name, "message", {"text": message}))
+        claimed = await self._store.next(self.name, self._owner)
+        if claimed is None:
+            return
+        turn = await self._begin(claimed, emit)
+        self._turn = turn
+        try:
+            ended = await self._steps(turn)
+        finally:
+            self._turn = None
+        await self._store.finish(turn.id, turn.attempt, "done" if ended.reason == "replied" else ended.reason)
+        emit(_last_event(turn, ended))
+
+    async def _steps(self, turn: Turn) -> Ended:
+        try:
+            return await self._stepper.run(turn)
+        except Interrupted:
+            await self._settle_calls(turn, "The user ended the turn here.")
+            return Ended("interrupted", "")
+        except ModelError as error:
+            turn.emit(events.Warned(turn=turn.id, step=turn.step, message=str(error)))
+            return Ended("failed", "")
+        except Exception:
+            # A fault of our own: the history is made valid first, and the interface's edge records the rest.
+            await self._settle_calls(turn, "The turn ended here because the program failed.")
+            await self._store.finish(turn.id, turn.attempt, "failed")
+            raise
+
+    async def _begin(self, claimed: Claimed, emit: Emit) -> Turn:
+        turn = Turn(claimed.id, self.name, claimed.attempt, claimed.n, self._store, self._history, emit, self)
+        text = str(claimed.event.payload.get("text", ""))
+        await turn.append([user(text)])
+        emit(events.TurnStarted(turn=turn.id, agent=self.name, message=text))
+        return turn
+
+    async def _settle(self, claimed: Claimed) -> str:
+        """Close a turn that another process left open: every call gets its one answer."""
+        entries = await self._store.load(claimed.id)
+        closing = [_unsettled(call.id, call.name, started) for call, started in unanswered(entries)]
+        closing.append(notice("The program was stopped here. The user may ask you to go on."))
+        n = claimed.n
+        if not any(entry.kind == "user" for entry in entries):
+            closing.insert(0, user(str(claimed.event.payload.get("text", ""))))
+        await self._store.append(claimed.id, claimed.attempt, n, closing)
+        await self._store.finish(claimed.id, claimed.attempt, "interrupted")
+        unknown = [entry.payload["name"] for entry in closing if entry.payload.get("outcome") == "unknown"]
+        calls = f" Whether these calls took effect is unknown: {', '.join(unknown)}." if unknown else ""
+        return f"The last turn was cut off when the program was stopped.{calls} /retry sends its message again."
+
+    async def _settle_calls(self, turn: Turn, why: str) -> None:
+        """The calls of a turn that ended early are answered, so that its history is valid."""
+        entries = await self._store.load(turn.id)
+        closing = [_unsettled(call.id, call.name, started) for call, started in unanswered(entries)]
+        await turn.append([*closing, notice(why)])
+
+
+def _unsettled(call_id: str, name: str, started: bool) -> Entry:  # noqa: FBT001 - a fact about the call, not a mode
+    outcome = Unknown() if started else Skipped("the turn ended before it was started.")
+    said = {"call_id": call_id, "name": name, "text": answer(outcome, 1000)}
+    return Entry("result", {**said, "outcome": word(outcome), "seconds": 0.0, "detail": {}})
+
+
+def _last_event(turn: Turn, ended: Ended) -> events.TurnEnded:
+    return events.TurnEnded(
+        turn=turn.id,
+        step=turn.step,
+        reason=ended.reason,
+        reply=ended.reply,
+        steps=turn.step,
+        usage=turn.tokens,
+        made=turn.made,
+    )

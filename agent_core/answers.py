@@ -1,0 +1,157 @@
+"""Outcome → the text the model reads about one call.
+
+Each text says what happened, what it means and what to do next. What came out of a worker is
+untrusted: it is fenced, its control characters are shown, and its length is capped.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, assert_never
+
+from sandbox import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
+from sandbox.values import encode
+
+from .problem import Problem
+from .untrusted import block, fence, shorten
+
+MAX_OUTPUT_CHARS = 2_000
+MAX_FRAMES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """The user ended the turn while the call ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """The call was never started."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The program was stopped while the call ran: whether it took effect cannot be known."""
+
+
+CallOutcome: TypeAlias = Outcome | Interrupted | Skipped | Unknown
+
+_WORDS: dict[type, str] = {
+    Returned: "returned",
+    Raised: "raised",
+    TimedOut: "timed_out",
+    Killed: "killed",
+    Refused: "refused",
+    Interrupted: "interrupted",
+    Skipped: "skipped",
+    Unknown: "unknown",
+}
+
+
+_NOT_SEEN: dict[type, str] = {
+    Interrupted: "The user stopped this call. Do not repeat it unless the user asks.",
+    Unknown: "The program was stopped while this call ran, so whether it took effect is unknown. "
+    "Check before you call it again.",
+}
+
+
+def word(outcome: CallOutcome) -> str:
+    """The published word for how a call ended."""
+    return _WORDS[type(outcome)]
+
+
+def answer(outcome: CallOutcome, limit_chars: int) -> str:
+    """The text that the model reads about one call of a function."""
+    match outcome:
+        case Returned():
+            return _with_output(shorten(show_value(outcome.value), limit_chars), outcome.output)
+        case Raised():
+            return _with_output(_raised(outcome.failure), outcome.output)
+        case TimedOut():
+            advice = "Ask for less at once, or mend the function: it may never end with these arguments."
+            return _with_output(f"Stopped after {outcome.limit_s:g} s. {advice}", outcome.output)
+        case Killed():
+            return _with_output(
+                f"The function's process ended without an answer: {fence(outcome.reason)}", outcome.output
+            )
+        case Refused() | Skipped():
+            return f"Not called: {outcome.reason}"
+        case Interrupted() | Unknown():
+            return _NOT_SEEN[type(outcome)]
+        case _:
+            assert_never(outcome)
+
+
+def outcome_json(outcome: CallOutcome) -> dict[str, Any]:  # Any: values of JSON
+    """The published shape of an outcome; the value is tagged JSON where plain JSON cannot hold it."""
+    failure = outcome.failure if isinstance(outcome, Raised) else None
+    reason = getattr(outcome, "reason", None)
+    if reason is not None:
+        failure = Failure(word(outcome), reason)
+    return {
+        "outcome": word(outcome),
+        "value": encode(outcome.value) if isinstance(outcome, Returned) else None,
+        "output": getattr(outcome, "output", ""),
+        "seconds": round(getattr(outcome, "seconds", 0.0), 6),
+        "error": _failure_json(failure) if failure else None,
+    }
+
+
+def bad_arguments(name: str, problems: Sequence[Problem]) -> str:
+    """Why arguments were not taken, one line each, and what to do."""
+    lines = [f"- {problem.what}" + (f" ({problem.mend})" if problem.mend else "") for problem in problems]
+    return "\n".join(
+        [f"`{name}` was not called, because its arguments do not fit:", *lines, "Mend them and call again."]
+    )
+
+
+def unknown_name(name: str, near: Sequence[str], *, made_now: bool) -> str:
+    """There is no such function at this step."""
+    if made_now:
+        return f"`{name}` was made in this same reply: it can be called from your next step on. Call it now."
+    hint = f" The nearest names are: {', '.join(f'`{each}`' for each in near)}." if near else ""
+    return (
+        f"There is no function `{name}`.{hint} Call one of those that you are shown, or make it with create_function."
+    )
+
+
+def show_value(value: Any) -> str:  # Any: whatever a worker may return
+    """A value as the model reads it: JSON where JSON can hold it, else its Python form."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError):
+        return repr(value)
+
+
+def _with_output(text: str, output: str) -> str:
+    if not output.strip():
+        return text
+    return f"{text}\nIt printed:\n{block(output, MAX_OUTPUT_CHARS)}"
+
+
+def _raised(failure: Failure) -> str:
+    frames = [_frame(frame) for frame in failure.frames[-MAX_FRAMES:]]
+    says = f"{fence(failure.type, 80)}: {fence(failure.message)}" if failure.message else fence(failure.type, 80)
+    return "\n".join([f"The function raised {says}", *frames, "Mend the arguments or the function, then call again."])
+
+
+def _frame(frame: Frame) -> str:
+    names = ", ".join(f"{name} = {value}" for name, value in frame.locals)
+    where = f"  {frame.path}:{frame.line} in {frame.function}: {fence(frame.source.strip(), 160)}"
+    return f"{where}\n    with {fence(names, 600)}" if names else where
+
+
+def _failure_json(failure: Failure) -> dict[str, Any]:
+    frames = [
+        {
+            "path": frame.path,
+            "line": frame.line,
+            "function": frame.function,
+            "source": frame.source,
+            "locals": dict(frame.locals),
+        }
+        for frame in failure.frames
+    ]
+    return {"type": failure.type, "message": failure.message, "frames": frames}

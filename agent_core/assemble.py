@@ -1,0 +1,193 @@
+"""Builds a workspace and its agents from settings; the only place that knows every room.
+
+Starting is cheap: the sandbox and the model are opened when something needs them.
+"""
+
+import asyncio
+import inspect
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from . import doctor, starters
+from .agent import Agent
+from .cage import Cage
+from .clock import Clock
+from .context import INSTRUCTIONS, Shown
+from .dispatch import Dispatcher, HostFunction
+from .errors import WorkspaceError
+from .gate import Gate, Rules
+from .model.client import open_model
+from .model.discover import choose
+from .offline import installed_models
+from .registry.function import Reading
+from .registry.registry import Registry
+from .registry.schema import read_module
+from .registry.snapshot import Snapshot
+from .registry.source import Source
+from .registry.watch import Watcher
+from .settings import Settings, load
+from .step import Opened, Stepper
+from .storage import Store, content_hash, lock_agent, open_store, prepare_state_dir
+from .workshop import Workshop
+
+# `meta_functions` is on top of this package, so its modules are named as data: the one dynamic import.
+META_PACKAGE = "meta_functions"
+
+
+class Workspace:
+    """A folder with `functions/` and its state, opened."""
+
+    def __init__(self, root: Path, settings: Settings, store: Store, workshop: Workshop, cage: Cage) -> None:
+        self.root = root
+        self.settings = settings
+        self.workshop = workshop
+        self.recovered: tuple[str, ...] = (store.recovered,) if store.recovered else ()
+        self._store = store
+        self._cage = cage
+        self._clock = Clock()
+        self._agents: list[Agent] = []
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, root: Path | str, *, settings: Settings | None = None, flags: Mapping[str, Any] | None = None
+    ) -> AsyncIterator["Workspace"]:
+        """Open a workspace: read its settings, its state and its functions, and watch the folder.
+
+        Raises:
+            WorkspaceError: the folder is not there or cannot be used.
+            SettingsError: a setting is wrong.
+            StorageError: the state file cannot be used.
+        """
+        root = _folder(root)
+        settings = settings or load(root, flags)
+        async with AsyncExitStack() as stack:
+            store = open_store(prepare_state_dir(root) / "state.db", clock=Clock())
+            stack.push_async_callback(store.close)
+            cage = Cage(settings.sandbox, settings.turn.parallel)
+            stack.push_async_callback(cage.aclose)
+            workspace = cls(root, settings, store, _workshop(root, settings, store, cage), cage)
+            stack.push_async_callback(workspace._close_agents)
+            await workspace.workshop.loader.start()
+            await stack.enter_async_context(workspace._watching())
+            yield workspace
+
+    @classmethod
+    def create(cls, root: Path | str) -> list[str]:
+        """Make a workspace: `functions/` with the starters and a settings file; what was made.
+
+        Nothing that is there is overwritten.
+        """
+        return starters.create(Path(root))
+
+    async def agent(self, name: str | None = None) -> Agent:
+        """An agent with its conversation, taken up where it was left.
+
+        Raises:
+            AgentBusy: another process runs it.
+        """
+        name = name or self.settings.agent
+        stack = AsyncExitStack()
+        stack.enter_context(lock_agent(prepare_state_dir(self.root), name))
+        self.workshop.own_set = frozenset(await self._store.pins(name))
+        host = _host_functions()
+        shown = Shown([each.function for each in host.values()], self.settings.turn.shown_functions)
+        dispatcher = Dispatcher(self._cage, self.workshop, host, self.settings.turn, self._clock)
+        stepper = Stepper(dispatcher, self.workshop, shown, self._with_instructions(), self._open_model)
+        agent = Agent(name, self._store, self.workshop, stepper, f"process {os.getpid()}")
+        agent.close_with(stack)
+        await agent.restore()
+        self._agents.append(agent)
+        return agent
+
+    async def doctor(self) -> dict[str, Any]:  # Any: JSON
+        """What this platform can do, in the published shape."""
+        return await doctor.examine(self.settings, self._cage, self._store)
+
+    async def sandbox_level(self) -> str:
+        """How far workers are confined: full, core, or none with an override."""
+        return doctor.level(await self._cage.ready())
+
+    def _with_instructions(self) -> Settings:
+        return self.settings.model_copy(update={"instructions": self.settings.instructions or INSTRUCTIONS})
+
+    async def _open_model(self, name: str | None) -> Opened:
+        settings = self.settings.model.model_copy(update={"name": name}) if name else self.settings.model
+        chosen = await choose(settings, os.environ, weights=_best_installed)
+        model = await open_model(chosen, settings)
+        return Opened(model, chosen.why)
+
+    async def _close_agents(self) -> None:
+        for agent in self._agents:
+            await agent.aclose()
+
+    @asynccontextmanager
+    async def _watching(self) -> AsyncIterator[None]:
+        async with Watcher(self.root / "functions") as watcher:
+            task = asyncio.create_task(self._follow(watcher))
+            try:
+                yield
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    async def _follow(self, watcher: Watcher) -> None:
+        async for paths in watcher:
+            await self.workshop.saved(paths)
+
+
+def _folder(root: Path | str) -> Path:
+    root = Path(root).resolve()
+    if not root.is_dir():
+        raise WorkspaceError(f"There is no folder {root}.", mend=f"Next: toolwright init {root}")
+    try:
+        (root / "functions").mkdir(exist_ok=True)
+    except OSError as error:
+        raise WorkspaceError(
+            f"{root} cannot hold functions: {error.strerror}.", mend="Choose another folder."
+        ) from error
+    return root
+
+
+def _workshop(root: Path, settings: Settings, store: Store, cage: Cage) -> Workshop:
+    reserved = frozenset(function.name for reading in _meta_readings() for function in reading.functions)
+    registry = Registry(Snapshot.empty(reserved))
+    rules = Rules(
+        candidate_bytes=settings.gate.candidate_kib << 10,
+        module_bytes=settings.gate.module_kib << 10,
+        strict=settings.gate.strict,
+        off=frozenset() if settings.gate.mends else frozenset("*"),
+        packages=settings.sandbox.packages,
+        reserved=reserved,
+        parallel=settings.turn.parallel,
+    )
+    return Workshop(
+        root, store, registry, Gate(cage, limits=cage.limits, rules=rules), cage, module_bytes=rules.module_bytes
+    )
+
+
+def _meta_readings() -> list[Reading]:
+    package = import_module(META_PACKAGE)
+    return [_read_own(import_module(f"{META_PACKAGE}.{module}")) for module in package.MODULES]
+
+
+def _read_own(module: Any) -> Reading:  # Any: a module object
+    text = inspect.getsource(module)
+    return read_module(Source(module.__name__, module.__file__ or "", text, content_hash(text)))
+
+
+def _host_functions() -> dict[str, HostFunction]:
+    found = {}
+    for reading in _meta_readings():
+        module = import_module(reading.source.module)
+        for function in reading.functions:
+            found[function.name] = HostFunction(function, getattr(module, function.name))
+    return found
+
+
+def _best_installed() -> str | None:
+    return next(iter(installed_models()), None)

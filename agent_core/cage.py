@@ -1,0 +1,106 @@
+"""The sandbox as the rest of the program meets it: started when first needed, shut where it cannot hold.
+
+Where the platform cannot enforce the sandbox every request is answered with `Refused`, naming the
+missing layers and the choices: agent-written code never runs by accident.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sandbox import Evaluation, Limits, Outcome, Refused, RequestHandler, Sandbox, SandboxUnavailable
+from sandbox.code import Modules
+
+from .settings import SandboxSettings
+
+
+def limits_of(settings: SandboxSettings) -> Limits:
+    """The limits of one call as the settings give them."""
+    return Limits(
+        wall_s=settings.wall_s,
+        memory=settings.memory_mib << 20,
+        output=settings.output_kib << 10,
+        result=settings.result_kib << 10,
+        scratch=settings.scratch_mib << 20,
+    )
+
+
+class Cage:
+    """Runs functions in sandboxed workers, or says why none can run."""
+
+    def __init__(self, settings: SandboxSettings, parallel: int) -> None:
+        self.limits = limits_of(settings)
+        self._settings = settings
+        self._parallel = parallel
+        self._starting: asyncio.Task[Sandbox | SandboxUnavailable] | None = None
+
+    async def ready(self) -> Sandbox | SandboxUnavailable:
+        """The running sandbox, or why there is none; the first caller starts it."""
+        if self._starting is None:
+            self._starting = asyncio.create_task(self._start())
+        # Whoever waits may be interrupted; the start belongs to all of them.
+        return await asyncio.shield(self._starting)
+
+    async def call(
+        self,
+        modules: Modules,
+        module: str,
+        function: str,
+        arguments: Mapping[str, Any],  # Any: values of JSON
+        handler: RequestHandler | None = None,
+    ) -> Outcome:
+        """Run one function in a worker of its own."""
+        match await self.ready():
+            case Sandbox() as sandbox:
+                return await sandbox.call(modules, module, function, arguments, limits=self.limits, handler=handler)
+            case SandboxUnavailable() as missing:
+                return Refused(str(missing))
+
+    async def evaluate(
+        self,
+        modules: Modules,
+        module: str,
+        evaluation: Evaluation,
+        *,
+        limits: Limits | None = None,
+        handler: RequestHandler | None = None,
+    ) -> Outcome:
+        """Run one example of a module in a worker of its own."""
+        match await self.ready():
+            case Sandbox() as sandbox:
+                return await sandbox.evaluate(
+                    modules, module, evaluation, limits=limits or self.limits, handler=handler
+                )
+            case SandboxUnavailable() as missing:
+                return Refused(str(missing))
+
+    async def load(self, modules: Modules, module: str, *, limits: Limits | None = None) -> Outcome:
+        """Import a module in a fresh worker."""
+        match await self.ready():
+            case Sandbox() as sandbox:
+                return await sandbox.load(modules, module, limits=limits or self.limits)
+            case SandboxUnavailable() as missing:
+                return Refused(str(missing))
+
+    async def describe(
+        self, modules: Modules, module: str, functions: Sequence[str], *, limits: Limits | None = None
+    ) -> Outcome:
+        """Import a module in a fresh worker and ask for the schemas that syntax cannot give."""
+        match await self.ready():
+            case Sandbox() as sandbox:
+                return await sandbox.describe(modules, module, functions, limits=limits or self.limits)
+            case SandboxUnavailable() as missing:
+                return Refused(str(missing))
+
+    async def aclose(self) -> None:
+        """End every worker."""
+        if self._starting is not None and isinstance(sandbox := await self._starting, Sandbox):
+            await sandbox.aclose()
+
+    async def _start(self) -> Sandbox | SandboxUnavailable:
+        try:
+            return await Sandbox.start(
+                packages=self._settings.packages, parallel=self._parallel, override=self._settings.unsafe
+            )
+        except SandboxUnavailable as missing:
+            return missing

@@ -1,0 +1,86 @@
+"""Which functions the model is shown, in an order that changes as little as possible.
+
+Servers cache the longest unchanged prefix of a request, so a name keeps its place while it is shown,
+what is new goes last, and what must leave is what was used least recently.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+
+from ..model.request import FunctionShown
+from ..registry.function import Function
+
+
+class Shown:
+    """The functions that one agent is shown; kept from step to step."""
+
+    def __init__(self, pinned: Iterable[Function], limit: int) -> None:
+        self._pinned = {function.name: _as_shown(function) for function in pinned}
+        self._limit = limit
+        self._places: dict[str, tuple[Function, FunctionShown]] = {}
+        self._used: dict[str, int] = {}
+        self._uses = 0
+        self._seen: object = None
+        self._key: object = None
+        self.line: tuple[FunctionShown, ...] = ()
+        self.size = 0
+        self.hidden = 0
+
+    def use(self, name: str) -> None:
+        """A function was called: it leaves last when room is needed."""
+        self._uses += 1
+        self._used[name] = self._uses
+
+    def choose(
+        self, functions: Mapping[str, Function], kept: frozenset[str] = frozenset()
+    ) -> tuple[FunctionShown, ...]:
+        """The functions for this step, also held as `line` with their `size` in bytes; `kept` always stay."""
+        room = max(self._limit - len(self._pinned), 0)
+        # Uses decide only where there is no room for all: else the choice of the last step still stands.
+        key = (kept, self._uses if len(functions) > room else 0)
+        if functions is self._seen and key == self._key:
+            return self.line
+        self._seen, self._key = functions, key
+        staying = self._most_useful(functions, kept, room)
+        self.hidden = len(functions) - len(staying)
+        order = [*self._in_place(staying), *self._new(staying)]
+        self._places = {name: self._place(name, functions[name]) for name in order}
+        self.line = (*self._pinned.values(), *(shown for _, shown in self._places.values()))
+        self.size = sum(_size(each) for each in self.line)
+        return self.line
+
+    @property
+    def pinned_count(self) -> int:
+        """How many functions are shown whatever happens."""
+        return len(self._pinned)
+
+    def names(self) -> frozenset[str]:
+        """The names in the last choice."""
+        return frozenset(shown.name for shown in self.line)
+
+    def _most_useful(self, wanted: Mapping[str, Function], kept: frozenset[str], room: int) -> set[str]:
+        if len(wanted) <= room:
+            return set(wanted)
+        order = sorted(
+            wanted, key=lambda name: (name in kept, self._used.get(name, 0), name in self._places), reverse=True
+        )
+        return set(order[:room])
+
+    def _in_place(self, staying: set[str]) -> list[str]:
+        return [name for name in self._places if name in staying]
+
+    def _new(self, staying: set[str]) -> list[str]:
+        return sorted(name for name in staying if name not in self._places)
+
+    def _place(self, name: str, function: Function) -> tuple[Function, FunctionShown]:
+        # The same object from step to step: the wire form of what did not change is not made again.
+        known = self._places.get(name)
+        return known if known is not None and known[0] is function else (function, _as_shown(function))
+
+
+def _size(shown: FunctionShown) -> int:
+    return len(shown.name) + len(shown.description.encode()) + len(json.dumps(shown.parameters))
+
+
+def _as_shown(function: Function) -> FunctionShown:
+    return FunctionShown(function.name, function.description, function.parameters)

@@ -1,0 +1,50 @@
+"""What this platform can do: Python, sandbox layers, endpoint, storage."""
+
+import os
+import platform
+import sys
+from typing import Any
+
+from sandbox import Sandbox, SandboxUnavailable
+
+from . import __version__
+from .cage import Cage
+from .errors import ModelError
+from .model.discover import choose
+from .offline import installed_models
+from .settings import Settings
+from .storage import Store
+
+
+async def examine(settings: Settings, cage: Cage, store: Store) -> dict[str, Any]:  # Any: JSON
+    """The `doctor` shape. `ok` says that functions can be grown here: sandbox and storage are whole."""
+    sandbox = _sandbox(await cage.ready())
+    damage = await store.check()
+    return {
+        "version": __version__,
+        "python": sys.version.split()[0],
+        "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "sandbox": sandbox,
+        "model": await _model(settings),
+        "storage": {"ok": damage is None, "problem": damage, "recovered": store.recovered},
+        "ok": sandbox["level"] in ("full", "core") and damage is None,
+    }
+
+
+def level(found: Sandbox | SandboxUnavailable) -> str:
+    """The level of confinement as one word."""
+    return found.level if isinstance(found, Sandbox) else "none"
+
+
+def _sandbox(found: Sandbox | SandboxUnavailable) -> dict[str, Any]:
+    if isinstance(found, Sandbox):
+        return {"level": found.level, "layers": dict(found.layers), "missing": list(found.missing)}
+    return {"level": "none", "layers": {}, "missing": list(found.missing), "problem": str(found)}
+
+
+async def _model(settings: Settings) -> dict[str, Any]:
+    try:
+        chosen = await choose(settings.model, os.environ, weights=lambda: next(iter(installed_models()), None))
+    except ModelError as error:
+        return {"ok": False, "problem": error.message, "mend": error.mend}
+    return {"ok": True, "name": chosen.model_name, "endpoint": chosen.endpoint_url, "why": chosen.why}

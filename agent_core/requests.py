@@ -1,0 +1,65 @@
+"""What a running function may ask of the host: to show progress, and to call another function.
+
+Everything else that `self` offers needs a grant. Arguments are checked like a model's, and depth is limited.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sandbox import RequestRefused, Returned
+
+from .answers import answer, bad_arguments
+from .cage import Cage
+from .registry.arguments import read as read_arguments
+from .registry.snapshot import Snapshot
+
+MAX_DEPTH = 4
+
+OnProgress = Callable[[float, float | None, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """Answers the requests of one call; what it calls runs on the same snapshot."""
+
+    cage: Cage
+    snapshot: Snapshot
+    on_progress: OnProgress
+    depth: int = 1
+
+    async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
+        """Answer one request.
+
+        Raises:
+            RequestRefused: it cannot be; the message is for the function's author.
+        """
+        match name:
+            case "progress":
+                return self._progress(arguments)
+            case "call":
+                return await self._call(str(arguments.get("name")), arguments.get("arguments") or {})
+            case _:
+                raise RequestRefused(f"`self.{name}` needs a grant, and grants are not there yet.")
+
+    def _progress(self, arguments: dict[str, Any]) -> None:
+        done, total = arguments.get("done"), arguments.get("total")
+        if not isinstance(done, int | float) or not isinstance(total, int | float | None):
+            raise RequestRefused("self.progress takes numbers: done, and total or None.")
+        self.on_progress(float(done), None if total is None else float(total), str(arguments.get("note") or ""))
+
+    async def _call(self, name: str, arguments: dict[str, Any]) -> Any:
+        function = self.snapshot.functions.get(name)
+        if function is None:
+            raise RequestRefused(f"there is no function `{name}` that a function may call.")
+        if self.depth >= MAX_DEPTH:
+            raise RequestRefused(f"functions may call one another {MAX_DEPTH} deep, and `{name}` would be deeper.")
+        checked = read_arguments(json.dumps(arguments), function.parameters)
+        if not isinstance(checked, dict):
+            raise RequestRefused(bad_arguments(name, checked))
+        deeper = Requests(self.cage, self.snapshot, self.on_progress, self.depth + 1)
+        outcome = await self.cage.call(self.snapshot.modules, function.module, name, checked, deeper)
+        if isinstance(outcome, Returned):
+            return outcome.value
+        raise RequestRefused(f"`{name}`: {answer(outcome, 2_000)}")

@@ -1,0 +1,116 @@
+"""One open turn: where its entries go, whom it tells, and the switch that stops it.
+
+Every entry is on disk before anybody is told of it, and the history in memory follows the disk.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import events
+from .context import History
+from .interruption import Interruption
+from .messages import Answer, Assistant, Call, Message, Notice, User
+from .storage import Entry, Store, Write
+
+Emit = Callable[[events.Event], None]
+
+
+@dataclass(slots=True)
+class Turn:
+    """The running turn of one agent; `n` counts its entries in storage, `hand` is the `self` of meta-functions."""
+
+    id: str
+    agent: str
+    attempt: int
+    n: int
+    store: Store
+    history: History
+    emit: Emit
+    hand: object
+    interruption: Interruption = field(default_factory=Interruption)
+    step: int = 0
+    model: str = ""
+    cancelled: bool = False
+    tokens: dict[str, int] = field(
+        default_factory=lambda: {"prompt_tokens": 0, "completion_tokens": 0, "cached_tokens": 0}
+    )
+    made: dict[str, list[str]] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+
+    started: set[str] = field(default_factory=set)
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def append(
+        self, entries: Sequence[Entry], *, writes: Sequence[Write] = (), takes: Sequence[str] = ()
+    ) -> None:
+        """Put entries on disk, with what must be true together with them, and then into the history."""
+        async with self._lock:
+            appended = await self.store.append(self.id, self.attempt, self.n, entries, writes=writes, takes=takes)
+            self.n, self.cancelled = appended.n, appended.cancelled
+            self.started.update(entry.payload["id"] for entry in entries if entry.kind == "call")
+            self.history.add(self.id, messages_of(entries))
+
+    def note_made(self, what: str, name: str) -> None:
+        """Remember for the turn's last line that a function was created, changed or deleted."""
+        names = self.made.setdefault(what, [])
+        if name not in names:
+            names.append(name)
+        self.refused.pop(name, None)
+
+
+def user(text: str) -> Entry:
+    """The entry of a user's message."""
+    return Entry("user", {"text": text})
+
+
+def notice(text: str) -> Entry:
+    """The entry of something that the program tells the model."""
+    return Entry("notice", {"text": text})
+
+
+def assistant(message: Assistant) -> Entry:
+    """The entry of a model's reply."""
+    calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.calls]
+    return Entry("assistant", {"text": message.text, "thought": message.thought, "calls": calls})
+
+
+def call_started(call: Call, version: str | None) -> Entry:
+    """The entry that says a call is about to run: from here on its effects are possible."""
+    return Entry("call", {"id": call.id, "name": call.name, "version": version})
+
+
+def result(call: Call, text: str, outcome: str, seconds: float, detail: dict[str, Any]) -> Entry:
+    """The entry of a call's answer."""
+    said = {"call_id": call.id, "name": call.name, "text": text}
+    return Entry("result", {**said, "outcome": outcome, "seconds": round(seconds, 6), "detail": detail})
+
+
+def messages_of(entries: Sequence[Entry]) -> list[Message]:
+    """What the model reads of a turn's entries; those for the record alone are passed over."""
+    return [_READERS[entry.kind](entry.payload) for entry in entries if entry.kind in _READERS]
+
+
+def unanswered(entries: Sequence[Entry]) -> list[tuple[Call, bool]]:
+    """The calls of a turn's last reply that have no answer, each with whether it had been started."""
+    last = max((place for place, entry in enumerate(entries) if entry.kind == "assistant"), default=None)
+    if last is None:
+        return []
+    after = entries[last + 1 :]
+    answered = {entry.payload["call_id"] for entry in after if entry.kind == "result"}
+    started = {entry.payload["id"] for entry in after if entry.kind == "call"}
+    return [(call, call.id in started) for call in _assistant(entries[last].payload).calls if call.id not in answered]
+
+
+def _assistant(payload: dict[str, Any]) -> Assistant:
+    calls = tuple(Call(call["id"], call["name"], call["arguments"]) for call in payload["calls"])
+    return Assistant(payload["text"], calls, payload.get("thought", ""))
+
+
+_READERS: dict[str, Callable[[dict[str, Any]], Message]] = {
+    "user": lambda payload: User(payload["text"]),
+    "notice": lambda payload: Notice(payload["text"]),
+    "assistant": _assistant,
+    "result": lambda payload: Answer(payload["call_id"], payload["name"], payload["text"]),
+}

@@ -1,0 +1,10 @@
+"""The workshop: every verb on functions, for the command line, the REPL and the meta-functions alike.
+
+A verb that changes something is planned (and may be interrupted) and then carried out (and is not).
+"""
+
+from .plan import Author, Plan
+from .telling import signature
+from .workshop import Workshop
+
+__all__ = ["Author", "Plan", "Workshop", "signature"]

@@ -1,0 +1,195 @@
+"""The folder → the registry: what is on disk is read, judged where it is new, and taken or rejected.
+
+A bad file never takes a good function away: the last good version goes on, and the problems say why.
+What was judged before is known by its hash and is not judged, nor parsed, again.
+"""
+
+import asyncio
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..gate import Gate, ModuleVerdict
+from ..problem import Problem
+from ..registry.function import Reading
+from ..registry.registry import Change, Registry
+from ..registry.schema import read_module
+from ..registry.snapshot import Snapshot
+from ..registry.source import Source, module_of, read_file, shown_path
+from ..registry.watch import scan
+from ..storage import (
+    DropReading,
+    EndWrite,
+    ManifestConflict,
+    ReadingRow,
+    SaveReading,
+    SaveVerdict,
+    SaveVersion,
+    SetManifest,
+    Store,
+    Write,
+)
+
+_NO_STAMP = (0, 0, 0)
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What storage knows at the moment of a refresh."""
+
+    manifest: dict[str, str]
+    readings: dict[str, ReadingRow]
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What came of one file: a reading that is good, problems that keep its newest text out, and the writes."""
+
+    path: str
+    module: str | None = None
+    reading: Reading | None = None
+    problems: tuple[Problem, ...] = ()
+    writes: tuple[Write, ...] = ()
+    gone: bool = False
+
+
+class Loader:
+    """Keeps the registry in step with the folder."""
+
+    def __init__(self, root: Path, store: Store, registry: Registry, gate: Gate, limit_bytes: int) -> None:
+        self._folder = root / "functions"
+        self._store = store
+        self._registry = registry
+        self._gate = gate
+        self._limit = limit_bytes
+
+    async def start(self) -> None:
+        """Settle writes that a crash cut off, then take the whole folder."""
+        unfinished = await self._store.open_writes()
+        finished: dict[str, str] = {}
+        for write in unfinished:
+            source = await asyncio.to_thread(
+                read_file, self._folder, Path(write.path).relative_to("functions"), self._limit
+            )
+            if isinstance(source, Source) and source.version == write.version:
+                finished[write.path] = source.version
+        await self.refresh(finished=finished)
+        await self._store.apply([EndWrite(write.path, write.version) for write in unfinished])
+
+    async def refresh(self, paths: Iterable[Path] | None = None, *, finished: dict[str, str] | None = None) -> Change:
+        """Take the files that changed (all, if none are named); what became different.
+
+        `finished` names files, with their versions, that an agent wrote before a crash.
+        """
+        named = None if paths is None else list(paths)
+        for attempt in range(_TRIES):
+            try:
+                return await self._refresh(named, finished or {})
+            except ManifestConflict:
+                # Another process took the same file in the same moment: what it wrote down is read anew.
+                if attempt == _TRIES - 1:
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    async def _refresh(self, paths: list[Path] | None, finished: dict[str, str]) -> Change:
+        known = _Known(await self._store.manifest(), await self._store.readings())
+        sources = await asyncio.to_thread(self._read, paths, known)
+        before = self._registry.snapshot()
+        taken = await asyncio.gather(*(self._take(path, found, known, before) for path, found in sources.items()))
+        snapshot = before
+        # What the manifest knows comes first: on a clash of names it stays.
+        for each in sorted(taken, key=lambda one: (one.module not in known.manifest, one.path)):
+            snapshot = _placed(snapshot, each)
+        writes = [write for each in taken for write in each.writes]
+        if writes:
+            await self._store.apply([_by_agent(write, finished) for write in writes])
+        return self._registry.swap(snapshot)
+
+    def _read(self, paths: list[Path] | None, known: _Known) -> dict[str, Source | Problem | None]:
+        found = list(scan(self._folder, {}).stamps) if paths is None else paths
+        inside = [path.relative_to(self._folder) for path in found if path.suffix == ".py" or path.is_symlink()]
+        sources: dict[str, Source | Problem | None] = {shown_path(path): self._read_one(path) for path in inside}
+        if paths is None:
+            sources.update(dict.fromkeys(known.readings.keys() - sources.keys()))
+        return sources
+
+    def _read_one(self, path: Path) -> Source | Problem | None:
+        whole = self._folder / path
+        return read_file(self._folder, path, self._limit) if whole.is_symlink() or whole.exists() else None
+
+    async def _take(self, path: str, found: Source | Problem | None, known: _Known, before: Snapshot) -> _Taken:
+        if found is None:
+            return _gone(path, known, before)
+        if isinstance(found, Problem):
+            return await self._keep_last_good(path, (found,), known)
+        row = known.readings.get(path)
+        if row is not None and row.version == found.version == known.manifest.get(found.module):
+            reading = Reading.from_json(json.loads(row.reading), found)
+            if reading is not None:
+                return _Taken(path, found.module, reading)
+        previous = before.readings.get(found.module)
+        verdict = await self._gate.judge_module(found, before, "human", previous=previous)
+        if not verdict.admitted:
+            return await self._keep_last_good(path, verdict.problems, known)
+        return _Taken(path, found.module, verdict.reading, writes=_admission(path, found, verdict, known))
+
+    async def _keep_last_good(self, path: str, problems: tuple[Problem, ...], known: _Known) -> _Taken:
+        row = known.readings.get(path)
+        text = await self._store.text(row.version) if row is not None else None
+        if row is None or text is None:
+            return _Taken(path, problems=problems)
+        module = _module(path)
+        if known.manifest.get(module) != row.version:
+            return _Taken(path, problems=problems)
+        source = Source(module, path, text, row.version)
+        reading = Reading.from_json(json.loads(row.reading), source) or read_module(source)
+        return _Taken(path, module, reading, problems)
+
+
+def _placed(snapshot: Snapshot, taken: _Taken) -> Snapshot:
+    if taken.gone and taken.module is not None:
+        return snapshot.without_module(taken.module).with_rejection(taken.path, ())
+    if taken.reading is not None and snapshot.readings.get(taken.reading.source.module) is not taken.reading:
+        snapshot = snapshot.with_module(taken.reading)
+    if taken.problems:
+        return snapshot.with_rejection(taken.path, taken.problems)
+    return snapshot
+
+
+def _gone(path: str, known: _Known, before: Snapshot) -> _Taken:
+    holders = [module for module, source in before.modules.items() if source.path == path]
+    module = holders[0] if holders else _module(path)
+    version = known.manifest.get(module)
+    forget = (SetManifest(module, version, None, reason="the file was removed"),) if version else ()
+    return _Taken(path, module, gone=True, writes=(*forget, DropReading(path)))
+
+
+def _module(path: str) -> str:
+    module = module_of(Path(path).relative_to("functions"))
+    return module if isinstance(module, str) else ""
+
+
+def _admission(path: str, source: Source, verdict: ModuleVerdict, known: _Known) -> tuple[Write, ...]:
+    expected = known.manifest.get(source.module)
+    entered: tuple[Write, ...] = ()
+    if expected != source.version:
+        entered = (
+            SaveVersion(source.module, source.version, source.text, reason="saved"),
+            SetManifest(source.module, expected, source.version, reason="saved"),
+        )
+    hashes = {function.name: function.body_hash for function in verdict.reading.functions}
+    verdicts = [
+        SaveVerdict(hashes[name], name, {**verdict.to_json(), "name": name, "standing": standing, "by": "human"})
+        for name, standing in verdict.standings
+    ]
+    reading = SaveReading(path, _NO_STAMP, source.version, json.dumps(verdict.reading.to_json()))
+    return (*entered, *verdicts, reading)
+
+
+def _by_agent(write: Write, finished: dict[str, str]) -> Write:
+    """A version that an agent had written before a crash stays its version."""
+    if isinstance(write, SaveVersion) and write.version in finished.values():
+        return SaveVersion(write.module, write.version, write.text, "agent", reason="finished after an interruption")
+    return write

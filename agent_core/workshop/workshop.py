@@ -1,0 +1,219 @@
+"""The verbs on functions, each of them one call, for every interface."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import events
+from ..answers import bad_arguments, outcome_json
+from ..cage import Cage
+from ..errors import UsageError, WorkspaceError
+from ..gate import Candidate, Gate, Policy
+from ..problem import Problem
+from ..registry.arguments import read as read_arguments
+from ..registry.function import Function
+from ..registry.registry import Change, Registry
+from ..requests import OnProgress, Requests
+from ..storage import PinFunction, RecordCall, Store, UnpinFunction
+from . import checking, telling, view
+from .carry_out import Carrier, Record
+from .changes import Changes
+from .load import Loader
+from .plan import Author, Plan
+
+DEFAULT_MODULE = "grown"
+
+
+class Workshop:
+    """Everything that can be done with the functions of one workspace."""
+
+    def __init__(  # noqa: PLR0913 - the rooms that it joins
+        self, root: Path, store: Store, registry: Registry, gate: Gate, cage: Cage, *, module_bytes: int
+    ) -> None:
+        self.registry = registry
+        self.plans = Changes(root, store, registry, gate, module_bytes)
+        self.loader = Loader(root, store, registry, gate, module_bytes)
+        self.own_set: frozenset[str] = frozenset()
+        self._root = root
+        self._store = store
+        self._gate = gate
+        self._cage = cage
+        self._carrier = Carrier(root, store, registry)
+        self._listeners: list[Callable[[events.FunctionsChanged], None]] = []
+        registry.subscribe(self._heard)
+
+    async def carry_out(self, plan: Plan, record: Record, author: Author) -> Plan:
+        """Make a planned change, recorded by `record` in one transaction with what must be true together."""
+        return await self._carrier.carry_out(plan, record, author.by)
+
+    async def plan_create(self, name: str, code: str, module: str, reason: str, author: Author) -> Plan:
+        """Plan a new function: judged, not yet written."""
+        return await self.plans.create(Candidate(name, code, module, reason), author)
+
+    async def create(
+        self, name: str, code: str, module: str = DEFAULT_MODULE, *, reason: str = "", author: Author | None = None
+    ) -> dict[str, Any]:
+        """Have a new function judged and, if it may, admitted; its verdict."""
+        return await self._now(await self.plan_create(name, code, module, reason, author or Author()), author)
+
+    async def edit(self, name: str, old_text: str, new_text: str, *, author: Author | None = None) -> dict[str, Any]:
+        """Change one place of a function, or of the candidate of that name that stands refused; its verdict."""
+        return await self._now(await self.plans.edit(name, old_text, new_text, author or Author()), author)
+
+    async def replace(self, name: str, code: str, *, author: Author | None = None) -> dict[str, Any]:
+        """Give a function new source; its verdict."""
+        return await self._now(await self.plans.replace(name, code, f"{name} replaced", author or Author()), author)
+
+    async def confirm(self, name: str, *, author: Author | None = None) -> dict[str, Any]:
+        """Admit a refused candidate with the values that its examples really gave; its verdict."""
+        return await self._now(await self.plans.confirm(name, author or Author()), author)
+
+    async def delete(self, name: str, *, author: Author | None = None) -> dict[str, Any]:
+        """Take a function out of its module.
+
+        Raises:
+            WorkspaceError: others use it (they are named), or its file holds something unsaved here.
+        """
+        plan = await self.plans.delete(name, author or Author())
+        if plan.outcome == "refused":
+            raise WorkspaceError(plan.text)
+        return await self._now(plan, author)
+
+    async def reload(self) -> dict[str, Any]:
+        """Look at the whole folder again; what is loaded, changed, removed and rejected because of it."""
+        async with self._carrier.one_at_a_time:
+            change = await self.loader.refresh()
+        rejected = self.registry.snapshot().rejected
+        return {
+            "loaded": list(change.loaded),
+            "changed": list(change.changed),
+            "removed": list(change.removed),
+            "rejected": [problem.to_json() for problem in rejected],
+        }
+
+    async def saved(self, paths: Iterable[Path]) -> Change:
+        """Take files that a human, or another program, has just changed."""
+        async with self._carrier.one_at_a_time:
+            return await self.loader.refresh(paths)
+
+    async def list(self, pattern: str = "", module: str = "", standing: str = "") -> dict[str, Any]:
+        """The functions of the workspace and the problems of what was rejected."""
+        return await view.listing(self._store, self.registry.snapshot(), pattern, module, standing)
+
+    async def introspect(self, name: str) -> dict[str, Any]:
+        """Everything that is known about a function."""
+        return await view.introspection(self._store, self.registry.snapshot(), name)
+
+    async def pending(self, name: str) -> dict[str, Any] | None:
+        """The candidate of this name that stands refused, with its verdict."""
+        return await self._store.pending(name)
+
+    async def check(
+        self, path: Path, *, policy: Policy = "agent", name: str = "", module: str = ""
+    ) -> Sequence[dict[str, Any]]:
+        """Judge a file, or every line of a `.jsonl` file, without admitting anything; one verdict each."""
+        return await checking.check(
+            self._gate, self.registry.snapshot(), path, policy, (name, module or DEFAULT_MODULE)
+        )
+
+    async def call(
+        self,
+        name: str,
+        arguments: str | Mapping[str, Any],
+        on_progress: OnProgress | None = None,
+    ) -> dict[str, Any]:
+        """Call a function once in a worker; the outcome.
+
+        Raises:
+            UsageError: there is no such function, or its arguments do not fit.
+        """
+        function = self._function(name)
+        raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        checked = read_arguments(raw, function.parameters)
+        if not isinstance(checked, dict):
+            raise UsageError(bad_arguments(name, checked))
+
+        snapshot = self.registry.snapshot()
+        requests = Requests(self._cage, snapshot, on_progress or (lambda done, total, note: None))
+        outcome = await self._cage.call(snapshot.modules, function.module, name, checked, requests)
+        found = outcome_json(outcome)
+        await self._store.apply([RecordCall(name, function.body_hash, found["outcome"], found["seconds"])])
+        return found
+
+    async def test(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Run a function's examples, or one call of it, in workers of their own."""
+        function = self._function(name)
+        if arguments is not None:
+            return {"name": name, "examples": [], "outcome": await self.call(name, arguments)}
+        results = await self._gate.run_examples(function, self.registry.snapshot())
+        return {"name": name, "examples": [result.to_json() for result in results], "outcome": None}
+
+    async def keep(self, agent: str, name: str) -> None:
+        """Put a function into an agent's own set: it is always shown to it."""
+        self._function(name)
+        await self._store.apply([PinFunction(agent, name)])
+        self.own_set = frozenset(await self._store.pins(agent))
+
+    async def release(self, agent: str, name: str) -> None:
+        """Take a function out of an agent's own set; the file stays."""
+        await self._store.apply([UnpinFunction(agent, name)])
+        self.own_set = frozenset(await self._store.pins(agent))
+
+    def names(self) -> Sequence[str]:
+        """The names of all functions, sorted."""
+        return sorted(self.registry.snapshot().functions)
+
+    def path_of(self, name: str) -> tuple[Path, int]:
+        """The file of a function and its line there."""
+        function = self._function(name)
+        return self._root / function.path, function.line
+
+    def source(self, name: str) -> str:
+        """The exact text of a function."""
+        self._function(name)
+        return self.plans.source(name)
+
+    def rejected(self) -> tuple[Problem, ...]:
+        """The problems that keep files or functions out now."""
+        return self.registry.snapshot().rejected
+
+    def tell_changes(self, changes: Iterable[events.FunctionsChanged]) -> str:
+        """What the model is told about functions that changed by another hand."""
+        return telling.changes(changes, dict(self.registry.snapshot().functions))
+
+    def on_change(self, listener: Callable[[events.FunctionsChanged], None]) -> Callable[[], None]:
+        """Hear of functions that change by another hand than an agent's; the returned callable ends it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def _heard(self, change: Change) -> None:
+        if change.by == "agent":
+            return
+        rejected = tuple(str(problem) for problem in change.rejected)
+        event = events.FunctionsChanged(
+            turn="",
+            loaded=change.loaded,
+            changed=change.changed,
+            removed=change.removed,
+            rejected=rejected,
+            by=change.by,
+        )
+        for listener in tuple(self._listeners):
+            listener(event)
+
+    def _function(self, name: str) -> Function:
+        function = self.registry.snapshot().functions.get(name)
+        if function is None:
+            raise UsageError(
+                f"There is no function `{name}` in functions/.", mend="`toolwright functions list` shows what there is."
+            )
+        return function
+
+    async def _now(self, plan: Plan, author: Author | None) -> dict[str, Any]:
+        async def record(made: Plan) -> None:
+            await self._store.apply(made.writes)
+
+        done = await asyncio.shield(self.carry_out(plan, record, author or Author()))
+        return done.detail
