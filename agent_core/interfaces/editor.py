@@ -5,10 +5,8 @@ import os
 import shlex
 import shutil
 from pathlib import Path
-from typing import Any
 
 from agent_core.errors import UsageError
-from agent_core.workshop import Workshop
 
 # How an editor is told the line; those that are not named get `+LINE FILE`, which most understand.
 _GOTO = {"code", "codium", "cursor", "windsurf"}
@@ -16,13 +14,10 @@ _COLON = {"subl", "hx", "helix", "zed"}
 _WAITING = {"code", "codium", "cursor", "windsurf", "subl", "zed"}
 
 
-async def edit_function(workshop: Workshop, name: str) -> dict[str, Any]:  # Any: the shape of `reload`
-    """Open the function's file, wait until the editor is left, and read the folder again."""
-    path, line = workshop.path_of(name)
-    command = editor_command(path, line)
-    running = await asyncio.create_subprocess_exec(*command)
+async def open_editor(path: Path, line: int) -> None:
+    """Open a file at a line, and wait until the editor is left."""
+    running = await asyncio.create_subprocess_exec(*editor_command(path, line))
     await running.wait()
-    return await workshop.reload()
 
 
 def editor_command(path: Path, line: int) -> list[str]:

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from agent_core.assemble import Workspace
 from agent_core.workshop import Workshop
 
+from .editor import open_editor
 from .scene import Scene
 
 T = TypeVar("T")
@@ -26,3 +27,9 @@ def with_workspace(scene: Scene, use: Callable[[Workspace], Awaitable[T]]) -> T:
 def with_workshop(scene: Scene, use: Callable[[Workshop], Awaitable[T]]) -> T:
     """The same, for what needs only its functions."""
     return with_workspace(scene, lambda workspace: use(workspace.workshop))
+
+
+async def edit_function(workshop: Workshop, name: str) -> dict[str, Any]:  # Any: the shape of `reload`
+    """Open the user's editor on a function, wait until it is left, and read the folder again."""
+    await open_editor(*workshop.path_of(name))
+    return await workshop.reload()

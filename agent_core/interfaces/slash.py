@@ -10,7 +10,7 @@ from agent_core.messages import Answer, Assistant, Message, Notice, System, User
 from .catalogue import BY_NAME, ENTRIES, nearest
 from .columns import columns
 from .conversation import Conversation
-from .editor import edit_function
+from .opened import edit_function
 from .spans import Line, line, plain
 from .told import laid_open
 from .verdicts import changes_line, compact_call, examples_lines, outcome_lines, problem_lines, value_text

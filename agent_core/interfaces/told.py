@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_core.events import CallAnswered, CallStarted, FunctionsChanged, TurnEnded
 
-from .columns import cut
+from .columns import cut, width
 from .spans import Line, Role, Span, indented, line
 from .verdicts import changes_line, compact_call, duration, outcome_role, verdict_lines
 from .visible import one_line
@@ -60,15 +60,13 @@ class CallLog:
         return call
 
 
-def call_line(call: Told, width: int) -> Line:
+def call_line(call: Told, columns: int) -> Line:
     """`▸ count_vowels(text='queueing') → 5  12 ms  [3]`, on one line of the screen."""
     tail = f"  {duration(call.seconds)}  [{call.number}]"
     result, role = _result(call)
-    room = max(20, width - len(tail) - 6)
-    asked = cut(
-        one_line(compact_call(call.name, call.arguments), 2 * room), max(room - min(len(result), room // 2), 10)
-    )
-    given = cut(result, max(room - len(asked), 10))
+    room = max(24, columns - width(tail) - 5)
+    asked = cut(one_line(compact_call(call.name, call.arguments), 2 * room), room - min(width(result), room // 2))
+    given = cut(result, room - width(asked))
     name, opening, rest = asked.partition("(")
     return line(("dim", "▸ "), ("name", name), opening + rest, ("dim", " → "), (role, given), ("dim", tail))
 

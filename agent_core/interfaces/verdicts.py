@@ -85,11 +85,11 @@ def examples_lines(tested: Document) -> list[Line]:
 def changes_line(change: Document, by: str = "") -> Line:
     """What a reload, or another hand, did to the set of functions."""
     spans: list[Span] = [("name", "⟳ "), ("dim", by)]
-    for key, role in (("loaded", "ok"), ("changed", "warn"), ("removed", "bad")):
+    roles: dict[str, Role] = {"loaded": "ok", "changed": "warn", "removed": "bad"}
+    for key, role in roles.items():
         names = change.get(key) or ()
         if names:
-            spans.append((role, f" {key}: "))
-            spans.append(("", ", ".join(map(str, names))))
+            spans += [(role, f" {key}: "), ("", ", ".join(map(str, names)))]
     if len(spans) == 2 and not change.get("rejected"):
         spans.append(("dim", " nothing changed"))
     return tuple(spans)

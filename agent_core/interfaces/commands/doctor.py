@@ -29,8 +29,10 @@ def _lines(report: dict[str, Any]) -> list[Line]:  # Any: the published shape of
     ]
     for room in ("model", "storage"):
         told = report.get(room) or {}
-        facts = ", ".join(f"{key} {value}" for key, value in told.items() if value not in (None, "", []))
-        lines.append(line(_mark("error" not in told), f"{room}: {facts}"))
+        facts = ", ".join(
+            f"{key} {value}" for key, value in told.items() if key != "ok" and value not in (None, "", [])
+        )
+        lines.append(line(_mark(bool(told.get("ok"))), f"{room}: {facts}"))
     return lines
 
 

@@ -93,8 +93,7 @@ def create(scene: Scene, name: str, file: str | None, module: str, reason: str) 
 @scene
 def edit(scene: Scene, name: str, file: str | None, old: str | None, new: str | None) -> int:
     """Change a function through the gate: --old and --new, a new source with --file, or your editor."""
-    from ..editor import edit_function
-    from ..opened import with_workshop
+    from ..opened import edit_function, with_workshop
 
     if old is not None and new is not None:
         return _judged(scene, with_workshop(scene, lambda shop: shop.edit(name, old, new)))

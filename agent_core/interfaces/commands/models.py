@@ -22,7 +22,7 @@ def models() -> None:
 @scene
 def list_(scene: Scene) -> None:
     """The models that can run in this process, and which are here."""
-    from agent_core.assemble import list_models
+    from agent_core.offline import list_models
 
     found = list_models()
     scene.result({"models": found}, _table(found))
@@ -36,7 +36,7 @@ def list_(scene: Scene) -> None:
 @scene
 def get(scene: Scene, name: str, source: str | None) -> None:
     """Fetch a model; a broken download goes on where it stopped, and the file is checked before it is used."""
-    from agent_core.assemble import fetch_model
+    from agent_core.offline import fetch_model
 
     bar = _Bar()
     fetched = asyncio.run(fetch_model(name, source, bar.show))
@@ -50,7 +50,7 @@ def get(scene: Scene, name: str, source: str | None) -> None:
 @scene
 def path(scene: Scene, name: str) -> None:
     """Where the file of a model lies."""
-    from agent_core.assemble import list_models
+    from agent_core.offline import list_models
 
     known = {str(model["name"]): model for model in list_models()}
     model = known.get(name.removeprefix("local/")) or known.get(f"local/{name.removeprefix('local/')}")

@@ -41,13 +41,13 @@ def _prompt(options: RunOptions) -> int:
 
 
 def _plainly(options: RunOptions) -> int:
+    message = sys.stdin.read() if options.message == "-" else options.message
+    if message is not None and not message.strip():
+        raise click.UsageError("The message is empty.")
     from ..plain import each_line, one_message
 
-    if options.message is None:
+    if message is None:
         return 0 if asyncio.run(each_line(options)) else 1
-    message = sys.stdin.read() if options.message == "-" else options.message
-    if not message.strip():
-        raise click.UsageError("The message is empty.")
     return 0 if asyncio.run(one_message(options, message)) else 1
 
 

@@ -15,7 +15,7 @@ from ..verdicts import problem_lines
 @scene
 def schema(scene: Scene, files: tuple[Path, ...]) -> int:
     """Show the schemas of the functions in FILES; nothing is run."""
-    from agent_core.assemble import schema_of
+    from agent_core.offline import schema_of
 
     found = schema_of(files)
     lines = [each for function in found["functions"] for each in function_lines(function)]

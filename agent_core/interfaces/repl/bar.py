@@ -26,8 +26,6 @@ class Status(Protocol):
     def functions_shown(self) -> int: ...  # noqa: D102
     @property
     def functions_known(self) -> int: ...  # noqa: D102
-    @property
-    def sandbox(self) -> str: ...  # noqa: D102
 
 
 class Bar:
@@ -37,6 +35,7 @@ class Bar:
         self.status: Callable[[], Status] | None = None
         self.unsafe = False
         self.hint = ""
+        self.sandbox = "…"
 
     def clear_hint(self) -> None:
         """Show the facts again."""
@@ -48,7 +47,8 @@ class Bar:
             return [("class:bar.hint", f" {one_line(self.hint)}")]
         if self.status is None:
             return [("class:bar", " getting ready… type ahead, Enter waits")]
-        return [*self._alarm(), *_facts(self.status())]
+        sandbox = ("class:bar", f" · sandbox {one_line(self.sandbox, 16)}")
+        return [*self._alarm(), *_facts(self.status()), sandbox]
 
     def _alarm(self) -> StyleAndTextTuples:
         return [("class:bar.alarm", " SANDBOX OFF: functions run unprotected "), ("", " ")] if self.unsafe else []
@@ -70,5 +70,5 @@ def _facts(status: Status) -> StyleAndTextTuples:
         ("class:bar.name", f" {one_line(status.agent, 24)}"),
         ("class:bar", f" · {one_line(status.model or 'no model yet', 32)} · "),
         *gauge(status.context_tokens, status.context_limit),
-        ("class:bar", f" · functions {shown}/{known} · sandbox {one_line(status.sandbox, 16)}"),
+        ("class:bar", f" · functions {shown}/{known}"),
     ]

@@ -1,5 +1,6 @@
 """What is loaded behind the prompt: the conversation, joined to the prompt that it speaks above. Heavy."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -62,4 +63,12 @@ async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[Session]
         prompt.bar.unsafe = talk.workspace.settings.sandbox.unsafe
         prompt.bar.status = talk.agent.status
         await talk.greet()
-        yield Session(talk, voice)
+        async with asyncio.TaskGroup() as group:
+            # The sandbox tests itself while the human thinks; its level is known when it is first needed.
+            group.create_task(_show_level(talk, prompt))
+            yield Session(talk, voice)
+
+
+async def _show_level(talk: Conversation, prompt: Prompt) -> None:
+    prompt.bar.sandbox = await talk.workspace.sandbox_level()
+    prompt.app.invalidate()

@@ -25,7 +25,7 @@ class Blocks:
         """What is left when the text is over."""
         self._lines.append("".join(self._rest))
         self._rest, self._fence = [], ""
-        return self._flush()
+        return self._flush().rstrip("\n")
 
     def pending(self, lines: int, limit_chars: int) -> str:
         """The last lines of what is not finished yet."""

@@ -53,7 +53,10 @@ class Live:
             lines.append(("class:live.thought", cut(self.waiting, columns)))
         if self.question:
             lines.append(("class:live.question", cut(one_line(self.question), columns)))
-        return [each for style, text in lines for each in ((style, text), ("", "\n"))][:-1]
+        drawn: StyleAndTextTuples = []
+        for style, text in lines:
+            drawn += [(style, text), ("", "\n")]
+        return drawn[:-1]
 
 
 def _progress(call: Running) -> str:

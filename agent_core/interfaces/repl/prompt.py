@@ -4,6 +4,7 @@ Nothing of it waits for the terminal's answers, and what is printed above goes o
 as the redrawn prompt, so that nothing flickers.
 """
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from prompt_toolkit.application import Application
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer
+from prompt_toolkit.data_structures import Size
 from prompt_toolkit.filters import Condition, has_focus
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory
@@ -84,7 +86,7 @@ class Prompt:
     def __init__(self, history: Path, completer: Completer, keys: Callable[["Prompt"], KeyBindingsBase]) -> None:
         self.live = Live()
         self.bar = Bar()
-        self.output = SteadyOutput.from_pty(sys.stdout, enable_cpr=False)
+        self.output = SteadyOutput(sys.stdout, _size, term=os.environ.get("TERM"), enable_cpr=False)
         self.buffer = Buffer(
             completer=completer,
             complete_while_typing=Condition(lambda: self.buffer.text.startswith("/")),
@@ -123,6 +125,11 @@ class Prompt:
     def before_input(self) -> StyleAndTextTuples:
         """The moving part."""
         return self.live.draw(self.columns - 1)
+
+
+def _size() -> Size:
+    found = os.get_terminal_size(sys.stdout.fileno())
+    return Size(rows=found.lines or 24, columns=found.columns or 80)
 
 
 def _layout(prompt: Prompt) -> Layout:

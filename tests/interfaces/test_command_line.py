@@ -1,0 +1,84 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent_core import __version__
+from agent_core.interfaces.faults import innermost, report_crash
+from tests.kit.terminal import TOOLWRIGHT
+
+
+def toolwright(
+    *arguments: str, cwd: Path, given: str = "", environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    here = str(Path(__file__).resolve().parents[2])
+    return subprocess.run(
+        [*TOOLWRIGHT, *arguments],
+        cwd=cwd,
+        input=given,
+        text=True,
+        capture_output=True,
+        timeout=50,
+        check=False,
+        env={**kept, "PYTHONPATH": here, **(environment or {})},
+    )
+
+
+def test_the_version_is_answered_without_importing_a_parser(tmp_path: Path) -> None:
+    code = "import sys; sys.argv = ['toolwright', '--version']; from agent_core.__main__ import main; main(); "
+    code += "print(sorted({'click', 'argparse', 'asyncio', 'pydantic', 'json'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"toolwright {__version__}\n[]\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        pytest.param(["functons"], "Did you mean 'functions'?", id="command"),
+        pytest.param(["functions", "lst"], "Did you mean 'list'?", id="verb"),
+        pytest.param(["run", "--mesage", "x"], "--message", id="option"),
+        pytest.param(["functions", "check"], "Missing argument 'FILE'", id="missing-argument"),
+        pytest.param(["functions", "check", "none.py"], "does not exist", id="missing-file"),
+        pytest.param(["run", "--message", " "], "The message is empty", id="empty-message"),
+    ],
+)
+def test_misuse_exits_with_two_and_the_next_command_to_type(tmp_path: Path, arguments: list[str], says: str) -> None:
+    done = toolwright(*arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert "--help" in done.stderr
+
+
+def test_misuse_under_json_is_one_json_document_on_standard_output(tmp_path: Path) -> None:
+    done = toolwright("functions", "lst", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["error"]["code"] == "usage"
+    assert (done.returncode, done.stderr) == (2, "")
+
+
+def test_every_command_has_help_that_names_json_and_workspace(tmp_path: Path) -> None:
+    verbs = ["list", "show", "check", "create", "edit", "delete", "test", "call", "reload"]
+    commands = [["functions", verb] for verb in verbs] + [["models", verb] for verb in ("list", "get", "path")]
+    for command in [*commands, ["init"], ["run"], ["schema"], ["doctor"]]:
+        shown = toolwright(*command, "--help", cwd=tmp_path)
+        assert shown.returncode == 0, command
+        assert "--json" in shown.stdout, command
+        assert "--workspace" in shown.stdout, command
+
+
+def test_an_unforeseen_error_is_short_and_leaves_a_private_traceback(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / ".toolwright").mkdir()
+    with pytest.raises(ZeroDivisionError) as raised:
+        _ = 1 / 0
+    code = report_crash(innermost(ExceptionGroup("tasks", [raised.value])), tmp_path, as_json=False)
+    [kept] = (tmp_path / ".toolwright").glob("crash-*.log")
+    said = capsys.readouterr().err
+    assert (code, "Traceback (" in said) == (1, False)
+    assert str(kept) in said
+    assert "_ = 1 / 0" in kept.read_text()
+    assert kept.stat().st_mode & 0o077 == 0

@@ -1,0 +1,135 @@
+import re
+import time
+from typing import Any
+
+import pytest
+
+from agent_core import events
+from agent_core.interfaces import verdicts
+from agent_core.interfaces.columns import columns, cut, width
+from agent_core.interfaces.repl.bar import gauge
+from agent_core.interfaces.repl.live import Live, Running
+from agent_core.interfaces.spans import plain
+from agent_core.interfaces.told import CallLog, call_line, changed_lines, ended_lines, laid_open
+
+VERDICT: dict[str, Any] = {
+    "name": "count_vowels",
+    "module": "text",
+    "admitted": False,
+    "standing": "draft",
+    "mends": [{"code": "import-added", "message": "added `import re`", "diff": ""}],
+    "problems": [
+        {
+            "code": "undescribed-parameter",
+            "message": "parameter `text` has no description",
+            "mend": "add `text: …` under `Args:`",
+            "path": "functions/text.py",
+            "line": 3,
+            "column": 5,
+            "severity": "refuses",
+        }
+    ],
+    "stages": [{"stage": "read", "passed": True, "seconds": 0.002, "note": ""}],
+    "source": "def count_vowels(text: str) -> int: ...",
+}
+
+
+def answered(**given: Any) -> events.CallAnswered:
+    shape = {"turn": "t", "call_id": "1", "name": "add", "text": "5", "outcome": "returned", "seconds": 0.012}
+    return events.CallAnswered(**{**shape, **given})
+
+
+def log_of(arguments: str, **given: Any) -> CallLog:
+    log = CallLog()
+    log.started(events.CallStarted(turn="t", call_id="1", name="add", arguments=arguments))
+    log.answered(answered(**given))
+    return log
+
+
+def test_a_call_and_its_answer_are_one_compact_line() -> None:
+    log = log_of('{"a": 2, "b": "x"}')
+    assert plain([call_line(log.calls[0], 80)]) == "▸ add(a=2, b='x') → 5  12 ms  [1]\n"
+
+
+@pytest.mark.parametrize("columns_", [30, 80, 200])
+def test_a_long_call_is_cut_to_the_width_of_the_screen(columns_: int) -> None:
+    log = log_of('{"text": "' + "漢" * 500 + '"}', text="y" * 500)
+    shown = plain([call_line(log.calls[0], columns_)]).rstrip("\n")
+    assert width(shown) <= max(columns_, 41)
+    assert shown.endswith("[1]")
+
+
+def test_arguments_that_are_not_an_object_are_shown_as_they_came() -> None:
+    assert verdicts.compact_call("add", "{broken") == "add({broken)"
+    assert verdicts.compact_call("add", "[" * 100_000) == f"add({'[' * 100_000})"
+
+
+def test_a_failed_call_shows_its_error_and_not_the_text_for_the_model() -> None:
+    error = {"type": "ZeroDivisionError", "message": "division by zero", "frames": []}
+    log = log_of("{}", outcome="raised", text="The function raised", detail={"outcome": "raised", "error": error})
+    assert "ZeroDivisionError: division by zero" in plain([call_line(log.calls[0], 80)])
+
+
+def test_show_lays_open_arguments_and_answer_with_escapes_made_visible() -> None:
+    shown = plain(laid_open(log_of('{"a": 1}', text="one\n\x1b[2Jtwo").calls[0]))
+    assert '{"a": 1}' in shown
+    assert "  one\n  \\x1b[2Jtwo\n" in shown
+
+
+def test_a_refusal_lists_mends_and_every_problem_with_place_and_mend() -> None:
+    shown = plain(verdicts.verdict_lines(VERDICT))
+    assert "✗ count_vowels refused: 1 problem" in shown
+    assert "mended: added `import re`" in shown
+    assert "functions/text.py:3:5 undescribed-parameter: parameter `text` has no description — add `text: …`" in shown
+
+
+def test_an_admission_names_module_and_standing() -> None:
+    shown = plain(verdicts.verdict_lines({**VERDICT, "admitted": True, "standing": "trial", "problems": []}))
+    assert shown.startswith("✓ count_vowels joins text as trial")
+
+
+def test_frames_of_an_error_are_shown_with_the_locals() -> None:
+    frame = {"path": "functions/a.py", "line": 3, "function": "f", "source": "1 / x", "locals": {"x": "0"}}
+    outcome = {"outcome": "raised", "output": "hm\n", "error": {"type": "E", "message": "m", "frames": [frame]}}
+    assert plain(verdicts.outcome_lines(outcome)) == "│ hm\n✗ E: m\n  functions/a.py:3 in f: 1 / x   x=0\n"
+
+
+def test_the_last_line_of_a_turn_says_what_it_made() -> None:
+    event = events.TurnEnded(
+        turn="t", reason="replied", reply="", steps=3, usage={"prompt_tokens": 1000}, made={"created": ["f", "g"]}
+    )
+    assert plain(ended_lines(event, 2.5)) == "∙ created f, g  · 3 steps, 1,000 tokens, 2.5 s\n"
+
+
+def test_a_change_by_hand_names_functions_and_what_was_rejected() -> None:
+    event = events.FunctionsChanged(turn="", changed=("f",), rejected=("functions/x.py:1 syntax: bad",))
+    assert plain(changed_lines(event)) == "⟳ by hand changed: f\n  ✗ rejected: functions/x.py:1 syntax: bad\n"
+
+
+def test_progress_of_a_running_call_is_a_bar_within_the_screen() -> None:
+    live = Live()
+    live.calls["1"] = Running("fetch", '{"n": 3}', time.monotonic(), done=5, total=10, note="half\x1b[2J")
+    drawn = "".join(fragment[1] for fragment in live.draw(60))
+    assert re.search(r"▸ fetch\(n=3\) █{10}░{10} 5/10 half\\x1b", drawn)
+    assert width(drawn) <= 60
+
+
+def test_the_moving_part_keeps_to_a_few_lines_of_the_screen() -> None:
+    live = Live()
+    live.blocks.feed("\n".join(f"line {n} {'x' * 200}" for n in range(50)))
+    lines = "".join(fragment[1] for fragment in live.draw(40)).split("\n")
+    assert len(lines) <= 8
+    assert all(width(each) <= 40 for each in lines)
+
+
+@pytest.mark.parametrize(
+    ("used", "style"), [(10, "class:bar"), (75, "class:bar.near"), (99, "class:bar.full"), (500, "class:bar.full")]
+)
+def test_the_gauge_changes_its_colour_when_the_context_gets_tight(used: int, style: str) -> None:
+    assert gauge(used, 100)[0][0] == style
+
+
+def test_columns_stand_under_one_another_with_wide_characters() -> None:
+    shown = plain(columns([["漢字", "a"], ["x", "b"]], ("", ""))).splitlines()
+    assert [width(each) for each in shown] == [7, 7]
+    assert width(cut("漢字漢字", 5)) <= 5
