@@ -1,10 +1,10 @@
 """Time, ids and randomness, handed in so that tests own them."""
 
 import os
-import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from random import Random
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class Clock:
     now: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
     entropy: Callable[[int], bytes] = os.urandom
-    random: random.Random = field(default_factory=random.Random)
+    random: Random = field(default_factory=Random)
 
     def new_id(self) -> str:
         """A fresh uuid7 (RFC 9562): a name that sorts by time, never used to order by."""
