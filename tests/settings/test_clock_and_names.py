@@ -1,0 +1,49 @@
+"""The clock that is handed in: time, randomness, and names that are uuid7."""
+
+import uuid
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_core.clock import Clock
+
+STAMPS = st.floats(min_value=0, max_value=2**47 / 1000)
+NOISE = st.binary(min_size=10, max_size=10)
+
+
+@given(STAMPS, NOISE)
+def test_every_name_is_a_well_formed_uuid_of_version_seven(stamp: float, noise: bytes) -> None:
+    name = Clock(now=lambda: stamp, entropy=lambda size: noise[:size]).new_id()
+    parsed = uuid.UUID(name)
+    assert str(parsed) == name
+    assert (parsed.version, parsed.variant) == (7, uuid.RFC_4122)
+    assert parsed.int >> 80 == int(stamp * 1000)
+
+
+@given(NOISE, NOISE)
+def test_a_name_of_a_later_millisecond_sorts_after_an_earlier_one(noise: bytes, other: bytes) -> None:
+    earlier = Clock(now=lambda: 1_700_000_000.001, entropy=lambda size: noise[:size]).new_id()
+    later = Clock(now=lambda: 1_700_000_000.003, entropy=lambda size: other[:size]).new_id()
+    assert earlier < later
+
+
+@given(st.integers(0, 73))
+def test_every_bit_of_noise_that_fits_makes_another_name(bit: int) -> None:
+    names = {
+        Clock(now=lambda: 1.0, entropy=lambda size, noise=noise: noise.to_bytes(size, "big")).new_id()  # type: ignore[misc]  # the default binds the loop's value
+        for noise in (0, 1 << bit)
+    }
+    assert len(names) == 2
+
+
+def test_names_of_the_real_clock_do_not_repeat_in_a_burst() -> None:
+    clock = Clock()
+    assert len({clock.new_id() for _ in range(10_000)}) == 10_000
+
+
+def test_two_clocks_share_no_randomness_and_one_can_be_seeded() -> None:
+    first, second = Clock(), Clock()
+    assert first.random is not second.random
+    first.random.seed(7)
+    second.random.seed(7)
+    assert first.random.random() == second.random.random()

@@ -1,0 +1,133 @@
+"""Where a setting comes from, which source wins, and what is said when it does not fit."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from agent_core import settings
+from agent_core.errors import SettingsError
+from agent_core.settings import FILE_NAME, PREFIX, Settings, known_keys, load
+
+
+@pytest.fixture(autouse=True)
+def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    for name in [name for name in os.environ if name.startswith(PREFIX)]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def write(root: Path, text: str) -> None:
+    (root / FILE_NAME).write_text(text, encoding="utf-8")
+
+
+def test_without_any_source_the_defaults_hold(root: Path) -> None:
+    assert load(root) == Settings()
+
+
+def test_each_source_wins_over_the_ones_below_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(root, '[turn]\nmax_steps = 1\nmax_calls = 1\nparallel = 1\n[model]\nname = "from the file"\n')
+    monkeypatch.setenv("TOOLWRIGHT_TURN_MAX_CALLS", "2")
+    monkeypatch.setenv("TOOLWRIGHT_TURN_PARALLEL", "2")
+    found = load(root, {"turn.parallel": 3, "model.mode": "native"})
+    assert (found.turn.max_steps, found.turn.max_calls, found.turn.parallel) == (1, 2, 3)
+    assert (found.model.name, found.model.mode) == ("from the file", "native")
+
+
+def test_a_flag_that_was_not_given_changes_nothing(root: Path) -> None:
+    write(root, 'agent = "scout"\n')
+    assert load(root, {"agent": None, "turn.max_steps": None}).agent == "scout"
+
+
+def test_a_false_or_empty_flag_counts_as_given(root: Path) -> None:
+    found = load(root, {"model.stream": False, "instructions": ""})
+    assert (found.model.stream, found.instructions) == (False, "")
+
+
+@pytest.mark.parametrize("key", known_keys())
+def test_every_setting_has_a_variable_that_reaches_it(root: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    variable = PREFIX + key.replace(".", "_").upper()
+    values = {"agent": "scout", "model.mode": "native", "sandbox.packages": '["numpy"]', "turn.shown_functions": "20"}
+    monkeypatch.setenv(variable, values.get(key, "1000" if key.endswith(("tokens", "chars", "mib")) else "1"))
+    found = load(root)
+    section, _, name = key.rpartition(".")
+    holder, default = (getattr(each, section) if section else each for each in (found, Settings()))
+    assert getattr(holder, name or key) != getattr(default, name or key) or key == "model.stream" or name == "mends"
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        pytest.param("[turn]\nmax_step = 3\n", "Did you mean `turn.max_steps`?", id="a slip"),
+        pytest.param("[tern]\nmax_steps = 3\n", "`tern` is not a setting.", id="an unknown section"),
+        pytest.param("zzzzzz = 1\n", "Known are: agent, gate.candidate_kib", id="nothing near"),
+        pytest.param("[turn]\nmax_steps = 0\n", "`turn.max_steps` cannot be 0", id="out of range"),
+        pytest.param('[turn]\nmax_steps = "many"\n', "`turn.max_steps` cannot be 'many'", id="wrong type"),
+        pytest.param("turn = 3\n", "`turn` cannot be 3", id="a value for a section"),
+        pytest.param('agent = "../main"\n', "`agent` cannot be '../main'", id="a name that climbs"),
+        pytest.param("[turn\n", "is not valid TOML", id="not TOML"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_told_with_the_key_and_a_way_out(root: Path, text: str, named: str) -> None:
+    write(root, text)
+    with pytest.raises(SettingsError) as caught:
+        load(root)
+    assert named in str(caught.value)
+    assert caught.value.mend
+
+
+def test_a_file_in_another_encoding_is_told_as_no_toml(root: Path) -> None:
+    (root / FILE_NAME).write_bytes('agent = "é"'.encode("latin-1"))
+    with pytest.raises(SettingsError, match="is not valid TOML"):
+        load(root)
+
+
+def test_a_folder_in_the_files_place_is_not_read_as_settings(root: Path) -> None:
+    (root / FILE_NAME).mkdir()
+    assert load(root) == Settings()
+
+
+def test_a_variable_that_nobody_reads_is_told_with_the_nearest_one(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLWRIGHT_MODEL_NAMES", "x")
+    with pytest.raises(SettingsError, match="Did you mean `TOOLWRIGHT_MODEL_NAME`"):
+        load(root)
+
+
+def test_a_flag_that_does_not_exist_is_told_like_any_other_key(root: Path) -> None:
+    with pytest.raises(SettingsError, match=r"Did you mean `model\.base_url`"):
+        load(root, {"model.base_uri": "http://localhost"})
+
+
+@pytest.mark.xfail(raises=ValueError, reason="`load` lets pydantic_settings' own SettingsError through")
+@pytest.mark.parametrize("value", ["not a list", "[1"])
+def test_a_variable_that_cannot_be_read_is_told_in_words(
+    root: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("TOOLWRIGHT_SANDBOX_PACKAGES", value)
+    with pytest.raises(SettingsError, match="packages"):
+        load(root)
+
+
+def test_settings_cannot_be_changed_after_they_were_read(root: Path) -> None:
+    found = load(root)
+    with pytest.raises(ValueError, match="frozen"):
+        setattr(found.turn, "max_steps", 99)  # noqa: B010 the type says read-only already
+
+
+def test_every_setting_says_what_it_is_for() -> None:
+    sections = [value for value in vars(settings).values() if isinstance(value, type)]
+    described = [
+        field.description
+        for section in sections
+        if issubclass(section, BaseModel) and section.__module__ == settings.__name__
+        for field in section.model_fields.values()
+        if not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel))
+    ]
+    assert all(described)
+    assert len(described) >= len(known_keys())
