@@ -17,15 +17,93 @@ STAGE = "capability"
 # Module, or module.name, by the grant that it needs. A longer entry wins over a shorter one.
 GRANTS: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(
-        ["socket", "ssl", "socketserver", "urllib.request", "http.client", "http.server", "ftplib", "smtplib", "poplib", "imaplib", "telnetlib", "nntplib", "xmlrpc", "webbrowser", "asyncio.open_connection", "asyncio.start_server", "requests", "httpx", "aiohttp", "urllib3", "websockets"],
+        [
+            "socket",
+            "ssl",
+            "socketserver",
+            "urllib.request",
+            "http.client",
+            "http.server",
+            "ftplib",
+            "smtplib",
+            "poplib",
+            "imaplib",
+            "telnetlib",
+            "nntplib",
+            "xmlrpc",
+            "webbrowser",
+            "asyncio.open_connection",
+            "asyncio.start_server",
+            "requests",
+            "httpx",
+            "aiohttp",
+            "urllib3",
+            "websockets",
+        ],
         "network",
     )
     | dict.fromkeys(
-        ["shutil", "glob", "fileinput", "dbm", "shelve", "sqlite3", "tempfile", "linecache", "io.open", "io.FileIO", "os.open", "os.remove", "os.unlink", "os.rename", "os.replace", "os.mkdir", "os.makedirs", "os.rmdir", "os.removedirs", "os.listdir", "os.scandir", "os.walk", "os.stat", "os.chmod", "os.chown", "os.link", "os.symlink", "os.truncate", "os.utime", "os.path.exists", "os.path.getsize", "os.path.isfile", "os.path.isdir"],
+        [
+            "shutil",
+            "glob",
+            "fileinput",
+            "dbm",
+            "shelve",
+            "sqlite3",
+            "tempfile",
+            "linecache",
+            "io.open",
+            "io.FileIO",
+            "os.open",
+            "os.remove",
+            "os.unlink",
+            "os.rename",
+            "os.replace",
+            "os.mkdir",
+            "os.makedirs",
+            "os.rmdir",
+            "os.removedirs",
+            "os.listdir",
+            "os.scandir",
+            "os.walk",
+            "os.stat",
+            "os.chmod",
+            "os.chown",
+            "os.link",
+            "os.symlink",
+            "os.truncate",
+            "os.utime",
+            "os.path.exists",
+            "os.path.getsize",
+            "os.path.isfile",
+            "os.path.isdir",
+        ],
         "files",
     )
     | dict.fromkeys(
-        ["subprocess", "multiprocessing", "pty", "signal", "os.system", "os.popen", "os.fork", "os.forkpty", "os.kill", "os.killpg", "os.execv", "os.execve", "os.execl", "os.execlp", "os.execvp", "os.spawnl", "os.spawnv", "os.posix_spawn", "asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell", "concurrent.futures.ProcessPoolExecutor"],
+        [
+            "subprocess",
+            "multiprocessing",
+            "pty",
+            "signal",
+            "os.system",
+            "os.popen",
+            "os.fork",
+            "os.forkpty",
+            "os.kill",
+            "os.killpg",
+            "os.execv",
+            "os.execve",
+            "os.execl",
+            "os.execlp",
+            "os.execvp",
+            "os.spawnl",
+            "os.spawnv",
+            "os.posix_spawn",
+            "asyncio.create_subprocess_exec",
+            "asyncio.create_subprocess_shell",
+            "concurrent.futures.ProcessPoolExecutor",
+        ],
         "processes",
     )
     | dict.fromkeys(["os.environ", "os.environb", "os.getenv", "getpass", "keyring"], "secrets")
@@ -44,7 +122,21 @@ _ADVICE: Mapping[str, str] = MappingProxyType(
 )
 _PATH_METHODS = frozenset(["read_text", "write_text", "read_bytes", "write_bytes"])
 _FILE_METHODS = _PATH_METHODS | frozenset(
-    ["open", "unlink", "mkdir", "rmdir", "touch", "iterdir", "glob", "rglob", "exists", "is_file", "is_dir", "stat", "rename"]
+    [
+        "open",
+        "unlink",
+        "mkdir",
+        "rmdir",
+        "touch",
+        "iterdir",
+        "glob",
+        "rglob",
+        "exists",
+        "is_file",
+        "is_dir",
+        "stat",
+        "rename",
+    ]
 )
 _CONTEXT_GRANTS: Mapping[str, str] = MappingProxyType({"fetch": "network", "secret": "secrets", "memory": "memory"})
 EFFECTS = frozenset({"call", "fetch", "secret", "memory"})
@@ -184,7 +276,7 @@ def _builtin(name: str, node: ast.Call, scratch: set[str]) -> Iterator[Finding]:
 
 def _dynamic(shown: str, node: ast.Call) -> Finding:
     what = f"`{shown}` runs code that nobody has read"
-    mend = "for literals use `ast.literal_eval`; for arithmetic walk `ast.parse(text, mode='eval')`; else write the cases out"
+    mend = "for literals use `ast.literal_eval`, for arithmetic walk `ast.parse(text, mode='eval')`"
     return Finding("dynamic-code", what, mend, node.lineno, node.col_offset + 1)
 
 

@@ -105,7 +105,8 @@ def _defaults(node: FunctionNode) -> Iterator[Finding]:
     for parameter, default in pairs:
         if _is_mutable(default):
             what = f"the default `{ast.unparse(default)}` of `{parameter.arg}` is shared by all calls"
-            mend = f"write `{parameter.arg}: … | None = None`, and `{parameter.arg} = {ast.unparse(default)} if {parameter.arg} is None else {parameter.arg}` in the body"
+            name, shown = parameter.arg, ast.unparse(default)
+            mend = f"write `{name}: … | None = None`, and `{name} = {shown} if {name} is None else {name}` in the body"
             yield Finding("mutable-default", what, mend, default.lineno, default.col_offset + 1)
 
 

@@ -17,7 +17,21 @@ from .tree import FunctionNode, parameters
 
 Unproven = Literal["", "effects", "chance", "no-parameters", "no-result"]
 _CHANCE = frozenset(
-    ["random", "secrets", "uuid4", "uuid1", "now", "today", "utcnow", "time", "monotonic", "perf_counter", "urandom", "localtime", "gmtime"]
+    [
+        "random",
+        "secrets",
+        "uuid4",
+        "uuid1",
+        "now",
+        "today",
+        "utcnow",
+        "time",
+        "monotonic",
+        "perf_counter",
+        "urandom",
+        "localtime",
+        "gmtime",
+    ]
 )
 
 
@@ -37,13 +51,11 @@ def is_unproven(tree: ast.Module, node: FunctionNode | None, function: Function)
 def _is_by_chance(tree: ast.Module) -> bool:
     """A call of what differs each time: chance, or the clock."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            function = node.func
-            if isinstance(function, ast.Attribute) and function.attr in _CHANCE:
+        match node:
+            case ast.Call(func=ast.Attribute(attr=name)) if name in _CHANCE:
                 return True
-            if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
-                if function.value.id in ("random", "secrets"):
-                    return True
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name))) if name in ("random", "secrets"):
+                return True
     return False
 
 
@@ -59,7 +71,7 @@ def too_few(function: Function, examples: Sequence[Example | GivenExample], unpr
     call = f">>> {name}({', '.join(function.parameters['properties'])})"
     if len(calls) < 2:
         seen = "no example" if not calls else "only one example"
-        mend = f"add to the docstring, under `Examples:`, a line `{call}` with real values, and its result on the line below"
+        mend = f"add under `Examples:` a line `{call}` with real values, and its result on the line below"
         yield Finding(
             "too-few-examples", f"`{name}` has {seen}; two with different results are needed", mend, function.line
         )

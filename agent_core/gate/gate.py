@@ -10,19 +10,23 @@ from dataclasses import dataclass, replace
 
 from sandbox import Limits, Sandbox
 
-from ..registry.function import Function
+from ..problem import Place, Problem
+from ..registry.function import Function, Reading
 from ..registry.snapshot import Snapshot
+from ..registry.source import Source
 from .candidate import Candidate, Policy
 from .capability import capability
+from .confirm import with_returned_values
 from .conform import conform
 from .draft import Draft
 from .mend import mend
 from .proof import ExampleResult, prove, run
 from .read import read
 from .rules import Rules
+from .saved import look, prove_changed, read_saved, try_import
 from .substance import substance
 from .trial import Bench, load
-from .verdict import StageReport, Standing, Verdict
+from .verdict import ModuleVerdict, StageReport, Standing, Verdict
 
 Run = Callable[[Draft, Bench], Awaitable[Draft]]
 
@@ -87,9 +91,62 @@ class Gate:
         passed = not after.skipped and not any(problem.severity == "refuses" for problem in found)
         return after, StageReport(stage.name, passed, time.perf_counter() - started, after.note)
 
+    async def judge_module(
+        self, source: Source, snapshot: Snapshot, policy: Policy = "human", *, previous: Reading | None = None
+    ) -> ModuleVerdict:
+        """The verdict on a saved file; examples of functions that are as in `previous` are not run again."""
+        clock = _Clock()
+        saved = read_saved(source, snapshot, self._rules, self._rules.policy(policy), previous)
+        clock.note("read", passed=saved.reading.parsed)
+        if saved.reading.parsed:
+            saved = look(saved)
+            clock.note("text", passed=not saved.refuses)
+            saved = await try_import(saved, self._bench)
+            clock.note("import", passed=saved.is_loaded)
+        if saved.is_loaded:
+            saved = await prove_changed(saved, self._bench)
+            clock.note("examples", passed=not saved.refuses)
+        admitted = saved.is_loaded and not (saved.refuses and saved.policy == "agent")
+        return ModuleVerdict(saved.reading, admitted, saved.problems, clock.reports, saved.standings)
+
+    async def confirm(self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot) -> Verdict:
+        """The verdict on the same source with the results that came back, marked as confirmed.
+
+        Without an example that agreed by itself the function joins as a draft.
+        """
+        if not verdict.can_be_confirmed:
+            what = "there is nothing to confirm: more than a written result stands against this candidate"
+            mend = "mend the problems that are listed, with edit_function"
+            problem = Problem("cannot-confirm", what, Place(candidate.path), mend)
+            return replace(verdict, problems=(*verdict.problems, problem))
+        confirmed = tuple(one.call for one in verdict.disagreements)
+        after = await self.judge(with_returned_values(candidate, verdict), snapshot)
+        after = replace(after, mends=(*verdict.mends, *after.mends), confirmed=confirmed)
+        if verdict.agreed or not after.admitted:
+            return after
+        what = f"no example of `{after.name}` agreed before its results were confirmed, so it joins as a draft"
+        return replace(
+            after,
+            standing="draft",
+            problems=(*after.problems, Problem("unproven", what, Place(candidate.path), None, "warns")),
+        )
+
     async def run_examples(self, function: Function, snapshot: Snapshot) -> tuple[ExampleResult, ...]:
         """The examples of a function that is already there, run anew."""
         return await run(function.examples, function.module, snapshot, self._bench)
+
+
+class _Clock:
+    """Takes the time between the stages of a saved file."""
+
+    def __init__(self) -> None:
+        self.reports: tuple[StageReport, ...] = ()
+        self._since = time.perf_counter()
+
+    def note(self, stage: str, *, passed: bool) -> None:
+        now = time.perf_counter()
+        self.reports += (StageReport(stage, passed, now - self._since),)
+        self._since = now
 
 
 def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:

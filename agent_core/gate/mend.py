@@ -1,8 +1,102 @@
-"""Stage 2, mend: what is mechanical is put right, each repair shown as a diff and open to being switched off."""
+"""Stage 2, mend: what is mechanical is put right, each repair shown as a diff and open to being switched off.
 
+A repair stands only if the text still parses, computes the same, and keeps its examples and descriptions.
+"""
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..registry import docstring
+from ..registry.examples import find as find_examples
 from .draft import Draft
+from .mends import add_imports, add_self, describe_parameters, hint_from_docstring, hint_none, to_google
+from .tree import find, functions, parse, takes_self
+
+_ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """One mechanical repair: `apply` takes the text, the promised name and the names around."""
+
+    code: str
+    message: str
+    apply: Callable[[str, str, frozenset[str]], str]
+
+
+REPAIRS: tuple[Repair, ...] = (
+    Repair("missing-self", "added the parameter `self`, which the body uses", add_self),
+    Repair("docstring-style", "wrote the docstring's sections in the Google style", to_google),
+    Repair("docstring-sections", "moved the descriptions of parameters under `Args:`", describe_parameters),
+    Repair("docstring-types", "wrote the types that the docstring names as hints", hint_from_docstring),
+    Repair("returns-none", "wrote `-> None`, since nothing is returned", hint_none),
+    Repair("missing-import", "added the imports of standard names that it uses", add_imports),
+)
 
 
 def mend(draft: Draft) -> Draft:
-    """The draft with every repair that follows from its own text."""
+    """The draft with every repair that follows from its own text, until none is left to make."""
+    if draft.function is None:
+        return draft.skip("there is no function to mend")
+    for _ in range(_ROUNDS):
+        before = draft.text
+        for repair in REPAIRS:
+            draft = _try(repair, draft)
+        if draft.text == before:
+            break
     return draft
+
+
+def _try(repair: Repair, draft: Draft) -> Draft:
+    if not draft.rules.makes(repair.code):
+        return draft
+    name = draft.candidate.name
+    text = repair.apply(draft.text, name, draft.module_names)
+    if text == draft.text or not keeps_meaning(draft.text, text, name):
+        return draft
+    return draft.with_mend(repair.code, repair.message, text)
+
+
+def keeps_meaning(before: str, after: str, name: str) -> bool:
+    """The second text computes the same, shows the same examples, and says no less about the parameters."""
+    old, new = parse(before), parse(after)
+    if not isinstance(old, ast.Module) or not isinstance(new, ast.Module):
+        return False
+    return _computation(old) == _computation(new) and _says_no_less(_words(old, name), _words(new, name))
+
+
+def _computation(tree: ast.Module) -> str:
+    """The tree's text without what no computation depends on: docstrings, hints, imports, an unused `self`."""
+    bare = ast.parse(ast.unparse(tree))
+    bare.body = [node for node in bare.body if not isinstance(node, ast.Import | ast.ImportFrom)]
+    for node in functions(bare):
+        if ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+        if takes_self(node):
+            node.args.args = node.args.args[1:]
+        node.returns = None
+        for argument in ast.walk(node.args):
+            if isinstance(argument, ast.arg):
+                argument.annotation = None
+    return ast.dump(bare)
+
+
+def _words(tree: ast.Module, name: str) -> str:
+    node = find(tree, name)
+    return (ast.get_docstring(node) or "") if node else ""
+
+
+def _says_no_less(old: str, new: str) -> bool:
+    if old == new:
+        return True
+    before, after = docstring.read(old), docstring.read(new)
+    described = all(after.parameters.get(name) == text for name, text in before.parameters.items() if text)
+    return described and _examples(old) == _examples(new)
+
+
+def _examples(words: str) -> list[tuple[str, str]] | None:
+    try:
+        return [(one.source, one.want) for one in find_examples(words)]
+    except ValueError:
+        return None

@@ -71,7 +71,7 @@ async def prove(draft: Draft, bench: Bench) -> Draft:
     if draft.has(*HOLLOW):
         return draft.skip("the body does nothing yet")
     unproven = is_unproven(draft.tree, draft.function, function)
-    examples = [*function.examples, *draft.candidate.examples]
+    examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
     if unproven == "effects":
         what = f"`{function.name}` uses what an example cannot have here, so it joins as a draft"
         draft = replace(draft, trials=Trials(is_unproven=True))
@@ -134,7 +134,7 @@ def told(result: ExampleResult, name: str) -> Finding:
         case Raised(failure=failure):
             frame = failure.frames[-1] if failure.frames else None
             at = f" at {fence(frame.source.strip(), 120)}" if frame and frame.source else ""
-            mend = "mend that line, or the example; an error that is meant is written as `Traceback (most recent call last):` and its last line"
+            mend = "mend that line; an error that is meant is written as a `Traceback (most recent call last):`"
             return Finding("example-raises", f"{wrote}, it raised {fence(result.returned)}{at}", mend, result.line)
         case TimedOut():
             mend = "look for a loop that never ends, or give the example less to do"

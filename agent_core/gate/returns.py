@@ -9,7 +9,27 @@ from collections.abc import Iterable, Iterator
 from .tree import FunctionNode, literal, own_nodes, parameters
 
 _LEAVES = (ast.Return, ast.Raise)
-_HARMLESS = frozenset(["len", "sum", "min", "max", "sorted", "str", "repr", "int", "float", "bool", "abs", "round", "any", "all", "type", "isinstance", "print"])
+_HARMLESS = frozenset(
+    [
+        "len",
+        "sum",
+        "min",
+        "max",
+        "sorted",
+        "str",
+        "repr",
+        "int",
+        "float",
+        "bool",
+        "abs",
+        "round",
+        "any",
+        "all",
+        "type",
+        "isinstance",
+        "print",
+    ]
+)
 
 
 def reachable(statements: list[ast.stmt]) -> list[ast.stmt]:
@@ -86,27 +106,34 @@ def _only_value(name: str, statements: list[ast.stmt]) -> ast.expr | None:
 
 
 def _always_leaves(statements: list[ast.stmt]) -> bool:
+    """No way through these statements falls off their end."""
     if not statements:
         return False
-    last = reachable(statements)[-1]
-    match last:
+    match reachable(statements)[-1]:
         case ast.Return() | ast.Raise():
             return True
-        case ast.If(body=then, orelse=other):
-            return _always_leaves(then) and _always_leaves(other)
-        case ast.With(body=block) | ast.AsyncWith(body=block):
-            return _always_leaves(block)
-        case ast.Try(body=block, handlers=handlers, orelse=other, finalbody=final):
-            if _always_leaves(final):
-                return True
-            return _always_leaves(other or block) and all(_always_leaves(handler.body) for handler in handlers)
-        case ast.While(test=ast.Constant(value=test)) if test:
-            return not any(isinstance(node, ast.Break) for node in own_nodes(last.body))
-        case ast.Match(cases=cases):
-            wildcard = any(isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None for case in cases)
-            return wildcard and all(_always_leaves(case.body) for case in cases)
+        case ast.While(test=ast.Constant(value=test), body=block) if test:
+            return not any(isinstance(node, ast.Break) for node in own_nodes(block))
+        case ast.If() | ast.With() | ast.AsyncWith() | ast.Try() | ast.Match() as last:
+            return _branches_leave(last)
         case _:
             return False
+
+
+def _branches_leave(node: ast.If | ast.With | ast.AsyncWith | ast.Try | ast.Match) -> bool:
+    match node:
+        case ast.If(body=then, orelse=other):
+            branches = [then, other]
+        case ast.Try(finalbody=final) if _always_leaves(final):
+            return True
+        case ast.Try(body=block, handlers=handlers, orelse=other):
+            branches = [other or block, *(handler.body for handler in handlers)]
+        case ast.Match(cases=cases):
+            is_total = any(isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None for case in cases)
+            branches = [*(case.body for case in cases), *([] if is_total else [[]])]
+        case ast.With(body=block) | ast.AsyncWith(body=block):
+            branches = [block]
+    return all(_always_leaves(branch) for branch in branches)
 
 
 def echoed_parameter(node: FunctionNode, statements: list[ast.stmt]) -> str | None:

@@ -16,7 +16,8 @@ from .tree import FunctionNode, body, own_nodes, parameters
 
 STAGE = "substance"
 _WORK_TO_COME = re.compile(
-    r"\b(?:TODO|FIXME|XXX)\b|(?i:\byour (?:code|logic|implementation)\b|\b(?:implementation|code|logic) (?:goes )?here\b"
+    r"\b(?:TODO|FIXME|XXX)\b|(?i:\byour (?:code|logic|implementation)\b"
+    r"|\b(?:implementation|code|logic) (?:goes )?here\b"
     r"|\bimplement (?:this|me|later|the (?:logic|function))\b|\bplaceholder\b|\b(?:not|to be) (?:yet )?implemented\b)"
 )
 HOLLOW = ("placeholder", "not-implemented", "constant", "echo", "print-only")

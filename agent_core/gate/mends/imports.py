@@ -1,0 +1,149 @@
+"""Imports that a text lacks and that only one standard module can mean."""
+
+import ast
+
+from ..tree import lines_of, missing_names, parse
+
+# Imported whole where every use is `name.attribute`.
+_MODULES = frozenset(
+    [
+        "math",
+        "cmath",
+        "re",
+        "json",
+        "itertools",
+        "collections",
+        "random",
+        "statistics",
+        "string",
+        "textwrap",
+        "functools",
+        "operator",
+        "decimal",
+        "fractions",
+        "calendar",
+        "csv",
+        "io",
+        "os",
+        "sys",
+        "heapq",
+        "bisect",
+        "copy",
+        "hashlib",
+        "base64",
+        "binascii",
+        "html",
+        "unicodedata",
+        "difflib",
+        "uuid",
+        "zlib",
+        "struct",
+        "typing",
+        "enum",
+        "dataclasses",
+        "contextlib",
+        "zoneinfo",
+        "secrets",
+        "types",
+        "numbers",
+        "array",
+    ]
+)
+_NAMES = {
+    name: module
+    for module, names in {
+        "base64": "b64encode b64decode",
+        "bisect": "bisect_left bisect_right insort",
+        "collections": "Counter defaultdict deque OrderedDict namedtuple ChainMap",
+        "collections.abc": "Callable Iterable Iterator Mapping Sequence",
+        "contextlib": "suppress",
+        "copy": "deepcopy",
+        "dataclasses": "dataclass",
+        "datetime": "date timedelta timezone",
+        "decimal": "Decimal ROUND_HALF_UP ROUND_HALF_EVEN ROUND_DOWN localcontext getcontext",
+        "difflib": "SequenceMatcher unified_diff get_close_matches",
+        "enum": "Enum IntEnum StrEnum",
+        "fractions": "Fraction",
+        "functools": "reduce lru_cache partial cmp_to_key",
+        "heapq": "heappush heappop heapify nlargest nsmallest",
+        "itertools": "permutations combinations product chain groupby accumulate islice zip_longest pairwise"
+        " combinations_with_replacement takewhile dropwhile starmap",
+        "math": "sqrt gcd factorial ceil floor comb perm isqrt lcm log2 log10 hypot isclose prod pi",
+        "operator": "itemgetter attrgetter",
+        "pathlib": "Path PurePath",
+        "statistics": "mean median mode stdev pstdev fmean variance",
+        "string": "ascii_lowercase ascii_uppercase ascii_letters digits punctuation",
+        "typing": "Any Optional Union List Dict Tuple Set FrozenSet Literal Annotated TypedDict NamedTuple",
+        "urllib.parse": "quote unquote urlparse urlencode parse_qs urljoin urlsplit",
+        "uuid": "UUID",
+        "zoneinfo": "ZoneInfo",
+    }.items()
+    for name in names.split()
+}
+# `datetime` and `time` are both a module and a class in it: what is asked of them tells which.
+_OF_DATETIME_MODULE = frozenset({"datetime", "date", "timedelta", "timezone", "UTC"})
+_OF_DATETIME_CLASS = frozenset(["now", "today", "strptime", "fromisoformat", "utcnow", "combine", "fromtimestamp"])
+_OF_TIME_MODULE = frozenset(
+    ["time", "sleep", "perf_counter", "monotonic", "strftime", "strptime", "gmtime", "localtime"]
+)
+
+
+def add_imports(text: str, name: str, known: frozenset[str]) -> str:
+    """The text with an import for each missing name that can mean one thing only."""
+    tree = parse(text)
+    if not isinstance(tree, ast.Module):
+        return text
+    missing = missing_names(text, tree, known)
+    lines = {line for one in missing if (line := _import_line(one, tree))}
+    return _insert(text, tree, sorted(lines, key=_import_order)) if lines else text
+
+
+def importable(name: str) -> bool:
+    """A missing name that `add_imports` would import by itself."""
+    return name in _NAMES or name == "datetime"
+
+
+def _import_order(line: str) -> tuple[bool, str]:
+    return line.startswith("from"), line
+
+
+def _import_line(name: str, tree: ast.Module) -> str | None:
+    attributes, bare = _uses(name, tree)
+    if name in _NAMES:
+        return f"from {_NAMES[name]} import {name}"
+    if name in _MODULES and not bare:
+        return f"import {name}"
+    if name == "datetime":
+        if attributes and attributes <= _OF_DATETIME_MODULE and not bare:
+            return "import datetime"
+        return "from datetime import datetime" if attributes <= _OF_DATETIME_CLASS else None
+    if name == "time" and attributes and attributes <= _OF_TIME_MODULE and not bare:
+        return "import time"
+    return None
+
+
+def _uses(name: str, tree: ast.Module) -> tuple[set[str], bool]:
+    """The attributes that are asked of a name, and whether it is also used by itself."""
+    owners = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name
+    ]
+    alone = sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree)) - len(owners)
+    return {node.attr for node in owners}, alone > 0
+
+
+def _insert(text: str, tree: ast.Module, imports: list[str]) -> str:
+    after = 0
+    for node in tree.body:
+        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        if not is_docstring and not is_future:
+            break
+        after = node.end_lineno or after
+    lines = lines_of(text)
+    rest = "".join(lines[after:]).lstrip("\n")
+    before = "".join(lines[:after]).rstrip("\n")
+    head = f"{before}\n\n" if before else ""
+    gap = "" if rest.startswith(("import ", "from ")) else "\n\n"
+    return head + "".join(f"{line}\n" for line in imports) + gap + rest

@@ -1,0 +1,52 @@
+"""A docstring as it stands in the source: its lines without their margin, and how to put them back."""
+
+import ast
+import re
+from dataclasses import dataclass
+from textwrap import dedent
+
+from ..tree import FunctionNode
+from .signature import offset
+
+_LITERAL = re.compile(r"""^([rRuU]?)(\"\"\"|'''|"|')(.*)\2$""", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """The raw lines of a docstring, escapes as written; `start` and `end` are its places in the text."""
+
+    lines: tuple[str, ...]
+    prefix: str
+    start: int
+    end: int
+    indent: str
+
+    def rewritten(self, text: str, lines: list[str]) -> str:
+        """The text with other lines in place of this docstring's."""
+        while lines and not lines[-1].strip():
+            lines.pop()
+        body = "\n".join(
+            f"{self.indent}{line}".rstrip() if index and line else line for index, line in enumerate(lines)
+        )
+        close = f"\n{self.indent}" if len(lines) > 1 else ""
+        return f'{text[: self.start]}{self.prefix}"""{body}{close}"""{text[self.end :]}'
+
+
+def prose(text: str, node: FunctionNode) -> Prose | None:
+    """The docstring of a function; None if it has none, or one that cannot be rewritten safely."""
+    if ast.get_docstring(node, clean=False) is None:
+        return None
+    literal = node.body[0]
+    start = offset(text, literal.lineno, literal.col_offset)
+    end = offset(text, literal.end_lineno or 0, literal.end_col_offset or 0)
+    found = _LITERAL.match(text[start:end])
+    on_own_line = not text[:start].rpartition("\n")[2].strip()
+    if not found or '"""' in found[3] or found[3].endswith(('"', "\\")) or not on_own_line:
+        return None
+    first, _, rest = found[3].partition("\n")
+    lines = (
+        (first.strip(), *(line.rstrip() for line in dedent(rest.expandtabs()).split("\n")))
+        if rest
+        else (first.strip(),)
+    )
+    return Prose(lines, found[1], start, end, " " * literal.col_offset)

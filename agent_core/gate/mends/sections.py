@@ -1,0 +1,240 @@
+"""Docstrings in the Google style: fields of other styles and stray descriptions find their section.
+
+Words are moved, never invented; examples and all other text stay as they are, in their order.
+"""
+
+import ast
+import re
+from dataclasses import dataclass, field
+
+from ...registry import docstring
+from ..tree import FunctionNode, find, parameters, parse
+from .prose import Prose, prose
+
+_FIELD = re.compile(
+    r"^\s*[:@](?P<kind>param|parameter|arg|argument|key|keyword|type|returns?|rtype|raises?|except)\b\s*"
+    r"(?P<subject>[^:\n]*?)\s*:\s*(?P<text>.*)$"
+)
+_RULE = re.compile(r"^-{3,}\s*$")
+_NUMPY = {"Parameters": "Args", "Other Parameters": "Args", "Returns": "Returns", "Raises": "Raises"}
+_HEADER = re.compile(r"^(Args|Arguments|Parameters|Params|Inputs?)\s*:\s*$", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class _Entry:
+    name: str
+    kind: str = ""
+    text: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Moved:
+    """What was taken out of a docstring, and the lines that stay; `at` is where the sections belong."""
+
+    kept: list[str] = field(default_factory=list)
+    at: int = -1
+    arguments: dict[str, _Entry] = field(default_factory=dict)
+    returns: _Entry = field(default_factory=lambda: _Entry(""))
+    raises: list[_Entry] = field(default_factory=list)
+
+    def mark(self) -> None:
+        """The sections go where the first piece was taken."""
+        if self.at < 0:
+            self.at = len(self.kept)
+
+
+def to_google(text: str, name: str, known: frozenset[str]) -> str:
+    """The text with a reST, Epydoc or NumPy docstring in the Google style."""
+    node, written = _docstring(text, name)
+    if node is None or written is None:
+        return text
+    lines = list(written.lines)
+    if any(_FIELD.match(line) for line in lines):
+        moved = _take_fields(lines)
+    elif any(_RULE.match(line) and lines[index].strip() in _NUMPY for index, line in enumerate(lines[1:])):
+        moved = _take_numpy(lines)
+    else:
+        return text
+    return written.rewritten(text, _compose(moved, node))
+
+
+def describe_parameters(text: str, name: str, known: frozenset[str]) -> str:
+    """The text with descriptions that stand elsewhere in the docstring (`x: …`, `- x (int): …`) under `Args:`."""
+    node, written = _docstring(text, name)
+    if node is None or written is None:
+        return text
+    described = docstring.read(ast.get_docstring(node))
+    missing = [one.arg for one in parameters(node) if not described.parameters.get(one.arg)]
+    moved = _take_stray([*_unfold(list(written.lines))], missing) if missing else _Moved()
+    if not moved.arguments:
+        return text
+    headers = [index for index, line in enumerate(moved.kept) if _HEADER.match(line)]
+    if headers and described.parameters:
+        moved.kept[headers[0] + 1 : headers[0] + 1] = _entries(moved, node)
+        return written.rewritten(text, moved.kept)
+    if headers:
+        moved.at = headers[0]
+        del moved.kept[headers[0]]
+    return written.rewritten(text, _compose(moved, node))
+
+
+def _docstring(text: str, name: str) -> tuple[FunctionNode | None, Prose | None]:
+    tree = parse(text)
+    node = find(tree, name) if isinstance(tree, ast.Module) else None
+    return node, prose(text, node) if node else None
+
+
+def _take_fields(lines: list[str]) -> _Moved:
+    moved = _Moved()
+    entry: _Entry | None = None
+    for line in lines:
+        found = _FIELD.match(line)
+        if found:
+            moved.mark()
+            entry = _field_entry(moved, found)
+        elif entry is not None and line.strip() and line[0] in " \t" and not line.lstrip().startswith(">>>"):
+            entry.text.append(line.strip())
+        else:
+            entry = None
+            moved.kept.append(line)
+    return moved
+
+
+def _field_entry(moved: _Moved, found: re.Match[str]) -> _Entry:
+    kind, words = found["kind"], found["subject"].split()
+    if kind.startswith("ret"):
+        entry = moved.returns
+    elif kind == "rtype":
+        moved.returns.kind = found["text"].strip()
+        return _Entry("")
+    elif kind.startswith("rais") or kind == "except":
+        entry = _Entry(" ".join(words))
+        moved.raises.append(entry)
+    elif kind == "type":
+        moved.arguments.setdefault(" ".join(words), _Entry(" ".join(words))).kind = found["text"].strip()
+        return _Entry("")
+    else:
+        name = words[-1] if words else ""
+        entry = moved.arguments.setdefault(name, _Entry(name))
+        entry.kind = " ".join(words[:-1]) or entry.kind
+    entry.text.append(found["text"].strip())
+    return entry
+
+
+def _take_numpy(lines: list[str]) -> _Moved:
+    moved = _Moved()
+    index, section = 0, ""
+    while index < len(lines):
+        line = lines[index]
+        if index + 1 < len(lines) and _RULE.match(lines[index + 1]) and line.strip():
+            section = _NUMPY.get(line.strip(), "")
+            if not section:
+                moved.kept.append(f"{line.strip()}:")
+            index += 2
+            section = section or "other"
+            continue
+        _numpy_line(moved, section, line)
+        index += 1
+    return moved
+
+
+def _numpy_line(moved: _Moved, section: str, line: str) -> None:
+    if not section:
+        moved.kept.append(line)
+    elif section == "other":
+        moved.kept.append(f"    {line}" if line.strip() else "")
+    elif line.strip():
+        moved.mark()
+        _numpy_entry(moved, section, line)
+
+
+def _numpy_entry(moved: _Moved, section: str, line: str) -> None:
+    is_head = not line[0].isspace()
+    name, _, kind = (part.strip() for part in line.partition(":"))
+    if section == "Args" and is_head:
+        for one in name.split(","):
+            moved.arguments[one.strip()] = _Entry(one.strip(), kind)
+    elif section == "Args" and moved.arguments:
+        next(reversed(moved.arguments.values())).text.append(line.strip())
+    elif section == "Raises" and is_head:
+        moved.raises.append(_Entry(line.strip()))
+    elif section == "Raises" and moved.raises:
+        moved.raises[-1].text.append(line.strip())
+    elif section == "Returns" and is_head and not moved.returns.kind:
+        moved.returns.kind = kind or name
+    else:
+        moved.returns.text.append(line.strip())
+
+
+def _unfold(lines: list[str]) -> list[str]:
+    """`Args: x: the number` on one line becomes a heading and an entry."""
+    unfolded: list[str] = []
+    for line in lines:
+        found = re.match(r"^(Args|Arguments|Parameters|Params)\s*:\s*(\w+\s*(?:\([^)]*\))?\s*:\s.*)$", line)
+        unfolded += [f"{found[1]}:", f"    {found[2]}"] if found else [line]
+    return unfolded
+
+
+def _take_stray(lines: list[str], missing: list[str]) -> _Moved:
+    names = "|".join(map(re.escape, missing))
+    stray = re.compile(
+        rf"^(?P<indent>\s*)(?:[-*•]\s+)?[`*]*(?P<name>{names})[`*]*\s*(?:\((?P<kind>[^)]*)\))?\s*(?::|\s[-–—]{{1,2}}\s)\s*(?P<text>\S.*)$"
+    )
+    moved = _Moved()
+    entry, depth = None, 0
+    for line in lines:
+        found = stray.match(line)
+        if found and found["name"] not in moved.arguments:
+            moved.mark()
+            entry, depth = (
+                _Entry(found["name"], (found["kind"] or "").strip(), [found["text"].strip()]),
+                len(found["indent"]),
+            )
+            moved.arguments[entry.name] = entry
+        elif entry and line.strip() and len(line) - len(line.lstrip()) > depth and ">>>" not in line:
+            entry.text.append(line.strip())
+        else:
+            entry = None
+            moved.kept.append(line)
+    return moved
+
+
+def _entries(moved: _Moved, node: FunctionNode) -> list[str]:
+    hinted = {one.arg for one in parameters(node) if one.annotation is not None}
+    order = [one.arg for one in parameters(node)]
+    names = sorted(moved.arguments, key=lambda name: order.index(name) if name in order else len(order))
+    return [
+        _entry_line(moved.arguments[name], with_kind=name not in hinted)
+        for name in names
+        if moved.arguments[name].text or moved.arguments[name].kind
+    ]
+
+
+def _entry_line(entry: _Entry, *, with_kind: bool) -> str:
+    kind = f" ({entry.kind})" if entry.kind and with_kind else ""
+    return f"    {entry.name}{kind}: {' '.join(filter(None, entry.text))}".rstrip()
+
+
+def _compose(moved: _Moved, node: FunctionNode) -> list[str]:
+    blocks = [["Args:", *entries]] if (entries := _entries(moved, node)) else []
+    returns = " ".join(filter(None, moved.returns.text))
+    if returns or moved.returns.kind:
+        kind = f"{moved.returns.kind}: " if moved.returns.kind and node.returns is None else ""
+        blocks.append(["Returns:", f"    {kind}{returns}".rstrip()] if kind or returns else [])
+    if moved.raises:
+        blocks.append(["Raises:", *(_entry_line(entry, with_kind=False) for entry in moved.raises)])
+    before, after = moved.kept[: moved.at], moved.kept[moved.at :]
+    parts = [_trimmed(before), *(block for block in blocks if block), _trimmed(after)]
+    lines: list[str] = []
+    for part in filter(None, parts):
+        lines += ["", *part] if lines else part
+    return lines
+
+
+def _trimmed(lines: list[str]) -> list[str]:
+    start, end = 0, len(lines)
+    while start < end and not lines[start].strip():
+        start += 1
+    while end > start and not lines[end - 1].strip():
+        end -= 1
+    return lines[start:end]

@@ -1,0 +1,66 @@
+"""Repairs of a `def` line: put something after a parameter, after the parentheses, or before the first parameter."""
+
+import ast
+import io
+import tokenize
+
+from ..tree import FunctionNode, find, lines_of, missing_names, parse, takes_self
+
+
+def add_self(text: str, name: str, known: frozenset[str]) -> str:
+    """The text with `self` as first parameter, if the function uses it and nothing defines it."""
+    tree = parse(text)
+    node = find(tree, name) if isinstance(tree, ast.Module) else None
+    if (
+        node is None
+        or not isinstance(tree, ast.Module)
+        or takes_self(node)
+        or "self" not in missing_names(text, tree, known)
+    ):
+        return text
+    place = opening(text, node)
+    if place is None:
+        return text
+    rest = text[place:].lstrip()
+    return text[:place] + ("self" if rest.startswith(")") else "self, ") + text[place:]
+
+
+def offset(text: str, line: int, column: int) -> int:
+    """The place in a text of a tree's line and column, which counts bytes."""
+    lines = lines_of(text)
+    before = lines[line - 1].encode("utf-8")[:column].decode("utf-8")
+    return sum(map(len, lines[: line - 1])) + len(before)
+
+
+def opening(text: str, node: FunctionNode) -> int | None:
+    """The place just after the parenthesis that opens a function's parameters."""
+    found = _parentheses(text, node)
+    return found[0] if found else None
+
+
+def closing(text: str, node: FunctionNode) -> int | None:
+    """The place just after the parenthesis that closes a function's parameters."""
+    found = _parentheses(text, node)
+    return found[1] if found else None
+
+
+def _parentheses(text: str, node: FunctionNode) -> tuple[int, int] | None:
+    start = offset(text, node.lineno, node.col_offset)
+    depth, opened = 0, 0
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text[start:]).readline):
+            if token.type != tokenize.OP or token.string not in "()[]{}":
+                continue
+            depth += 1 if token.string in "([{" else -1
+            if depth == 1 and token.string == "(" and not opened:
+                opened = start + _within(text[start:], token.end)
+            if depth == 0:
+                return opened, start + _within(text[start:], token.end)
+    except (tokenize.TokenError, SyntaxError):
+        return None
+    return None
+
+
+def _within(text: str, position: tuple[int, int]) -> int:
+    line, column = position
+    return sum(map(len, lines_of(text)[: line - 1])) + column

@@ -1,0 +1,105 @@
+"""A saved file before the gate: what cannot be called refuses, all else is said and warned of.
+
+The text stages look at every public function; one import in a worker decides; only the examples of
+functions whose own source changed are run again.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from ..problem import Place, Problem
+from ..registry.function import Function, Reading
+from ..registry.schema import read_module
+from ..registry.snapshot import Snapshot
+from ..registry.source import Source
+from . import capability, conform, proof, substance
+from .candidate import Policy
+from .draft import Finding
+from .enough import is_unproven, too_few
+from .rules import Rules, severity
+from .tree import FunctionNode, find, parse
+from .trial import Bench, try_module
+from .verdict import Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A saved file on its way through the gate."""
+
+    reading: Reading
+    snapshot: Snapshot
+    policy: Policy
+    rules: Rules
+    previous: Reading | None = None
+    problems: tuple[Problem, ...] = ()
+    standings: tuple[tuple[str, Standing], ...] = ()
+    is_loaded: bool = False
+
+    @property
+    def refuses(self) -> bool:
+        """Something was found that refuses."""
+        return any(problem.severity == "refuses" for problem in self.problems)
+
+    def with_findings(self, stage: str, findings: Iterable[Finding]) -> "Saved":
+        """The file with what a stage found, each weighed by the policy."""
+        path = self.reading.source.path
+        found = [
+            Problem(
+                one.code, one.what, Place(path, one.line, one.column), one.mend, severity(self.policy, stage, one.code)
+            )
+            for one in findings
+        ]
+        return replace(self, problems=(*self.problems, *found))
+
+    def nodes(self) -> Iterator[tuple[ast.Module, FunctionNode, Function]]:
+        """The tree of each function that the file offers."""
+        tree = parse(self.reading.source.text)
+        if isinstance(tree, ast.Module):
+            for function in self.reading.functions:
+                node = find(tree, function.name)
+                if node is not None:
+                    yield tree, node, function
+
+
+def read_saved(source: Source, snapshot: Snapshot, rules: Rules, policy: Policy, previous: Reading | None) -> Saved:
+    """The file as the registry reads it; its problems are weighed by the policy."""
+    reading = read_module(source, rules.module_bytes)
+    problems = tuple(
+        one if one.severity == "refuses" else replace(one, severity=severity(policy, "conform", one.code))
+        for one in reading.problems
+    )
+    return Saved(reading, snapshot, policy, rules, previous, problems)
+
+
+def look(saved: Saved) -> Saved:
+    """The file with what its text alone shows: conform, substance, capability."""
+    text = saved.reading.source.text
+    for _, node, _ in saved.nodes():
+        saved = saved.with_findings("conform", conform.check(node))
+        saved = saved.with_findings("substance", substance.check(node, text))
+    parsed = parse(text)
+    if isinstance(parsed, ast.Module):
+        saved = saved.with_findings("capability", capability.check(parsed, saved.rules.packages))
+    return saved
+
+
+async def try_import(saved: Saved, bench: Bench) -> Saved:
+    """The file once it has been imported in a worker."""
+    reading, problems = await try_module(saved.reading, saved.snapshot, bench)
+    return replace(saved, reading=reading, problems=(*saved.problems, *problems), is_loaded=not problems)
+
+
+async def prove_changed(saved: Saved, bench: Bench) -> Saved:
+    """The file with what the examples of its changed functions showed."""
+    before = {one.name: one.body_hash for one in saved.previous.functions} if saved.previous else {}
+    snapshot = saved.snapshot.with_module(saved.reading)
+    for tree, node, function in saved.nodes():
+        if before.get(function.name) != function.body_hash:
+            results = await proof.run(function.examples, function.module, snapshot, bench)
+            unproven = is_unproven(tree, node, function)
+            found = [proof.told(one, function.name) for one in results if not one.agreed]
+            saved = saved.with_findings("examples", [*found, *too_few(function, function.examples, unproven)])
+            standing: Standing = "trial" if results and all(one.agreed for one in results) else "draft"
+            saved = replace(saved, standings=(*saved.standings, (function.name, standing)))
+    return saved
