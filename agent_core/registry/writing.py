@@ -1,20 +1,156 @@
-"""Writing into modules without touching what a human wrote. (place, remove: pure text → text; save: one file.)"""
+"""Writing into modules so that the human's text is kept: one function's span, imports at the top, nothing else.
 
-from pathlib import Path
+`place_function` and `remove_function` are text → text; `save` (in `saving`) touches one file.
+"""
 
-from ..problem import Problem
+import ast
+from collections.abc import Iterable
+
+from ..problem import Place, Problem
+from . import exports, imports
+from .saving import save
+from .source import Source, parse
+from .spans import Edit, Text, applied, bound_names, is_blank, split, with_newline
+from .tree import Definition
+
+__all__ = ["place_function", "remove_function", "save"]
+
+CANDIDATE = "candidate"
 
 
-def place_function(module_text: str, candidate: str, name: str) -> str | Problem:
-    """The module's text with the candidate's function in it: replaced by its exact span, or appended."""
-    raise NotImplementedError
+def place_function(module_text: str, candidate: str, name: str, *, path: str = "module") -> str | Problem:
+    """The module's text with the candidate's function in it: in the place of the old one, or at the end.
+
+    Imports that the module lacks go to its top, helpers that it lacks stand before the function, and a name
+    that means something else in the module is a problem. A module without statements becomes the candidate.
+    """
+    brought, module = _read(candidate, CANDIDATE), _read(module_text, path)
+    if isinstance(brought, Problem):
+        return brought
+    if isinstance(module, Problem):
+        return module
+    function = _definition(brought, name, CANDIDATE)
+    if function is None:
+        what = f"the candidate does not define `{name}` at its top level"
+        return Problem("name-missing", what, Place(CANDIDATE), f"write `def {name}(…):`")
+    old = _definition(module, name, path)
+    problem = next((one for one in (function, old) if isinstance(one, Problem)), None) or _loose(brought)
+    if problem is not None:
+        return problem
+    if not module_text.strip():
+        return with_newline(f"{candidate.strip()}\n", brought.newline)
+    assert not isinstance(function, Problem)
+    assert not isinstance(old, Problem)
+    return _placed(module if old else module.ended(), brought, function, old, path)
 
 
-def remove_function(module_text: str, name: str) -> str | Problem:
-    """The module's text without one function."""
-    raise NotImplementedError
+def _placed(module: Text, brought: Text, function: Definition, old: Definition | None, path: str) -> str | Problem:
+    added = imports.brought_by(brought, module, path)
+    helpers = _helpers(module, brought, function, path)
+    if isinstance(added, Problem):
+        return added
+    if isinstance(helpers, Problem):
+        return helpers
+    block = [*helpers, brought.segment(function)]
+    edits = [
+        *imports.edits(module, added),
+        _replacement(module, old, block) if old is not None else _addition(module, block),
+        *(exports.adding(module, function.name) if not function.name.startswith("_") else []),
+    ]
+    return applied(module.lines, edits)
 
 
-def save(root: Path, path: str, text: str, expected_version: str | None) -> None:
-    """Write a module's file, only if it still is what the writer read."""
-    raise NotImplementedError
+def remove_function(module_text: str, name: str, *, path: str = "module") -> str | Problem:
+    """The module's text without one function; its imports and helpers stay, as others may use them."""
+    module = _read(module_text, path)
+    if isinstance(module, Problem):
+        return module
+    old = _definition(module, name, path)
+    if isinstance(old, Problem):
+        return old
+    if old is None:
+        return Problem("name-missing", f"`{name}` is not defined in this module", Place(path))
+    return applied(module.lines, [_removal(module, old), *exports.dropping(module, name)])
+
+
+def _removal(module: Text, old: Definition) -> Edit:
+    """The function's lines with the blank ones that parted it from the next, or at the end from the one before."""
+    start, end = module.span(old)
+    start -= 1
+    while end < len(module.lines) and is_blank(module.lines[end]):
+        end += 1
+    while end == len(module.lines) and start and is_blank(module.lines[start - 1]):
+        start -= 1
+    return Edit(start, end, ())
+
+
+def _read(text: str, path: str) -> Text | Problem:
+    tree = parse(Source(path, path, text, ""))
+    return tree if isinstance(tree, Problem) else Text.of(text, tree)
+
+
+def _definition(text: Text, name: str, path: str) -> Definition | Problem | None:
+    """The one definition of a function, None if the name is free, or why it cannot be written by program."""
+    holders = [node for node in text.body if name in bound_names(node)]
+    if not holders:
+        return None
+    where = Place(path, holders[-1].lineno)
+    if len(holders) > 1:
+        what = f"`{name}` is bound {len(holders)} times in one module, so it is not clear which one is meant"
+        return Problem("bound-twice", what, where, "leave one of them")
+    holder = holders[0]
+    if isinstance(holder, ast.FunctionDef | ast.AsyncFunctionDef):
+        return holder
+    what = f"`{name}` is not a plain function at the top level of its module (line {holder.lineno})"
+    return Problem("not-a-plain-function", what, where, "choose another name, or edit the file by hand")
+
+
+def _loose(candidate: Text) -> Problem | None:
+    """Code of a candidate that is neither docstring, import, helper nor function: it would run at import."""
+    for index, node in enumerate(candidate.body):
+        is_docstring = index == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if is_docstring or imports.is_import(node) or bound_names(node):
+            continue
+        what = f"`{ast.unparse(node).splitlines()[0][:60]}` would run whenever the module is imported"
+        return Problem(
+            "loose-code", what, Place(CANDIDATE, node.lineno), "leave only imports, helpers and the function"
+        )
+    return None
+
+
+def _helpers(module: Text, candidate: Text, function: Definition, path: str) -> list[str] | Problem:
+    """The helpers that the module lacks, as text; or the one that differs from what the module calls so."""
+    found = []
+    for node in candidate.body:
+        names = bound_names(node)
+        if node is function or imports.is_import(node) or not names:
+            continue
+        holders = [other for other in module.body if names & bound_names(other)]
+        if not holders:
+            found.append(candidate.segment(node))
+        elif not any(ast.dump(other) == ast.dump(node) for other in holders):
+            name = sorted(names)[0]
+            what = (
+                f"the candidate's helper `{name}` differs from the `{name}` on line {holders[0].lineno} of the module"
+            )
+            where = Place(path, holders[0].lineno)
+            return Problem("helper-clash", what, where, "use that one, or give the candidate's another name")
+    return found
+
+
+def _addition(module: Text, block: Iterable[str]) -> Edit:
+    newline, at_end = module.newline, len(module.lines)
+    lines: list[str] = []
+    for text in block:
+        above = [*module.lines[-2:], *lines][-2:]
+        missing = 2 - next((n for n, line in enumerate(reversed(above)) if not is_blank(line)), len(above))
+        lines += [newline] * missing + split(with_newline(f"{text}\n", newline))
+    return Edit(at_end, at_end, tuple(lines))
+
+
+def _replacement(module: Text, old: Definition, block: list[str]) -> Edit:
+    start, end = module.span(old)
+    text = with_newline("\n\n\n".join(block), module.newline)
+    last = module.lines[end - 1]
+    ending = last[len(last.rstrip("\r\n")) :]
+    return Edit(start - 1, end, tuple(split(text + ending)))

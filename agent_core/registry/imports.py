@@ -1,0 +1,151 @@
+"""Merging the imports that a candidate brings into a module: at its top, each one once."""
+
+import ast
+from dataclasses import dataclass
+
+from ..problem import Place, Problem
+from .spans import Edit, Text, bound_names, is_blank, last_line, with_newline
+
+_Key = tuple[str, str, str]  # module with its dots, name, local name
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What a candidate imports: the statements to be added, those of `__future__` apart."""
+
+    future: tuple[str, ...]
+    plain: tuple[str, ...]
+
+
+def is_import(node: ast.stmt) -> bool:
+    """Whether a statement does nothing but import, at most under a condition or with a fallback."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return True
+    if isinstance(node, ast.If):
+        return _names_type_checking(node.test) and all(is_import(inner) for inner in [*node.body, *node.orelse])
+    return False
+
+
+def _names_type_checking(test: ast.expr) -> bool:
+    return (isinstance(test, ast.Name) and test.id == "TYPE_CHECKING") or (
+        isinstance(test, ast.Attribute) and test.attr == "TYPE_CHECKING"
+    )
+
+
+def brought_by(candidate: Text, module: Text, path: str) -> Brought | Problem:
+    """The imports of a candidate that the module lacks, or which of their names means something else there."""
+    present = {key for node in module.body for key in _keys(node)}
+    dumps = {ast.dump(node) for node in module.body}
+    taken = {name: node for node in module.body for name in bound_names(node)}
+    future: list[str] = []
+    plain: list[str] = []
+    for node in candidate.body:
+        if not is_import(node) or ast.dump(node) in dumps:
+            continue
+        if isinstance(node, ast.If):
+            plain.append(candidate.segment(node))
+            continue
+        missing = [key for key in _keys(node) if key not in present]
+        clash = next((key for key in missing if _clashes(key, taken)), None)
+        if clash is not None:
+            return _clash(clash[2], taken[clash[2]], path)
+        if missing:
+            text = candidate.segment(node) if len(missing) == len(_keys(node)) else _statement(node, missing)
+            (future if _is_future(node) else plain).append(text)
+            present.update(missing)
+    return Brought(tuple(future), tuple(plain))
+
+
+def _keys(node: ast.stmt) -> list[_Key]:
+    if isinstance(node, ast.Import):
+        return [("", alias.name, alias.asname or alias.name.split(".", 1)[0]) for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        base = "." * node.level + (node.module or "")
+        return [(base, alias.name, alias.asname or alias.name) for alias in node.names]
+    return []
+
+
+def _clashes(key: _Key, taken: dict[str, ast.stmt]) -> bool:
+    """Whether the local name already means another thing; `import a.b` and `import a.c` both mean `a`."""
+    module, name, local = key
+    holder = taken.get(local)
+    if holder is None or name == "*":
+        return False
+    is_plain = not module and local == name.split(".", 1)[0]
+    return not (
+        is_plain and any(other[0] == "" and other[1].split(".", 1)[0] == local == other[2] for other in _keys(holder))
+    )
+
+
+def _clash(name: str, holder: ast.stmt, path: str) -> Problem:
+    what = f"the candidate imports `{name}`, which means something else in the module (line {holder.lineno})"
+    return Problem("import-clash", what, Place(path, holder.lineno), f"import it under another name: `… as {name}_`")
+
+
+def _is_future(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__" and not node.level
+
+
+def _statement(node: ast.stmt, keys: list[_Key]) -> str:
+    names = [f"{name} as {local}" if local != name.split(".", 1)[0] else name for _, name, local in keys]
+    if isinstance(node, ast.Import):
+        return f"import {', '.join(names)}"
+    return f"from {keys[0][0]} import {', '.join(names)}"
+
+
+def edits(module: Text, brought: Brought) -> list[Edit]:
+    """The insertions that put the imports into the module."""
+    return [
+        *([_insertion(module, *_after_future(module), brought.future)] if brought.future else []),
+        *([_insertion(module, *_after_imports(module), brought.plain)] if brought.plain else []),
+    ]
+
+
+def _insertion(module: Text, position: int, follows_import: bool, statements: tuple[str, ...]) -> Edit:  # noqa: FBT001
+    newline = module.newline
+    added = [with_newline(f"{text}\n", newline) for text in statements]
+    above, below = module.lines[:position][-1:], module.lines[position:][:1]
+    if above and not follows_import and not is_blank(above[0]):
+        added.insert(0, newline)
+    if below and not follows_import and not is_blank(below[0]):
+        added += [newline] if _starts_import(below[0]) else [newline, newline]
+    return Edit(position, position, tuple(added))
+
+
+def _starts_import(line: str) -> bool:
+    return line.startswith(("import ", "from "))
+
+
+def _after_imports(module: Text) -> tuple[int, bool]:
+    """The number of lines above the place for imports, and whether the line above it is an import."""
+    last = None
+    for node in module.body:
+        if is_import(node):
+            last = node
+        elif not _is_docstring(node, module):
+            break
+    return _after(module, last) if last is not None else (_top(module), False)
+
+
+def _after_future(module: Text) -> tuple[int, bool]:
+    futures = [node for node in module.body if _is_future(node)]
+    return _after(module, futures[-1]) if futures else (_top(module), False)
+
+
+def _after(module: Text, node: ast.stmt) -> tuple[int, bool]:
+    end = last_line(node)
+    for other in module.body:
+        if other.lineno <= end < last_line(other):
+            end = last_line(other)
+    return end, True
+
+
+def _top(module: Text) -> int:
+    """The number of lines above everything that is not the docstring or a heading comment."""
+    if module.body and _is_docstring(module.body[0], module):
+        return _after(module, module.body[0])[0]
+    return module.span(module.body[0])[0] - 1 if module.body else len(module.lines)
+
+
+def _is_docstring(node: ast.stmt, module: Text) -> bool:
+    return node is module.body[0] and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

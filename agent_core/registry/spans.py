@@ -1,0 +1,140 @@
+"""A module's text as lines and spans, for editing it without touching what lies outside.
+
+Lines are what Python's tokenizer takes for lines (not `str.splitlines`, which also ends them at form
+feeds and other characters); line numbers count from 1, and a span's end is its last line.
+"""
+
+import ast
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_HEADER = re.compile(r"^#!|^[ \t\f]*#.*?coding[:=]")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A parsed text: its lines with their ends, and its top-level statements."""
+
+    lines: tuple[str, ...]
+    body: tuple[ast.stmt, ...]
+
+    @classmethod
+    def of(cls, text: str, tree: ast.Module) -> "Text":
+        """The text of a tree that was parsed from it."""
+        return cls(tuple(split(text)), tuple(tree.body))
+
+    @property
+    def newline(self) -> str:
+        """How the first line ends; later ones are taken to end alike."""
+        first = self.lines[0] if self.lines else ""
+        return "\r\n" if first.endswith("\r\n") else "\n"
+
+    def ended(self) -> "Text":
+        """The same text with its last line ended."""
+        if not self.lines or self.lines[-1].endswith(("\n", "\r")):
+            return self
+        return Text((*self.lines[:-1], self.lines[-1] + self.newline), self.body)
+
+    def span(self, node: ast.stmt) -> tuple[int, int]:
+        """The lines that belong to a statement: decorators, comments right above, indented comments at its end."""
+        decorators = getattr(node, "decorator_list", [])
+        start = min([node.lineno, *(one.lineno for one in decorators)])
+        while start > 1 and self._is_leading_comment(start - 1):
+            start -= 1
+        return start, self._with_tail(node)
+
+    def _is_leading_comment(self, number: int) -> bool:
+        line = self.lines[number - 1]
+        return line.startswith("#") and not (number <= 2 and _HEADER.match(line))
+
+    def _with_tail(self, node: ast.stmt) -> int:
+        end = last_line(node)
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            return end
+        for number in range(end + 1, len(self.lines) + 1):
+            line = self.lines[number - 1]
+            if line.strip() and not (line[0] in " \t" and line.lstrip().startswith("#")):
+                break
+            if line.strip():
+                end = number
+        return end
+
+    def shares_a_line(self, node: ast.stmt) -> bool:
+        """Whether another statement stands on one of this statement's lines, after a semicolon."""
+        start, end = node.lineno, last_line(node)
+        return any(other is not node and other.lineno <= end and last_line(other) >= start for other in self.body)
+
+    def segment(self, node: ast.stmt) -> str:
+        """A statement's own lines, with its comments and without the last line's end."""
+        if self.shares_a_line(node):
+            return ast.unparse(node)
+        start, end = self.span(node)
+        return "".join(self.lines[start - 1 : end]).rstrip("\r\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """New lines for `lines[start:end]`, counted from 0; an insertion where both are the same."""
+
+    start: int
+    end: int
+    lines: tuple[str, ...]
+
+
+def applied(lines: Iterable[str], edits: Iterable[Edit]) -> str:
+    """The text with edits that do not overlap; of two insertions at one place, the first given comes first."""
+    original, result, at = list(lines), [], 0
+    for edit in sorted(edits, key=lambda one: one.start):
+        result += [*original[at : edit.start], *edit.lines]
+        at = edit.end
+    return "".join([*result, *original[at:]])
+
+
+def last_line(node: ast.stmt) -> int:
+    """The last line of a statement."""
+    return node.end_lineno or node.lineno
+
+
+def split(text: str) -> list[str]:
+    """The lines of a text, each with its end."""
+    return _LINE.findall(text)
+
+
+def column_of(line: str, byte_offset: int) -> int:
+    """The index of a character, from the offset in UTF-8 bytes that a syntax tree gives."""
+    return len(line.encode("utf-8")[:byte_offset].decode("utf-8"))
+
+
+def is_blank(line: str) -> bool:
+    """Whether a line shows nothing."""
+    return not line.strip()
+
+
+def with_newline(text: str, newline: str) -> str:
+    """A text with all its lines ended in one way."""
+    return re.sub(r"\r\n|\r|\n", lambda _: newline, text)
+
+
+def bound_names(node: ast.stmt) -> set[str]:
+    """The names that a top-level statement binds, inside its blocks too, but not inside functions and classes."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {node.name}
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {alias.asname or alias.name.split(".", 1)[0] for alias in node.names}
+    if type(node).__name__ == "TypeAlias":  # Python 3.12's `type X = …`
+        return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    names = {part.id for part in _expressions(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    return names.union(*(bound_names(inner) for inner in _blocks(node)))
+
+
+def _blocks(node: ast.stmt) -> Iterable[ast.stmt]:
+    handlers = [inner for handler in getattr(node, "handlers", ()) for inner in handler.body]
+    return [*getattr(node, "body", ()), *handlers, *getattr(node, "orelse", ()), *getattr(node, "finalbody", ())]
+
+
+def _expressions(node: ast.stmt) -> Iterable[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr | ast.withitem):
+            yield from ast.walk(child)
