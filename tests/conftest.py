@@ -1,13 +1,16 @@
 """Fixtures that every room may use."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
 
 from tests.kit import Script, ScriptedModel
 from tests.kit import scripted as running
+
+OpenDesk: TypeAlias = Callable[..., Awaitable[Any]]
 
 
 @pytest.fixture
@@ -19,3 +22,16 @@ def scripted() -> Iterator[Callable[..., ScriptedModel]]:
             return stack.enter_context(running(script, **options))
 
         yield start
+
+
+@pytest.fixture
+async def at_desk(tmp_path: Path, scripted: Callable[..., ScriptedModel]) -> AsyncIterator[OpenDesk]:
+    """Opens a workspace with an agent that talks to a script."""
+    from tests.kit.desk import Desk, desk
+
+    async with AsyncExitStack() as stack:
+
+        async def open_desk(script: Script, **flags: Any) -> Desk:  # Any: settings
+            return await stack.enter_async_context(desk(tmp_path, scripted(script), **flags))
+
+        yield open_desk

@@ -1,0 +1,84 @@
+"""A workspace in a temporary folder, an agent in it, and a scripted model that it talks to."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from agent_core.agent import Agent
+from agent_core.assemble import Workspace
+from agent_core.events import CallAnswered, Event, TurnEnded
+from tests.kit.server import ScriptedModel
+
+E = TypeVar("E")
+
+VOWELS = '''\
+def count_vowels(text: str) -> int:
+    """Count the vowels in a text.
+
+    Args:
+        text: The text to look at.
+
+    Returns:
+        How many of its letters are a, e, i, o or u.
+
+    >>> count_vowels("queueing")
+    5
+    >>> count_vowels("rhythm")
+    0
+    """
+    return sum(letter in "aeiou" for letter in text.lower())
+'''
+
+
+@dataclass
+class Desk:
+    """What a test of a turn has at hand."""
+
+    workspace: Workspace
+    agent: Agent
+    model: ScriptedModel
+
+    @property
+    def functions(self) -> Path:
+        """The folder of functions."""
+        return self.workspace.root / "functions"
+
+    async def say(self, message: str) -> list[Event]:
+        """One whole turn; its events."""
+        return [event async for event in self.agent.turn(message)]
+
+    def put(self, path: str, text: str) -> Path:
+        """A file in the folder of functions, saved as an editor does it."""
+        file = self.functions / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        beside = file.with_name(file.name + ".tmp")
+        beside.write_text(text, "utf-8")
+        beside.replace(file)
+        return file
+
+
+def of(kind: type[E], events: list[Event]) -> list[E]:
+    """The events of one kind."""
+    return [event for event in events if isinstance(event, kind)]
+
+
+def answers(events: list[Event]) -> list[str]:
+    """What the model read as answers to its calls."""
+    return [event.text for event in of(CallAnswered, events)]
+
+
+def ended(events: list[Event]) -> TurnEnded:
+    """How the turn ended."""
+    (last,) = of(TurnEnded, events)
+    return last
+
+
+@asynccontextmanager
+async def desk(root: Path, model: ScriptedModel, **flags: Any) -> AsyncIterator[Desk]:
+    """Open a workspace whose model is the scripted one; `turn__max_steps=3` sets `turn.max_steps`."""
+    given = {name.replace("__", "."): value for name, value in flags.items()}
+    settings = {"model.base_url": model.base_url, "model.name": "scripted", "model.stream": False, **given}
+    async with Workspace.open(root, flags=settings) as workspace:
+        yield Desk(workspace, await workspace.agent(), model)

@@ -1,0 +1,90 @@
+"""The main job: a function is lacked, made, mended, and used in the same turn."""
+
+from agent_core.events import FunctionsChanged
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Expect, Say, Wanted, contains, shows
+from tests.kit.desk import VOWELS, answers, ended, of
+
+FLAWED = VOWELS.replace("    5\n", "    4\n")
+
+
+def create(code: str, name: str = "count_vowels") -> Ask:
+    return Ask(Wanted("create_function", {"function_name": name, "function_code_with_docstring": code}))
+
+
+async def test_a_function_that_was_made_is_called_and_answers_in_the_same_turn(at_desk: OpenDesk) -> None:
+    desk = await at_desk(
+        [
+            create(VOWELS),
+            Expect(Ask(Wanted("count_vowels", {"text": "queueing"})), shows("count_vowels")),
+            Expect(Say("There are 5."), contains("5")),
+        ]
+    )
+    events = await desk.say("How many vowels are in 'queueing'?")
+    assert answers(events)[-1] == "5"
+    assert ended(events).reply == "There are 5."
+    assert ended(events).made == {"created": ["count_vowels"]}
+    assert "def count_vowels(text: str) -> int:" in (desk.functions / "grown.py").read_text()
+
+
+async def test_a_flawed_function_is_refused_with_what_disagrees_and_joins_once_mended(at_desk: OpenDesk) -> None:
+    mend = {"function_name": "count_vowels", "old_text": "    4\n", "new_text": "    5\n"}
+    desk = await at_desk(
+        [create(FLAWED), Ask(Wanted("edit_function", mend)), Ask(Wanted("count_vowels", {"text": "aha"})), Say("2")]
+    )
+    refused, admitted, value = answers(await desk.say("Count the vowels in aha."))
+    assert "was not made" in refused
+    assert "confirm_function" in refused
+    assert "can be called now" in admitted
+    assert value == "2"
+
+
+async def test_a_candidate_is_admitted_with_the_values_that_came_back_when_confirmed(at_desk: OpenDesk) -> None:
+    confirm = Ask(Wanted("confirm_function", {"function_name": "count_vowels"}))
+    desk = await at_desk([create(FLAWED), confirm, Say("Made.")])
+    refused, admitted = answers(await desk.say("Make it."))
+    assert "was not made" in refused
+    assert "Taken as they came back" in admitted
+    assert '>>> count_vowels("queueing")\n    5' in (desk.functions / "grown.py").read_text()
+
+
+async def test_the_same_refused_code_sent_again_gets_another_answer(at_desk: OpenDesk) -> None:
+    desk = await at_desk([create(FLAWED), create(FLAWED), Say("I could not."), Say("I could not.")])
+    first, second = answers(await desk.say("Make it."))
+    assert first != second
+    assert second.startswith("You sent the same code again")
+
+
+async def test_a_claim_while_the_candidate_stands_refused_gets_one_more_step(at_desk: OpenDesk) -> None:
+    desk = await at_desk([create(FLAWED), Say("I made it!"), Expect(Say("It was not made."), contains("Nothing was made"))])
+    assert ended(await desk.say("Make it.")).reply == "It was not made."
+
+
+async def test_a_function_saved_by_a_human_is_told_to_the_model_with_its_new_schema(at_desk: OpenDesk) -> None:
+    desk = await at_desk([create(VOWELS), Say("Made."), Expect(Say("Seen."), contains("it is now count_vowels(text: string, also"))])
+    await desk.say("Make it.")
+    path = desk.functions / "grown.py"
+    edited = path.read_text().replace("(text: str)", '(text: str, also: str = "")').replace(
+        "look at.\n", "look at.\n        also: More letters to count.\n"
+    )
+    desk.put("grown.py", edited)
+    await desk.workspace.workshop.reload()
+    assert of(FunctionsChanged, await desk.say("And now?"))[0].changed == ("count_vowels",)
+
+
+async def test_a_broken_save_leaves_the_last_good_version_running_and_says_so(at_desk: OpenDesk) -> None:
+    call = Ask(Wanted("count_vowels", {"text": "queueing"}))
+    desk = await at_desk([create(VOWELS), Say("Made."), Expect(call, contains("was rejected")), Say("5")])
+    await desk.say("Make it.")
+    desk.put("grown.py", "def count_vowels(text: str) -> int:\n    return (\n")
+    await desk.workspace.workshop.reload()
+    assert answers(await desk.say("Count again."))[-1] == "5"
+
+
+async def test_a_deleted_function_is_gone_at_the_next_step(at_desk: OpenDesk) -> None:
+    delete = Ask(Wanted("delete_function", {"function_name": "count_vowels"}))
+    call = Ask(Wanted("count_vowels", {"text": "x"}))
+    desk = await at_desk([create(VOWELS), delete, call, Say("Gone.")])
+    events = await desk.say("Make and delete it.")
+    assert "There is no function `count_vowels`" in answers(events)[-1]
+    assert not (desk.functions / "grown.py").exists()
