@@ -1,0 +1,164 @@
+"""What a journal entry costs beside a bare insert and commit, and what start-up reads cost.
+
+    python benchmarks/storage.py [--json] [--rows N]
+
+Figures are milliseconds; the ratios are within this run, so they hold on a busy machine too.
+"""
+
+import argparse
+import asyncio
+import json
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import apsw
+
+from agent_core.storage import Entry, Post, RecordCall, SaveReading, SqliteStore, Write, content_hash, open_store
+
+PAYLOAD = {"id": "call_1", "name": "count_vowels", "arguments": '{"text": "queueing"}', "note": "x" * 150}
+READING = json.dumps({"functions": [{"name": "f", "description": "d" * 120, "parameters": {"p": "x" * 1800}}]})
+Figures = dict[str, float]
+
+
+class _Clock:
+    """Real time, and names that count: making a uuid is not what is measured."""
+
+    def __init__(self) -> None:
+        self._names = 0
+
+    def now(self) -> float:
+        return time.time()
+
+    def new_id(self) -> str:
+        self._names += 1
+        return f"name-{self._names}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure the store.")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--rows", type=int, default=2000, help="appends a measurement")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:  # the disk of the workspace, not a memory disk
+        figures = asyncio.run(measure(Path(folder), options.rows))
+    if options.json:
+        print(json.dumps({"storage": figures}, indent=2))
+        return
+    for name, figure in figures.items():
+        print(f"{name:34} {figure:8.3f}")
+
+
+async def measure(folder: Path, rows: int) -> Figures:
+    figures: Figures = {}
+    bare = _bare(folder / "bare.db")
+    opened = time.perf_counter()
+    async with open_store(folder / "state.db", clock=_Clock()) as store:
+        figures["open_new_ms"] = (time.perf_counter() - opened) * 1000
+        appends = await _appends(store)
+        for _ in range(rows // 10):  # in turns, so that both meet the same load and the same checkpoints
+            bare.run(10)
+            for append in appends:
+                await append.run(10)
+        for probe in (bare, *appends):
+            figures |= probe.figures()
+        for append in appends:
+            figures[f"{append.name}_ratio"] = append.median() / bare.median()
+        figures |= await _reads(store)
+    opened = time.perf_counter()
+    await open_store(folder / "state.db", clock=_Clock()).close()
+    figures["open_old_ms"] = (time.perf_counter() - opened) * 1000
+    return figures
+
+
+class _Times:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._times: list[float] = []
+
+    def add(self, since: float) -> None:
+        self._times.append((time.perf_counter() - since) * 1000)
+
+    def median(self) -> float:
+        return sorted(self._times)[len(self._times) // 2]
+
+    def figures(self) -> Figures:
+        worst = sorted(self._times)[int(len(self._times) * 0.99)]
+        return {f"{self.name}_p50_ms": self.median(), f"{self.name}_p99_ms": worst}
+
+
+class _Bare(_Times):
+    """The reference: the same database settings, one table, one insert, one commit, no other thread."""
+
+    def __init__(self, db: apsw.Connection) -> None:
+        super().__init__("bare")
+        self._db = db
+        self._payload = json.dumps(PAYLOAD)
+
+    def run(self, times: int) -> None:
+        for _ in range(times):
+            started = time.perf_counter()
+            self._db.execute("begin immediate")
+            self._db.execute("insert into entry (payload) values (?)", (self._payload,))
+            self._db.execute("commit")
+            self.add(started)
+
+
+def _bare(path: Path) -> _Bare:
+    db = apsw.Connection(str(path))
+    for pragma in ("journal_mode = wal", "synchronous = full"):
+        list(db.execute(f"pragma {pragma}"))
+    list(db.execute("create table entry (seq integer primary key, payload text)"))
+    return _Bare(db)
+
+
+class _Append(_Times):
+    def __init__(self, name: str, append: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(name)
+        self._append = append
+
+    async def run(self, times: int) -> None:
+        for _ in range(times):
+            started = time.perf_counter()
+            await self._append()
+            self.add(started)
+
+
+async def _appends(store: SqliteStore) -> list[_Append]:
+    call = (Entry("call", PAYLOAD),)
+    record = (RecordCall("count_vowels", content_hash("x"), "returned", 0.01),)
+    return [
+        _Append("append", await _turn(store, "one", call)),
+        _Append("append_of_four", await _turn(store, "four", call * 4)),
+        _Append("append_with_record", await _turn(store, "record", call, record)),
+    ]
+
+
+async def _turn(
+    store: SqliteStore, agent: str, entries: tuple[Entry, ...], writes: tuple[Write, ...] = ()
+) -> Callable[[], Awaitable[object]]:
+    await store.post(Post(agent, "user", {}))
+    turn = await store.next(agent, "benchmark")
+    assert turn is not None
+    places: Iterator[int] = iter(range(0, 10**9, len(entries)))
+    return lambda: store.append(turn.id, 1, next(places), entries, writes=writes)
+
+
+async def _reads(store: SqliteStore) -> Figures:
+    stamp, version = (1, 2, 3), content_hash("x")
+    started = time.perf_counter()
+    await store.apply([SaveReading(f"functions/m{n}.py", stamp, version, READING) for n in range(1000)])
+    saved = time.perf_counter()
+    await store.readings()
+    read = time.perf_counter()
+    entries = await store.history("one")
+    return {
+        "save_1000_readings_ms": (saved - started) * 1000,
+        "load_1000_readings_ms": (read - saved) * 1000,
+        "history_ms_per_1000_entries": (time.perf_counter() - read) * 1e6 / len(entries),
+    }
+
+
+if __name__ == "__main__":
+    main()
