@@ -83,7 +83,10 @@ async def _at_address(url: str, name: str, key: str, why: str) -> Chosen:
         return Chosen(url, name, key, f"{name} at {url}: {why}")
     entry = _pick(await list_models(url, key=key, timeout_s=_LISTING_S) or [], "")
     if entry is None:
-        raise ModelError(f"{url} lists no models, and none is named.", mend="Name one: --model NAME.")
+        raise ModelError(
+            f"{url} lists no models, and none is named.",
+            mend="Name one: --model NAME. (The address usually ends in /v1.)",
+        )
     return Chosen(
         url,
         entry["id"],

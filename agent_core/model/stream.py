@@ -8,6 +8,7 @@ from typing import Final
 from ..messages import Call
 from .bare import Holder, read_call
 from .reply import Finish, Piece, Reply, TextPiece, ThoughtPiece, TokenUsage
+from .thought import Splitter
 from .wire import Entry, Fragment, is_object, read_chunk, read_usage
 
 _FILTERED: Final = frozenset({"content_filter", "safety", "recitation"})
@@ -29,6 +30,7 @@ class Assembly:
         self._shown = shown
         self._taken = set(taken)
         self._new_id = new_id
+        self._splitter = Splitter()
         self._holder = Holder(shown)
         self._text: list[str] = []
         self._thought: list[str] = []
@@ -50,18 +52,22 @@ class Assembly:
         self._refused = self._refused or bool(said.refusal)
         for fragment in said.fragments:
             self._join(fragment)
-        self._thought.append(said.thought)
-        text = said.text + said.refusal
-        self._text.append(text)
-        shown = self._holder.feed(text) if text else ""
-        pieces: list[Piece] = [ThoughtPiece(said.thought)] if said.thought else []
-        return [*pieces, TextPiece(shown)] if shown else pieces
+        thought, text = self._splitter.feed(said.text + said.refusal)
+        return self._show(said.thought + thought, text)
 
     def close(self, usage: TokenUsage) -> list[Piece]:
         """The last pieces: text that was held back after all, and the reply, with the usage reported or this one."""
+        pieces = self._show(*self._splitter.rest())
         reply = self._with_calls(Reply(self.text, "".join(self._thought), (), self._base_finish(), self.usage or usage))
         rest = self._holder.rest() if reply.text else ""
-        return [TextPiece(rest), reply] if rest else [reply]
+        return [*pieces, TextPiece(rest), reply] if rest else [*pieces, reply]
+
+    def _show(self, thought: str, text: str) -> list[Piece]:
+        self._thought.append(thought)
+        self._text.append(text)
+        shown = self._holder.feed(text) if text else ""
+        pieces: list[Piece] = [ThoughtPiece(thought)] if thought else []
+        return [*pieces, TextPiece(shown)] if shown else pieces
 
     def _join(self, fragment: Fragment) -> None:
         call = self._open_call(fragment)

@@ -120,8 +120,7 @@ def _groups(messages: Sequence[Message]) -> list[Group]:
             groups[-1] = (*groups[-1], message)
         else:
             groups.append((message,))
-        has_calls = type(message) is Assistant and message.calls
-        last = "" if role == "tool" or has_calls else role
+        last = "" if role == "tool" else role
     return groups
 
 

@@ -58,8 +58,9 @@ class Server:
 
     def __init__(self, handler: Handler, *, port: int = 0) -> None:
         self._handler = handler
+        self.connections = 0
         self._loop = asyncio.new_event_loop()
-        self._connections: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._thread = threading.Thread(target=self._loop.run_forever, name="scripted-model", daemon=True)
         self._thread.start()
         starting = asyncio.start_server(self._accept, "127.0.0.1", port, limit=1 << 26)
@@ -74,19 +75,20 @@ class Server:
 
     async def _stop(self) -> None:
         self._server.close()
-        for task in self._connections:
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._connections.add(task)
+        self._tasks.add(task)
+        self.connections += 1
         try:
             with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
                 await self._serve(reader, writer)
         finally:
-            self._connections.discard(task)
+            self._tasks.discard(task)
             writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -8,7 +8,7 @@ import json
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -51,6 +51,11 @@ class ScriptedModel:
     def environment(self) -> dict[str, str]:
         """The variables that make a process talk to this server."""
         return {"OPENAI_BASE_URL": self.base_url, "OPENAI_API_KEY": self._key or "scripted"}
+
+    @property
+    def connections(self) -> int:
+        """How many connections clients opened."""
+        return self._server.connections
 
     @property
     def left(self) -> list[object]:
@@ -171,14 +176,14 @@ def scripted(
 
 
 def main() -> None:
-    """Play a script from a file until interrupted."""
-    port = int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    with scripted(read_script(Path(sys.argv[1]).read_text()), port=port) as server:
-        print(f"toolwright run --base-url {server.base_url} --model scripted", flush=True)  # noqa: T201 what it is for
-        try:
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            return
+    """Play a script from a file until interrupted, and say then what did not go by it."""
+    server = ScriptedModel(read_script(Path(sys.argv[1]).read_text()), port=int(sys.argv[2]) if sys.argv[2:] else 0)
+    print(f"toolwright run --base-url {server.base_url} --model scripted", flush=True)  # noqa: T201 what it is for
+    with suppress(KeyboardInterrupt):
+        threading.Event().wait()
+    server.close()
+    for text in (*server.errors, *server.refusals):
+        print(text, file=sys.stderr)  # noqa: T201
 
 
 if __name__ == "__main__":

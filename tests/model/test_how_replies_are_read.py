@@ -183,3 +183,31 @@ async def test_usage_is_estimated_where_the_server_reports_none(scripted: Script
     reply = await ask_reply(scripted([chunks({"content": "Hello there."})]), User("x" * 4000))
     assert reply.usage.estimated
     assert 1200 <= reply.usage.prompt <= 1400
+
+
+@pytest.mark.parametrize(
+    ("said", "thought", "text"),
+    [
+        pytest.param("<think>Hm, so.</think>\n\nForty-two.", "Hm, so.", "Forty-two.", id="thought-then-text"),
+        pytest.param("\n<think>a < b, a </ b</think>x", "a < b, a </ b", "x", id="half-marks-in-the-thought"),
+        pytest.param("<think>never ends", "never ends", "", id="never-closed"),
+        pytest.param("<think>half a mark</thi", "half a mark</thi", "", id="never-wholly-closed"),
+        pytest.param("<thin ice>", "", "<thin ice>", id="only-begins-like-it"),
+        pytest.param("<thi", "", "<thi", id="ends-in-half-a-mark"),
+        pytest.param("A <think> b", "", "A <think> b", id="not-at-the-start"),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 2, 5, 100])
+async def test_thought_left_in_the_text_is_told_from_it(
+    scripted: Scripted, said: str, thought: str, text: str, size: int
+) -> None:
+    deltas = [{"content": said[start : start + size]} for start in range(0, len(said), size)]
+    *pieces, reply = await ask(scripted([chunks(*deltas)]))
+    assert isinstance(reply, Reply)
+    assert (reply.thought, reply.text) == (thought, text)
+    assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)) == text
+
+
+async def test_a_call_written_after_thought_is_a_call(scripted: Scripted) -> None:
+    reply = await ask_reply(scripted([Say(f"<think>I should add.</think>{BARE}")]))
+    assert [found.name for found in reply.calls] == ["add"]

@@ -7,7 +7,7 @@ from agent_core.model.sse import Decoder
 from agent_core.model.tokens import Estimator
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\r\n"), min_size=1), max_size=5), st.data())
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), min_size=1), max_size=5), st.data())
 def test_events_are_the_same_wherever_the_network_cuts(events: list[str], data: st.DataObject) -> None:
     text = "".join(f": comment\r\nevent: x\r\ndata: {event}\r\n\r\n" for event in events).encode()
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))

@@ -1,0 +1,53 @@
+"""Thought that a server leaves in the text, between `<think>` at its very start and `</think>`."""
+
+from typing import Final
+
+_OPEN: Final = "<think>"
+_CLOSE: Final = "</think>"
+
+
+class Splitter:
+    """Tells thought from text while both come."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._place = "start"
+
+    def feed(self, part: str) -> tuple[str, str]:
+        """The thought and the text that this part brings; what may be half a mark is held back."""
+        if self._place == "gap":
+            part = part.lstrip()
+            self._place = "text" if part else "gap"
+        if self._place in {"text", "gap"}:
+            return "", part
+        self._held += part
+        if self._place == "start" and not self._opened():
+            return "", self._take() if self._place == "text" else ""
+        return self._inside()
+
+    def rest(self) -> tuple[str, str]:
+        """What is still held, when no more comes."""
+        return (self._take(), "") if self._place == "thought" else ("", self._take())
+
+    def _opened(self) -> bool:
+        start = self._held.lstrip()
+        if start.startswith(_OPEN):
+            self._place, self._held = "thought", start[len(_OPEN) :]
+        elif not _OPEN.startswith(start):
+            self._place = "text"
+        return self._place == "thought"
+
+    def _inside(self) -> tuple[str, str]:
+        thought, mark, text = self._held.partition(_CLOSE)
+        if mark:
+            text = text.lstrip()
+            self._place, self._held = "text" if text else "gap", ""
+            return thought, text
+        half = next((size for size in range(len(_CLOSE) - 1, 0, -1) if thought.endswith(_CLOSE[:size])), 0)
+        whole = len(thought) - half
+        self._held = thought[whole:]
+        return thought[:whole], ""
+
+    def _take(self) -> str:
+        held, self._held = self._held, ""
+        return held

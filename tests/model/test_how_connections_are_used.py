@@ -1,0 +1,69 @@
+"""One connection for all steps, none left behind, and none of it through a proxy to this machine."""
+
+from collections.abc import AsyncGenerator, Callable
+from typing import Any, cast
+
+import pytest
+
+from agent_core.messages import Assistant, User
+from agent_core.model import Piece, Reply, Request
+from agent_core.model.client import open_model
+from agent_core.model.discover import Chosen
+from agent_core.settings import ModelSettings
+from tests.kit import Fail, Repeat, Say, ScriptedModel
+from tests.model.asking import ADD, HELLO, ask, ask_reply
+
+Scripted = Callable[..., ScriptedModel]
+
+
+@pytest.mark.parametrize("stream", [pytest.param(True, id="streamed"), pytest.param(False, id="whole")])
+async def test_all_steps_and_retries_share_one_connection(scripted: Scripted, stream: bool) -> None:
+    server = scripted([Say("One."), Fail(503, "busy", {"Retry-After": "0"}), Repeat(Say("More."), 3)])
+    chosen = Chosen(server.base_url, "scripted", "", "a test", context_tokens=8000)
+    model = await open_model(chosen, ModelSettings(stream=stream))
+    for _ in range(4):
+        assert [piece async for piece in model.stream(Request(HELLO))]
+    await model.aclose()
+    assert server.connections == 1
+
+
+async def test_a_reply_may_be_left_in_the_middle_and_the_model_goes_on(scripted: Scripted) -> None:
+    server = scripted([Say("A long answer, told slowly. " * 9, pause_s=0.02), Say("Here.")])
+    model = await open_model(Chosen(server.base_url, "scripted", "", "", context_tokens=8000), ModelSettings())
+    pieces = cast("AsyncGenerator[Piece, None]", model.stream(Request(HELLO)))
+    await anext(pieces)
+    await pieces.aclose()
+    *_, reply = [piece async for piece in model.stream(Request(HELLO))]
+    await model.aclose()
+    assert isinstance(reply, Reply)
+    assert reply.text == "Here."
+
+
+async def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
+    scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert (await ask_reply(scripted([Say("Here.")]))).text == "Here."
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        pytest.param({}, {"stream", "stream_options"}, id="as-it-comes"),
+        pytest.param({"stream": False}, set(), id="not-streamed"),
+        pytest.param({"max_tokens": 9, "temperature": 0.0, "stream": False}, {"max_tokens", "temperature"}, id="set"),
+    ],
+)
+async def test_only_what_is_set_is_asked_for(scripted: Scripted, settings: dict[str, Any], expected: set[str]) -> None:
+    server = scripted([Say("Here.")])
+    await ask(server, **settings)
+    assert server.requests[0].body.keys() == {"model", "messages", "tools"} | expected
+    assert server.requests[0].headers["authorization"] == "Bearer key-123"
+
+
+async def test_without_functions_none_are_mentioned(scripted: Scripted) -> None:
+    server = scripted([Say("Here.")])
+    await ask(server, User("Hello."), Assistant("Hm."), User("Well?"), functions=())
+    assert "tools" not in server.requests[0].body
+    assert ADD.name not in server.requests[0].functions
