@@ -24,6 +24,7 @@ from .running import Told, run
 from .starting import Ground, find_ground
 from .values import Unsendable, encode
 
+DEFAULT: Final = Limits()
 _SENT_ALONG: Final = 256 * 1024  # characters of code that go with a job, so that imports need not ask
 _NESTED: Final = 4  # workers per place that may exist, the others waiting for calls of their own
 
@@ -47,7 +48,7 @@ class Sandbox:
         cls, *, packages: Sequence[str] = ("pydantic",), parallel: int = 4, override: bool = False
     ) -> "Sandbox":
         """A sandbox whose self-test has passed; SandboxUnavailable, naming what is missing, otherwise."""
-        folder = tempfile.TemporaryDirectory(prefix="toolwright-scratch-")
+        folder = tempfile.TemporaryDirectory(prefix="toolwright-scratch-", ignore_cleanup_errors=True)
         slots = _NESTED * parallel + 1
         try:
             ground = await find_ground(visible.packages(packages), slots, folder.name, override=override)
@@ -57,14 +58,14 @@ class Sandbox:
         ground.pool.refill()
         return cls(ground, parallel, folder)
 
-    async def call(
+    async def call(  # noqa: PLR0913 - module, function, arguments: the call itself; the rest by name
         self,
         modules: Modules,
         module: str,
         function: str,
         arguments: Mapping[str, Any],  # values that cross
         *,
-        limits: Limits = Limits(),  # noqa: B008: frozen
+        limits: Limits = DEFAULT,
         handler: RequestHandler | None = None,
     ) -> Outcome:
         """How `functions.<module>.<function>(**arguments)` ended, in a worker of its own."""
@@ -81,7 +82,7 @@ class Sandbox:
         module: str,
         evaluation: Evaluation,
         *,
-        limits: Limits = Limits(),  # noqa: B008: frozen
+        limits: Limits = DEFAULT,
         handler: RequestHandler | None = None,
     ) -> Outcome:
         """The value of an example's expression, after its setup, in a copy of the module's namespace."""
@@ -93,7 +94,7 @@ class Sandbox:
         }
         return await self._run(modules, job, limits, handler)
 
-    async def load(self, modules: Modules, module: str, *, limits: Limits = Limits()) -> Outcome:  # noqa: B008: frozen
+    async def load(self, modules: Modules, module: str, *, limits: Limits = DEFAULT) -> Outcome:
         """Whether the module can be imported: Returned(None), or why not."""
         return await self._run(modules, {"kind": "load", "module": module}, limits, None)
 
@@ -103,7 +104,7 @@ class Sandbox:
         module: str,
         functions: Sequence[str],
         *,
-        limits: Limits = Limits(),  # noqa: B008: frozen
+        limits: Limits = DEFAULT,
     ) -> Outcome:
         """Returned({function: {parameter or "return": JSON Schema}}), as the worker claims it."""
         job = {"kind": "describe", "module": module, "functions": list(functions)}
@@ -147,7 +148,8 @@ class Sandbox:
         key = (heavy and bool(packages), limits.scratch)
         if key not in self._pools:
             preload = self._plan.preload + (tuple(packages) if key[0] else ())
-            self._pools[key] = Pool(replace(self._plan, scratch=limits.scratch, preload=preload))
+            folder = f"{self._folder.name}/{len(self._pools)}"
+            self._pools[key] = Pool(replace(self._plan, scratch=limits.scratch, preload=preload, scratch_folder=folder))
         return self._pools[key]
 
     async def _compile(self, job: Message) -> Message | Killed | TimedOut:

@@ -84,7 +84,7 @@ class Zygote:
         """A zygote that stands ready; LayerFailed where a layer did not hold."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            process = subprocess.Popen(  # noqa: ASYNC220: takes a millisecond, and needs the descriptor by number
+            process = subprocess.Popen(  # noqa: ASYNC220 - takes a millisecond
                 _command(theirs.fileno()),
                 env=_ENVIRONMENT,
                 pass_fds=[theirs.fileno()],

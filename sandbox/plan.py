@@ -41,4 +41,7 @@ class Plan:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Plan":  # JSON, from the host
         """As it arrives."""
-        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in data.items()})
+        values: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in data.items()
+        }
+        return cls(**values)

@@ -33,29 +33,46 @@ async def run(pool: Pool, job: Message, limits: Limits, serve: Serve) -> Told | 
     loop = asyncio.get_running_loop()
     talk = Conversation(worker, limits)
     loop.add_reader(worker.output, talk.listen)
-    began, reply, reason = loop.time(), None, ""
+    began = loop.time()
     try:
-        async with asyncio.timeout(limits.wall_s) as clock:
-            confined = await talk.ready()
-            reply = await talk.hold(data, serve) if confined else None
-            reason = "" if confined else "the worker could not be confined, so it was given nothing"
-    except TimeoutError:
-        if not clock.expired():
-            raise
-    except ProtocolError as error:
-        reason = f"the worker was stopped, because {error}"
+        reply = await _reply(talk, data, limits, serve)
     finally:
         loop.remove_reader(worker.output)
         talk.output.drain()
         reaped = pool.give_back(worker)
     output, seconds = talk.output.text, loop.time() - began
-    if reply is not None and not talk.output.is_flood:
-        return Told(reply, output, seconds)
-    if clock.expired():
-        return TimedOut(limits.wall_s, output, seconds)
     if talk.output.is_flood:
-        reason = f"the worker was stopped, because it printed far more than {limits.output} bytes"
-    return Killed(reason or await _death(reaped, limits), output, seconds)
+        return Killed(
+            f"the worker was stopped, because it printed far more than {limits.output} bytes", output, seconds
+        )
+    match reply:
+        case dict():
+            return Told(reply, output, seconds)
+        case _Late():
+            return TimedOut(limits.wall_s, output, seconds)
+        case str():
+            return Killed(reply, output, seconds)
+        case None:
+            return Killed(await _death(reaped, limits), output, seconds)
+
+
+class _Late:
+    """The clock ran out."""
+
+
+async def _reply(talk: Conversation, data: bytes, limits: Limits, serve: Serve) -> Message | _Late | str | None:
+    """The reply; or that the clock ran out, or why the worker is stopped; None where it died by itself."""
+    try:
+        async with asyncio.timeout(limits.wall_s) as clock:
+            if not await talk.ready():
+                return "the worker could not be confined, so it was given nothing"
+            return await talk.hold(data, serve)
+    except TimeoutError:
+        if not clock.expired():
+            raise
+        return _Late()
+    except ProtocolError as error:
+        return f"the worker was stopped, because {error}"
 
 
 async def _death(reaped: "asyncio.Future[tuple[dict[str, int], list[int]]]", limits: Limits) -> str:

@@ -18,7 +18,7 @@ from .protocol import Frame as Message
 from .protocol import pack
 
 _LIMITS = Limits(wall_s=10.0)
-_SECRET = "canary"  # noqa: S105: what the canary tries to read
+_CONTENT = "canary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,17 @@ async def examine(pool: Pool) -> Report:
         tempfile.TemporaryDirectory(prefix="toolwright-canary-") as folder,
         socket.create_server(("127.0.0.1", 0)) as server,
     ):
-        secret = Path(folder, "secret")
-        secret.write_text(_SECRET)
-        secret.chmod(0o644)
-        Path(folder).chmod(0o755)
+        _lay_out(Path(folder))
         job: Message = {"kind": "canaries", "folder": folder, "port": server.getsockname()[1]}
         said, told = await _fly(pool, job)
         seen = _seen_outside(Path(folder), server)
     return _report(said, told, seen)
+
+
+def _lay_out(folder: Path) -> None:
+    folder.chmod(0o755)
+    folder.joinpath("secret").write_text(_CONTENT)
+    folder.joinpath("secret").chmod(0o644)
 
 
 async def _fly(pool: Pool, job: Message) -> tuple[list[str], Message | None]:
@@ -83,7 +86,7 @@ def _seen_outside(folder: Path, server: socket.socket) -> list[str]:
     seen = []
     if {entry.name for entry in folder.iterdir()} != {"secret"}:
         seen.append("write")
-    if folder.joinpath("secret").read_text() != _SECRET or folder.joinpath("secret").stat().st_mode & 0o777 != 0o644:
+    if folder.joinpath("secret").read_text() != _CONTENT or folder.joinpath("secret").stat().st_mode & 0o777 != 0o644:
         seen.append("change")
     server.setblocking(False)
     try:

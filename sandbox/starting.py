@@ -3,9 +3,7 @@
 import os
 import stat
 import sys
-import sysconfig
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final, Literal
 
 from . import selftest, visible
@@ -19,10 +17,10 @@ Level = Literal["full", "core", "none"]
 
 _CORE: Final = tuple(layer for layer in LAYERS if layer != "namespaces")
 _NOBODY_BASE: Final = 0x60000000  # users above here belong to no account; each host process takes its own
-_CHOICES = (
-    "Function code does not run without it. The choices: a Linux (x86-64) machine whose kernel has Landlock and seccomp, "
-    "also as WSL2, a container or a virtual machine; or `sandbox.unsafe = true` in toolwright.toml, which runs function "
-    "code with whatever layers hold, with your own rights."
+_CHOICES: Final = (
+    "Function code does not run without it. The choices: a Linux (x86-64) machine whose kernel has Landlock and "
+    "seccomp, also as WSL2, a container or a virtual machine; or `sandbox.unsafe = true` in toolwright.toml, which "
+    "runs function code with whatever layers hold, with your own rights."
 )
 
 
@@ -106,7 +104,7 @@ def _rootless(plan: Plan) -> Plan:
 
 def _user_without_root(plan: Plan) -> int | None:
     """Another user can only be taken where that user can read the interpreter."""
-    library = Path(sysconfig.get_path("stdlib")).resolve()
+    library = visible.library()
     open_to_all = all(folder.stat().st_mode & stat.S_IXOTH for folder in (library, *library.parents))
     return plan.user if open_to_all else None
 

@@ -162,7 +162,7 @@ def _path(text: str) -> pathlib.PurePath:
 
 
 def _pairs(items: list[Value]) -> dict[Value, Value]:
-    return {key: item for key, item in items}  # noqa: C416: dict(items) would also take what is no pair of a list
+    return dict(items)
 
 
 _FROM_TEXT: dict[str, Callable[[str], Value]] = {

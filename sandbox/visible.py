@@ -4,6 +4,7 @@ Works on paths and on the metadata of installed packages; opens nothing else.
 """
 
 import importlib.metadata
+import os
 import re
 import sys
 import sysconfig
@@ -33,9 +34,19 @@ _SHARED_PREFIXES = ("/usr", "/usr/local")
 _REQUIREMENT = re.compile(r"[A-Za-z0-9._-]+")
 
 
+def library() -> Path:
+    """Where the standard library lies; an environment has its own folder of that name, which is not it."""
+    return Path(os.__file__).resolve().parent
+
+
+def extensions() -> Path:
+    """Where the standard library's extension modules lie."""
+    return Path(sysconfig.get_config_var("DESTSHARED") or library() / "lib-dynload")
+
+
 def readable(packages: dict[str, str]) -> tuple[str, ...]:
     """Every path that a worker may read below, the standard library first."""
-    own = [sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
+    own = [str(library()), str(extensions())]
     if sys.base_prefix not in _SHARED_PREFIXES:
         own.append(str(Path(sys.base_prefix, "lib")))
     beside = [str(path) for name, folder in packages.items() for path in _files_of(name, Path(folder))]
@@ -45,15 +56,14 @@ def readable(packages: dict[str, str]) -> tuple[str, ...]:
 
 def extension_modules() -> tuple[str, ...]:
     """The standard library's extension modules: imported ahead where none can be loaded later."""
-    folder = Path(sysconfig.get_path("platstdlib"), "lib-dynload")
-    names = {path.name.split(".")[0] for path in folder.glob("*.so")}
+    names = {path.name.split(".")[0] for path in extensions().glob("*.so")}
     return tuple(sorted(name for name in names if not name.startswith(("_test", "_xx", "xx", "_tkinter", "_curses"))))
 
 
 def hidden() -> tuple[str, ...]:
     """Folders inside the readable ones that hold what was installed for others."""
-    library = Path(sysconfig.get_path("stdlib"))
-    return tuple(str(library / name) for name in ("site-packages", "dist-packages") if (library / name).is_dir())
+    inside = [library() / name for name in ("site-packages", "dist-packages")]
+    return tuple(str(folder) for folder in inside if folder.is_dir())
 
 
 def packages(names: Sequence[str]) -> dict[str, str]:

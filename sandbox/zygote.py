@@ -5,13 +5,14 @@ small root, gives up every privilege, imports what was listed, and then answers 
 that descriptor: fork a worker; reap a dead one and empty its scratch. It ends when the host does.
 """
 
+import _thread
+import contextlib
 import gc
 import importlib
 import json
 import os
 import socket
 import sys
-import _thread
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +80,9 @@ class Zygote:
             root = Path(namespaces.SCRATCH)
         self._slots = [root / str(slot) for slot in range(plan.slots)]
         for slot in self._slots:
-            slot.mkdir(exist_ok=True)
-            slot.chmod(0o777) if plan.user is not None else None
+            slot.mkdir(parents=True, exist_ok=True)
+            if plan.user is not None:
+                slot.chmod(0o777)
         if "privileges" in plan.layers:
             self.attempt("privileges", limits.drop_privileges, plan.user)
         self._rules = self._make_rules()
@@ -114,7 +116,7 @@ class Zygote:
                 self._reap(message["pid"])
         os._exit(0)
 
-    def _fork(self, rlimits: limits.Rlimits) -> None:
+    def _fork(self, rlimits: Rlimits) -> None:
         if not self._free:
             self._tell({"kind": "full"})
             return
@@ -154,7 +156,8 @@ def _warm_up(preload: tuple[str, ...]) -> None:
     os.environ.clear()
     _thread.stack_size(_THREAD_STACK)
     for name in preload:
-        importlib.import_module(name)
+        with contextlib.suppress(ImportError):  # what this interpreter was built without
+            importlib.import_module(name)
     gc.collect()
     gc.disable()
     gc.freeze()

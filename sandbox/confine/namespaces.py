@@ -51,7 +51,7 @@ def enter_root(readable: Sequence[str], hidden: Sequence[str], slots: int, scrat
     places = sorted({place for path in readable for place in (path, os.path.realpath(path))})
     real = {place: os.path.realpath(place) for place in places}
     _mount("none", "/", "", _RECURSIVE | _PRIVATE)
-    base = next(path for path in ("/tmp", "/var", "/proc") if Path(path).is_dir())  # noqa: S108: a place to mount on
+    base = next(path for path in ("/tmp", "/var", "/proc") if Path(path).is_dir())  # noqa: S108 - a place to mount on
     _mount("tmpfs", base, "tmpfs", _NOSUID | _NODEV, "size=1m,mode=0755")
     os.chdir(base)
     Path(_OLD[1:]).mkdir()

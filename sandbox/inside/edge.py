@@ -10,5 +10,5 @@ def attempt(action: Callable[[], Result]) -> Result | BaseException:
     """What the action gave, or what it raised, SystemExit and KeyboardInterrupt included."""
     try:
         return action()
-    except BaseException as error:  # noqa: BLE001: the edge; the caller turns it into a failure that the host can read
+    except BaseException as error:  # noqa: BLE001 - the edge; told to the host as a failure
         return error

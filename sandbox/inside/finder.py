@@ -84,7 +84,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
 def load_code(text: str) -> CodeType:
     """The code object that a compile-only worker has made."""
-    code: Any = marshal.loads(a2b_base64(text))  # noqa: S302: read by the confined worker alone, never by the host
+    code: Any = marshal.loads(a2b_base64(text))  # noqa: S302 - in the confined worker alone
     if not isinstance(code, CodeType):
-        raise ImportError("what the host sent is no code")
+        raise TypeError("what the host sent is no code")
     return code

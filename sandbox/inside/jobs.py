@@ -13,7 +13,8 @@ from typing import Any
 from ..protocol import Frame
 from ..values import decode, encode
 from . import canaries, compiling, failure, schemas, stand_ins
-from .calling import Unfit, bind, is_bare, run
+from .build import Unfit
+from .calling import call, is_bare, run
 from .channel import Channel
 from .context import Context
 from .edge import attempt
@@ -68,8 +69,7 @@ def _call(workshop: Workshop, job: Frame) -> Frame:
     function = getattr(module, job["function"], None)
     if not callable(function):
         raise Unfit(f"{job['module']} has no function {job['function']!r}")
-    ready = bind(function, decode(job["arguments"]), workshop.context)
-    return _returned(run(ready))
+    return _returned(call(function, decode(job["arguments"]), workshop.context))
 
 
 def _evaluate(workshop: Workshop, job: Frame) -> Frame:
@@ -81,7 +81,7 @@ def _evaluate(workshop: Workshop, job: Frame) -> Frame:
     for number, text in enumerate(job["setup"], start=1):
         exec(workshop.compile(text, f"<setup {number}>", "exec"), namespace)
     code = workshop.compile(job["expression"].strip(), "<example>", "eval")
-    return _returned(run(lambda: eval(code, namespace)))  # noqa: S307: in the confined worker, on function code
+    return _returned(run(lambda: eval(code, namespace)))  # noqa: S307 - in the confined worker, on function code
 
 
 def _load(workshop: Workshop, job: Frame) -> Frame:

@@ -8,12 +8,12 @@ import collections
 import enum
 import pathlib
 import types
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 from ..values import Unsendable
 
-_BASES = (bool, int, float, str, bytes, list, tuple, frozenset, set, dict)
+_BASES: tuple[Callable[[Any], Any], ...] = (int, float, str, bytes, list, tuple, frozenset, set, dict)
 _NOT_ENDED = (types.GeneratorType, types.AsyncGeneratorType, types.CoroutineType)
 
 
@@ -33,7 +33,7 @@ def simplify(value: Any) -> Any:  # any value that function code can make
 
 def _base(value: Any) -> Any:  # as above
     for base in _BASES:
-        if isinstance(value, base):
+        if isinstance(base, type) and isinstance(value, base):
             return base(value)
     if isinstance(value, pathlib.PurePath):
         return pathlib.PurePosixPath(str(value))

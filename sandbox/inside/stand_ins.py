@@ -22,7 +22,7 @@ def _no_input(prompt: object = "") -> NoReturn:
 def _no_debugger(*_arguments: Any, **_options: Any) -> None:  # the hook's own signature
     frame = sys._getframe(1)
     place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-    print(f"breakpoint() at {place}: no debugger is attached, so it was passed over")  # noqa: T201: the call's output
+    print(f"breakpoint() at {place}: no debugger is attached, so it was passed over")  # noqa: T201 - the call's output
 
 
 def with_context(function: Callable[..., Any], context: Context) -> Callable[..., Any]:  # any function

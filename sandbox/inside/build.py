@@ -1,0 +1,214 @@
+"""From JSON-like arguments to what the annotations say, or an Unfit naming the path, the wanted and the given.
+
+Of a union the first member that fits is taken, members of exactly the value's type before others.
+What is of no kind known here is left to pydantic, where it can be imported.
+"""
+
+import collections.abc
+import dataclasses
+import enum
+import importlib
+import typing
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .hints import NOTHING_TO_CHECK, Hint, is_union, of_class, origin_of, peel, words
+from .scalars import SCALARS
+
+Maker = Callable[[Any, Hint, str], Any]  # value, hint, path → value
+
+
+class Unfit(Exception):
+    """The job does not fit the code; the message is for whoever asked."""
+
+
+def build(value: Any, hint: Hint, path: str) -> Any:
+    """The value that the hint asks for."""
+    hint = peel(hint)
+    if hint in SCALARS:
+        return _scalar(value, hint, path)
+    if any(hint is free for free in NOTHING_TO_CHECK) or isinstance(hint, str):
+        return value
+    origin = origin_of(hint)
+    if is_union(origin):
+        return _union(value, hint, path)
+    if origin is typing.Literal:
+        return _literal(value, hint, path)
+    maker = _CONTAINERS.get(origin) or _maker_of_class(origin)
+    return maker(value, hint, path)
+
+
+def _unfit(value: Any, wanted: str, path: str) -> Unfit:
+    shown = repr(value)
+    return Unfit(f"{path}: expected {wanted}, got {shown if len(shown) <= 80 else shown[:79] + '…'}")
+
+
+def _scalar(value: Any, hint: Hint, path: str) -> Any:
+    make, wanted = SCALARS[hint]
+    if type(value) is hint:
+        return value
+    try:
+        return make(value)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise _unfit(value, wanted, path) from error
+
+
+def _union(value: Any, hint: Hint, path: str) -> Any:
+    members = typing.get_args(hint)
+    exact = [member for member in members if peel(member) is type(value)]
+    for member in (*exact, *members):
+        try:
+            return build(value, member, path)
+        except Unfit:
+            continue
+    raise _unfit(value, words(hint), path)
+
+
+def _literal(value: Any, hint: Hint, path: str) -> Any:
+    for choice in typing.get_args(hint):
+        plain = choice.value if isinstance(choice, enum.Enum) else choice
+        if plain == value and type(plain) is type(value):
+            return choice
+    raise _unfit(value, "one of " + ", ".join(repr(choice) for choice in typing.get_args(hint)), path)
+
+
+def _items(value: Any, wanted: str, path: str) -> list[Any]:
+    if isinstance(value, str | bytes | dict) or not isinstance(value, Iterable):
+        raise _unfit(value, wanted, path)
+    return list(value)
+
+
+def _collection(kind: Callable[[list[Any]], Any]) -> Maker:
+    def make(value: Any, hint: Hint, path: str) -> Any:
+        (inner,) = typing.get_args(hint)[:1] or (Any,)
+        items = _items(value, "a list", path)
+        return kind([build(item, inner, f"{path}[{at}]") for at, item in enumerate(items)])
+
+    return make
+
+
+def _tuple(value: Any, hint: Hint, path: str) -> Any:
+    inner = typing.get_args(hint)
+    items = _items(value, "a list", path)
+    if not inner or inner[-1] is Ellipsis:
+        inner = (inner[0] if inner else Any,) * len(items)
+    if len(items) != len(inner):
+        raise _unfit(value, f"a list of {len(inner)} items", path)
+    return tuple(build(item, want, f"{path}[{at}]") for at, (item, want) in enumerate(zip(items, inner, strict=True)))
+
+
+def _mapping(value: Any, hint: Hint, path: str) -> Any:
+    if not isinstance(value, dict):
+        raise _unfit(value, "an object", path)
+    key, item = typing.get_args(hint)[:2] or (Any, Any)
+    made = {_key(name, key, path): build(each, item, f"{path}.{name}") for name, each in value.items()}
+    kind = origin_of(hint)
+    if kind is collections.defaultdict:
+        return collections.defaultdict(None, made)
+    return kind(made) if isinstance(kind, type) and kind in (collections.OrderedDict, collections.Counter) else made
+
+
+def _key(name: Any, hint: Hint, path: str) -> Any:
+    """A key, which JSON can only write as text."""
+    hint = peel(hint)
+    if isinstance(name, str) and hint in (int, float):
+        try:
+            return hint(name)
+        except ValueError as error:
+            raise _unfit(name, f"a key that is {SCALARS[hint][1]}", path) from error
+    if isinstance(name, str) and hint is bool and name in ("true", "false"):
+        return name == "true"
+    return build(name, hint, f"{path} (key)")
+
+
+def _nothing(value: Any, _hint: Hint, path: str) -> None:
+    if value is not None:
+        raise _unfit(value, "null", path)
+
+
+def _maker_of_class(kind: Any) -> Maker:
+    if not isinstance(kind, type):
+        return _by_pydantic
+    if issubclass(kind, enum.Enum):
+        return _enum
+    if dataclasses.is_dataclass(kind) and not hasattr(kind, "__pydantic_validator__"):
+        return _dataclass
+    if typing.is_typeddict(kind):
+        return _typed_dict
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return _named_tuple
+    return _by_pydantic
+
+
+def _enum(value: Any, hint: Hint, path: str) -> Any:
+    for member in hint:
+        if value is member or (member.value == value and type(member.value) is type(value)):
+            return member
+    if isinstance(value, str) and value in hint.__members__:
+        return hint[value]
+    raise _unfit(value, "one of " + ", ".join(repr(member.value) for member in hint), path)
+
+
+def _fields(value: Any, fields: dict[str, Hint], required: Iterable[str], path: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _unfit(value, "an object", path)
+    if unknown := [name for name in value if name not in fields]:
+        raise Unfit(f"{path}.{unknown[0]}: there is no such field; the fields are {', '.join(fields)}")
+    if missing := [name for name in required if name not in value]:
+        raise Unfit(f"{path}.{missing[0]}: is missing")
+    return {name: build(item, fields[name], f"{path}.{name}") for name, item in value.items()}
+
+
+def _dataclass(value: Any, hint: Hint, path: str) -> Any:
+    if isinstance(value, hint):
+        return value
+    taken = [field for field in dataclasses.fields(hint) if field.init]
+    hints = of_class(hint)
+    absent = dataclasses.MISSING
+    required = [field.name for field in taken if field.default is absent and field.default_factory is absent]
+    return hint(**_fields(value, {field.name: hints[field.name] for field in taken}, required, path))
+
+
+def _typed_dict(value: Any, hint: Hint, path: str) -> Any:
+    return _fields(value, of_class(hint), sorted(hint.__required_keys__), path)
+
+
+def _named_tuple(value: Any, hint: Hint, path: str) -> Any:
+    hints = {name: of_class(hint).get(name, Any) for name in hint._fields}
+    if not isinstance(value, dict):
+        value = dict(zip(hint._fields, _items(value, "a list or an object", path), strict=False))
+    return hint(**_fields(value, hints, [name for name in hints if name not in hint._field_defaults], path))
+
+
+def _by_pydantic(value: Any, hint: Hint, path: str) -> Any:
+    if isinstance(hint, type) and isinstance(value, hint):
+        return value
+    try:
+        pydantic = importlib.import_module("pydantic")
+        return pydantic.TypeAdapter(hint).validate_python(value)
+    except ImportError as error:
+        raise _unfit(value, words(hint), path) from error
+    except ValueError as error:
+        raise Unfit(f"{path}: {error}") from error
+
+
+_CONTAINERS: dict[Any, Maker] = {
+    type(None): _nothing,
+    list: _collection(list),
+    set: _collection(set),
+    frozenset: _collection(frozenset),
+    collections.deque: _collection(collections.deque),
+    collections.abc.Sequence: _collection(list),
+    collections.abc.MutableSequence: _collection(list),
+    collections.abc.Iterable: _collection(list),
+    collections.abc.Collection: _collection(list),
+    collections.abc.Set: _collection(set),
+    collections.abc.MutableSet: _collection(set),
+    tuple: _tuple,
+    dict: _mapping,
+    collections.abc.Mapping: _mapping,
+    collections.abc.MutableMapping: _mapping,
+    collections.defaultdict: _mapping,
+    collections.OrderedDict: _mapping,
+    collections.Counter: _mapping,
+}

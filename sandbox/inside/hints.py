@@ -1,0 +1,56 @@
+"""Annotations as objects: forward references resolved, and the words for them."""
+
+import types
+import typing
+from collections.abc import Callable
+from typing import Any
+
+NOTHING_TO_CHECK = (Any, object, typing.NoReturn, typing.Never, typing.Self)
+_PLAIN = frozenset({int, str, float, bool, None})
+_WRAPPERS: tuple[Any, ...] = (typing.Annotated, typing.Required, typing.NotRequired, typing.Final, typing.ClassVar)
+
+Hint = Any  # whatever may stand in an annotation
+
+
+def of_function(function: Callable[..., Any]) -> dict[str, Hint]:
+    """The function's annotations; NameError and its kin where one does not resolve."""
+    written = getattr(function, "__annotations__", {})
+    if all(isinstance(hint, type) and hint in _PLAIN for hint in written.values()):
+        return dict(written)
+    return typing.get_type_hints(function, include_extras=True)
+
+
+def of_class(kind: type) -> dict[str, Hint]:
+    """The annotations of a class's fields."""
+    return typing.get_type_hints(kind, include_extras=True)
+
+
+def peel(hint: Hint) -> Hint:
+    """The hint without what only adds to it: Annotated, Required, NewType, a bound of a type variable."""
+    while True:
+        if any(origin_of(hint) is wrapper for wrapper in _WRAPPERS):
+            hint = typing.get_args(hint)[0]
+        elif isinstance(hint, typing.NewType):
+            hint = hint.__supertype__
+        elif isinstance(hint, typing.TypeVar):
+            hint = hint.__bound__ or Any
+        else:
+            return type(None) if hint is None else hint
+
+
+def origin_of(hint: Hint) -> Any:
+    """`list` for `list[int]`, the hint itself where it takes no parameters."""
+    origin: Any = typing.get_origin(hint)
+    return hint if origin is None else origin
+
+
+def is_union(origin: object) -> bool:
+    """Whether this is the origin of `X | Y`, `Union` or `Optional`."""
+    return origin is typing.Union or origin is types.UnionType
+
+
+def words(hint: Hint) -> str:
+    """The hint as it would be written."""
+    if isinstance(hint, type) and not typing.get_args(hint):
+        return "None" if hint is type(None) else hint.__qualname__
+    return str(hint).replace("typing.", "").replace("datetime.", "").replace("decimal.", "")
