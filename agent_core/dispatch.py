@@ -76,19 +76,19 @@ class Dispatcher:
         """Answer every call; what cannot run is answered too, and says why."""
         taken, beyond = calls[: self._settings.max_calls], calls[self._settings.max_calls :]
         host = [call for call in taken if call.name in self._host]
-        workers = [call for call in taken if call.name not in self._host]
+        workers = [call for call in taken if call.name in snapshot.functions]
         async with asyncio.TaskGroup() as group:
             chain = group.create_task(self._in_order(host, snapshot, turn))
             running = [group.create_task(self._in_worker(call, snapshot, turn)) for call in workers]
         done = {each.call.id: each for each in [*chain.result(), *(task.result() for task in running)]}
-        limit = f"one reply may ask for {self._settings.max_calls} calls; ask for this one again in the next step."
-        for call in beyond:
-            done[call.id] = await self._close(_Running(call, turn, self._clock), Skipped(limit))
+        for call in calls:
+            if call.id not in done:
+                done[call.id] = await self._not_run(call, snapshot, turn, is_beyond=call in beyond)
         return [done[call.id] for call in calls]
 
     def started_at_once(self, calls: Sequence[Call], snapshot: Snapshot) -> list[Entry]:
         """The entries that say which calls will start as soon as the reply is on disk, to be written with it."""
-        workers = [call for call in calls[: self._settings.max_calls] if call.name not in self._host]
+        workers = [call for call in calls[: self._settings.max_calls] if call.name in snapshot.functions]
         return [self._started(call, snapshot) for call in workers[: self._settings.parallel]]
 
     async def _in_order(self, calls: Sequence[Call], snapshot: Snapshot, turn: Turn) -> list[Done]:
@@ -130,9 +130,7 @@ class Dispatcher:
 
     async def _in_worker(self, call: Call, snapshot: Snapshot, turn: Turn) -> Done:
         running = _Running(call, turn, self._clock)
-        function = snapshot.functions.get(call.name)
-        if function is None:
-            return await self._close(running, Refused(""), self._unknown(call.name, snapshot))
+        function = snapshot.functions[call.name]
         arguments = read_arguments(call.arguments, function.parameters)
         if not isinstance(arguments, dict):
             return await self._close(running, Refused(""), answers.bad_arguments(call.name, arguments))
@@ -154,13 +152,17 @@ class Dispatcher:
         return await self._cage.call(snapshot.modules, function.module, function.name, arguments, handler)
 
     def _started(self, call: Call, snapshot: Snapshot) -> Entry:
-        function = snapshot.functions.get(call.name)
-        return call_started(call, function.version if function else None)
+        return call_started(call, snapshot.functions[call.name].version)
 
-    def _unknown(self, name: str, snapshot: Snapshot) -> str:
-        made_now = name in self._workshop.registry.snapshot().functions
-        near = difflib.get_close_matches(name, [*self._host, *snapshot.functions], n=3)
-        return answers.unknown_name(name, near, made_now=made_now)
+    async def _not_run(self, call: Call, snapshot: Snapshot, turn: Turn, *, is_beyond: bool) -> Done:
+        """The answer to a call that is one too many, or names nothing: after the others, which may have made it."""
+        running = _Running(call, turn, self._clock)
+        if is_beyond:
+            limit = f"one reply may ask for {self._settings.max_calls} calls; ask for this one again in the next step."
+            return await self._close(running, Skipped(limit))
+        made_now = call.name in self._workshop.registry.snapshot().functions
+        near = difflib.get_close_matches(call.name, [*self._host, *snapshot.functions], n=3)
+        return await self._close(running, Refused(""), answers.unknown_name(call.name, near, made_now=made_now))
 
     async def _close(
         self, running: "_Running", outcome: CallOutcome | None, text: str | None = None, version: str | None = None

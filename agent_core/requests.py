@@ -3,6 +3,7 @@
 Everything else that `self` offers needs a grant. Arguments are checked like a model's, and depth is limited.
 """
 
+import base64
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ class Requests:
             case "progress":
                 return self._progress(arguments)
             case "call":
-                return await self._call(str(arguments.get("name")), arguments.get("arguments") or {})
+                return await self._call(str(arguments.get("function")), arguments.get("arguments") or {})
             case _:
                 raise RequestRefused(f"`self.{name}` needs a grant, and grants are not there yet.")
 
@@ -55,7 +56,7 @@ class Requests:
             raise RequestRefused(f"there is no function `{name}` that a function may call.")
         if self.depth >= MAX_DEPTH:
             raise RequestRefused(f"functions may call one another {MAX_DEPTH} deep, and `{name}` would be deeper.")
-        checked = read_arguments(json.dumps(arguments), function.parameters)
+        checked = read_arguments(json.dumps(arguments, default=_as_argument), function.parameters)
         if not isinstance(checked, dict):
             raise RequestRefused(bad_arguments(name, checked))
         deeper = Requests(self.cage, self.snapshot, self.on_progress, self.depth + 1)
@@ -63,3 +64,14 @@ class Requests:
         if isinstance(outcome, Returned):
             return outcome.value
         raise RequestRefused(f"`{name}`: {answer(outcome, 2_000)}")
+
+
+def _as_argument(value: object) -> object:
+    """What a schema has in the place of a value that JSON cannot hold; the worker builds the value again."""
+    match value:
+        case set() | frozenset() | tuple():
+            return list(value)
+        case bytes():
+            return base64.b64encode(value).decode("ascii")
+        case _:
+            return str(value)

@@ -9,8 +9,9 @@ import pytest
 
 from tests.kit import Script, ScriptedModel
 from tests.kit import scripted as running
+from tests.kit.desk import Desk, desk
 
-OpenDesk: TypeAlias = Callable[..., Awaitable[Any]]
+OpenDesk: TypeAlias = Callable[..., Awaitable[Desk]]
 
 
 @pytest.fixture
@@ -27,8 +28,6 @@ def scripted() -> Iterator[Callable[..., ScriptedModel]]:
 @pytest.fixture
 async def at_desk(tmp_path: Path, scripted: Callable[..., ScriptedModel]) -> AsyncIterator[OpenDesk]:
     """Opens a workspace with an agent that talks to a script."""
-    from tests.kit.desk import Desk, desk
-
     async with AsyncExitStack() as stack:
 
         async def open_desk(script: Script, **flags: Any) -> Desk:  # Any: settings

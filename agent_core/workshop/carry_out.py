@@ -12,7 +12,7 @@ from pathlib import Path
 from ..errors import StaleFile, WorkspaceError
 from ..registry.registry import Registry
 from ..registry.snapshot import Snapshot
-from ..registry.writing import remove, save
+from ..registry.saving import remove, save
 from ..storage import BeginWrite, EndWrite, ManifestConflict, Store
 from .plan import FileChange, Plan
 
@@ -24,7 +24,7 @@ class Carrier:
 
     def __init__(self, root: Path, store: Store, registry: Registry) -> None:
         self.one_at_a_time = asyncio.Lock()
-        self._root = root
+        self._folder = root / "functions"
         self._store = store
         self._registry = registry
 
@@ -57,9 +57,10 @@ class Carrier:
 
     def _write(self, change: FileChange) -> None:
         if change.text is None:
-            remove(self._root, change.path, change.expected)
+            assert change.expected is not None
+            remove(self._folder, change.path, change.expected)
         else:
-            save(self._root, change.path, change.text, change.expected)
+            save(self._folder, change.path, change.text, change.expected)
 
     async def _give_up(self, plan: Plan, record: Record, error: WorkspaceError | ManifestConflict) -> Plan:
         name = plan.detail.get("name", plan.change.module if plan.change else "")

@@ -56,16 +56,22 @@ async def test_the_same_refused_code_sent_again_gets_another_answer(at_desk: Ope
 
 
 async def test_a_claim_while_the_candidate_stands_refused_gets_one_more_step(at_desk: OpenDesk) -> None:
-    desk = await at_desk([create(FLAWED), Say("I made it!"), Expect(Say("It was not made."), contains("Nothing was made"))])
+    desk = await at_desk(
+        [create(FLAWED), Say("I made it!"), Expect(Say("It was not made."), contains("Nothing was made"))]
+    )
     assert ended(await desk.say("Make it.")).reply == "It was not made."
 
 
 async def test_a_function_saved_by_a_human_is_told_to_the_model_with_its_new_schema(at_desk: OpenDesk) -> None:
-    desk = await at_desk([create(VOWELS), Say("Made."), Expect(Say("Seen."), contains("it is now count_vowels(text: string, also"))])
+    desk = await at_desk(
+        [create(VOWELS), Say("Made."), Expect(Say("Seen."), contains("it is now count_vowels(text: string, also"))]
+    )
     await desk.say("Make it.")
     path = desk.functions / "grown.py"
-    edited = path.read_text().replace("(text: str)", '(text: str, also: str = "")').replace(
-        "look at.\n", "look at.\n        also: More letters to count.\n"
+    edited = (
+        path.read_text()
+        .replace("(text: str)", '(text: str, also: str = "")')
+        .replace("look at.\n", "look at.\n        also: More letters to count.\n")
     )
     desk.put("grown.py", edited)
     await desk.workspace.workshop.reload()

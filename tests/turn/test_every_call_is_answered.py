@@ -1,0 +1,162 @@
+"""Every call of a reply gets exactly one answer, whatever happens to it, and no request is ever refused."""
+
+import pytest
+
+from agent_core.events import CallAnswered, Warned
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Expect, Repeat, Say, Wanted, contains
+from tests.kit.desk import VOWELS, answers, ended, of
+
+BAD = "def broken(x):\n    pass\n"
+PROBE = '''\
+def probe(n: int = 0) -> int:
+    """Do what the test is about.
+
+    Args:
+        n: A number.
+
+    >>> probe.__name__
+    'probe'
+    """
+    {body}
+'''
+
+
+def create(name: str, code: str) -> Wanted:
+    return Wanted("create_function", {"function_name": name, "function_code_with_docstring": code})
+
+
+async def test_two_creations_one_of_them_refused_and_an_unknown_name_are_all_answered_again_and_again(
+    at_desk: OpenDesk,
+) -> None:
+    rounds = 6
+    script = []
+    for number in range(rounds):
+        name = f"count_vowels{number}"
+        calls = (
+            create(name, VOWELS.replace("count_vowels", name)),
+            create("broken", BAD),
+            Wanted("no_such", {"n": number}),
+        )
+        script += [Ask(*calls), Say("Some of it was made."), Say("Indeed.")]
+    desk = await at_desk(script)
+    for number in range(rounds):
+        await desk.say(f"Round {number}")
+        made, refused, unknown = desk.model.requests[3 * number + 1].answers
+        assert "can be called now" in made
+        assert "`broken` was not made" in refused
+        assert "There is no function `no_such`" in unknown
+    assert desk.model.refusals == []
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        pytest.param("while True: pass", "Stopped after 1 s", id="never-ends"),
+        pytest.param("return 1 // n", "ZeroDivisionError", id="raises"),
+        pytest.param("import os; os._exit(3)", "without an answer", id="leaves-without-answer"),
+        pytest.param("return [n] * (3 << 20)", "ReturnTypeError", id="result-is-too-large"),
+        pytest.param("print('seen'); return n", "seen", id="prints"),
+        pytest.param("breakpoint(); return n", "no debugger", id="breaks-without-a-debugger"),
+    ],
+)
+async def test_a_call_that_ends_badly_is_answered_and_says_why(at_desk: OpenDesk, body: str, says: str) -> None:
+    desk = await at_desk([Ask(Wanted("probe", {"n": 0})), Say("So it is.")], sandbox__wall_s=1)
+    desk.put("probe.py", PROBE.format(body=body))
+    await desk.workspace.workshop.reload()
+    (answer,) = answers(await desk.say("Try it."))
+    assert any(word in answer for word in says.split("|")), answer
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        pytest.param("not json", "do not fit", id="not-json"),
+        pytest.param('{"n": "three"}', "expected", id="wrong-type"),
+        pytest.param('{"m": 3}', "m", id="unknown-argument"),
+        pytest.param('```json\n{"n": "3",}\n```', "3", id="fenced-with-a-trailing-comma-and-text-for-a-number"),
+    ],
+)
+async def test_arguments_are_mended_where_plain_and_explained_where_not(
+    at_desk: OpenDesk, arguments: str, says: str
+) -> None:
+    desk = await at_desk([Ask(Wanted("probe", arguments)), Say("So it is.")])
+    desk.put("probe.py", PROBE.format(body="return n"))
+    await desk.workspace.workshop.reload()
+    (answer,) = answers(await desk.say("Try it."))
+    assert says in answer
+
+
+async def test_forty_calls_at_once_are_all_answered_in_their_order(at_desk: OpenDesk) -> None:
+    calls = [Wanted("probe", {"n": number}) for number in range(45)]
+    desk = await at_desk([Ask(*calls), Say("Done.")])
+    desk.put("probe.py", PROBE.format(body="return n"))
+    await desk.workspace.workshop.reload()
+    await desk.say("All of them.")
+    read = desk.model.requests[-1].answers
+    assert read[:40] == [str(number) for number in range(40)]
+    assert all("one reply may ask for 40 calls" in text for text in read[40:])
+
+
+async def test_the_same_failing_call_three_times_in_a_row_ends_the_turn_with_advice(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Repeat(Ask(Wanted("no_such")), times=3)])
+    events = await desk.say("Go.")
+    assert ended(events).reason == "repeated"
+    assert "3 times in a row" in of(Warned, events)[-1].message
+
+
+async def test_a_function_made_in_the_same_reply_is_said_to_be_callable_from_the_next_step(at_desk: OpenDesk) -> None:
+    calls = (create("count_vowels", VOWELS), Wanted("count_vowels", {"text": "aha"}))
+    desk = await at_desk([Ask(*calls), Ask(Wanted("count_vowels", {"text": "aha"})), Say("2")])
+    events = await desk.say("Count.")
+    by_name = {(each.step, each.name): each.text for each in of(CallAnswered, events)}
+    assert "next step" in by_name[1, "count_vowels"]
+    assert by_name[2, "count_vowels"] == "2"
+
+
+OUTER = '''\
+def outer(self, n: int) -> list[object]:
+    """Call a neighbour, and try to call what is none.
+
+    Args:
+        n: A number.
+    """
+    try:
+        return [self.call("probe", n=n), self.call("delete_function", function_name="probe")]
+    except PermissionError as refused:
+        return [self.call("probe", n=n), str(refused)]
+'''
+
+
+async def test_a_function_may_call_another_and_never_a_meta_function(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Ask(Wanted("outer", {"n": 4})), Expect(Say("Yes."), contains("may call"))])
+    desk.put("probe.py", PROBE.format(body="return n"))
+    desk.put("outer.py", OUTER)
+    await desk.workspace.workshop.reload()
+    (answer,) = answers(await desk.say("Go."))
+    assert answer.startswith("[4, ")
+    assert "probe" in desk.workspace.workshop.names()
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        pytest.param([Say(""), Say("")], "failed", id="answers-nothing-twice"),
+        pytest.param([Say(""), Say("Here.")], "replied", id="answers-nothing-once"),
+        pytest.param([Say("Half of", finish="length"), Say("a thing.")], "replied", id="is-cut-off"),
+        pytest.param([Say("x" * 200_000)], "replied", id="answers-200-kilobytes"),
+    ],
+)
+async def test_odd_replies_of_the_model_have_a_defined_course(
+    at_desk: OpenDesk, script: list[Say], reason: str
+) -> None:
+    desk = await at_desk(script)
+    assert ended(await desk.say("Hello")).reason == reason
+
+
+async def test_the_step_limit_ends_a_turn_with_an_honest_message(at_desk: OpenDesk) -> None:
+    calls = [Ask(Wanted("list_functions", {"page": page})) for page in (1, 2, 3)]
+    desk = await at_desk(calls, turn__max_steps=3)
+    events = await desk.say("Go on for ever.")
+    assert ended(events).reason == "steps"
+    assert "after 3 steps" in of(Warned, events)[-1].message
