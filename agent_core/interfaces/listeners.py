@@ -37,10 +37,12 @@ class PlainText:
         self._log = log
         self._open_line = False
         self._said = ""
+        self._step = 0
         self._began = time.monotonic()
 
     def hear(self, event: Event) -> None:
         """Print what a reader of plain text wants to know."""
+        self._note_step(event.step)
         match event:
             case events.TurnStarted():
                 self._began = time.monotonic()
@@ -59,6 +61,11 @@ class PlainText:
             case _:
                 pass
 
+    def _note_step(self, step: int) -> None:
+        if step != self._step:
+            self._end_line()
+            self._step, self._said = step, ""
+
     def _say(self, text: str) -> None:
         sys.stdout.write(visible(text))
         sys.stdout.flush()
@@ -70,7 +77,6 @@ class PlainText:
         write(lines, sys.stderr)
 
     def _answered(self, event: events.CallAnswered) -> None:
-        self._said = ""
         call = self._log.answered(event)
         self._talk([call_line(call, WIDTH), *verdict_part(call)])
 
@@ -79,7 +85,6 @@ class PlainText:
             self._end_line()
             self._say(event.reply)
         self._talk(ended_lines(event, time.monotonic() - self._began))
-        self._said = ""
 
     def _end_line(self) -> None:
         if self._open_line:

@@ -108,7 +108,7 @@ def compact_call(name: str, arguments: str) -> str:
         given = None
     if not isinstance(given, dict):
         return f"{name}({arguments})"
-    return f"{name}({', '.join(f'{key}={value!r}' for key, value in given.items())})"
+    return f"{name}({', '.join(f'{key}={_short(value)}' for key, value in given.items())})"
 
 
 def duration(seconds: float) -> str:
@@ -116,6 +116,11 @@ def duration(seconds: float) -> str:
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     return f"{seconds:.1f} s" if seconds < 60 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
+
+
+def _short(value: Any) -> str:  # Any: a JSON value
+    lines = value.count("\n") if isinstance(value, str) else 0
+    return f"<{lines + 1} lines>" if lines > 1 else repr(value)
 
 
 def _frame_line(frame: Document) -> Line:

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 from .columns import columns
 from .spans import Line, indented, line
-from .verdicts import problem_lines, verdict_lines
+from .verdicts import duration, problem_lines, verdict_lines
 
 Document: TypeAlias = dict[str, Any]  # Any: JSON of a shape that the design publishes
 
@@ -36,11 +36,9 @@ def introspection_lines(found: Document) -> list[Line]:
 
 def facts_lines(found: Document) -> list[Line]:
     """Everything about a function but its source."""
-    statistics = found.get("statistics") or {}
-    counted = ", ".join(f"{key} {_told(key, value)}" for key, value in statistics.items() if value not in (None, ""))
     lines = [line(("name", found["name"]), f" · {found['standing']}", ("dim", f" · {found['path']}:{found['line']}"))]
-    if counted:
-        lines.append(line(("dim", counted)))
+    if found["statistics"]["calls"]:
+        lines.append(line(("dim", _counted(found["statistics"]))))
     neighbours = [key for key in ("callers", "callees") if found.get(key)]
     lines += [line(("dim", f"{key}: "), ", ".join(map(str, found[key]))) for key in neighbours]
     if found.get("verdict"):
@@ -54,8 +52,7 @@ def source_lines(source: str, first: int) -> list[Line]:
     return [line(("dim", f"{number:4} "), text) for number, text in numbered]
 
 
-def _told(key: str, value: object) -> str:
-    # Statistics hold times as seconds since the epoch under names that begin with "last".
-    if key.startswith("last") and isinstance(value, int | float) and value > 0:
-        return time.strftime("%Y-%m-%d %H:%M", time.localtime(value))
-    return str(value)
+def _counted(statistics: Document) -> str:
+    last = time.strftime("%Y-%m-%d %H:%M", time.localtime(statistics["last_called"] or 0))
+    mean = duration(statistics["seconds"] / statistics["calls"])
+    return f"called {statistics['calls']} ×, {statistics['failed']} failed, {mean} a call, last {last}"

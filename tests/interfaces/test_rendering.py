@@ -3,14 +3,18 @@ import time
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent_core import events
 from agent_core.interfaces import verdicts
 from agent_core.interfaces.columns import columns, cut, width
 from agent_core.interfaces.repl.bar import gauge
 from agent_core.interfaces.repl.live import Live, Running
-from agent_core.interfaces.spans import plain
+from agent_core.interfaces.spans import line, plain
 from agent_core.interfaces.told import CallLog, call_line, changed_lines, ended_lines, laid_open
+from agent_core.interfaces.visible import visible
+from agent_core.interfaces.wrap import wrapped
 
 VERDICT: dict[str, Any] = {
     "name": "count_vowels",
@@ -133,3 +137,18 @@ def test_columns_stand_under_one_another_with_wide_characters() -> None:
     shown = plain(columns([["漢字", "a"], ["x", "b"]], ("", ""))).splitlines()
     assert [width(each) for each in shown] == [7, 7]
     assert width(cut("漢字漢字", 5)) <= 5
+
+
+@given(st.lists(st.tuples(st.sampled_from(["", "ok"]), st.text()), max_size=5), st.integers(8, 60))
+def test_wrapped_lines_fit_the_screen_and_lose_nothing_but_spaces(spans: list[Any], columns_: int) -> None:
+    folded = wrapped([tuple(spans)], columns_)
+    assert all(
+        width("".join(text for _, text in each).rstrip()) <= columns_ for each in folded if "\n" not in str(each)
+    )
+    said = "".join(text for each in folded for _, text in each)
+    assert said.replace(" ", "") == "".join(visible(text) for _, text in spans).replace(" ", "")
+
+
+def test_a_long_problem_is_folded_at_words_under_its_indentation() -> None:
+    shown = plain(wrapped([line("    place: parameter has no description")], 20)).splitlines()
+    assert shown == ["    place: parameter ", "      has no ", "      description"]

@@ -49,4 +49,4 @@ def _drawn(thing: RenderableType, columns: int) -> str:
     )
     with console.capture() as captured:
         console.print(thing)
-    return "\n".join(line.rstrip(" ") for line in captured.get().split("\n"))
+    return "\n".join(line.rstrip(" ") for line in captured.get().split("\n")).strip("\n") + "\n"

@@ -25,9 +25,13 @@ class Teller:
         self._screen = screen
         self._began = time.monotonic()
         self._said = ""
+        self._step = 0
 
     def hear(self, event: Event) -> None:
         """Show what happened."""
+        if event.step != self._step:
+            self._finish_text()
+            self._step, self._said = event.step, ""
         match event:
             case events.TurnStarted():
                 self._live.waiting = WAITING
@@ -77,7 +81,7 @@ class Teller:
 
     def _started(self, event: events.CallStarted) -> None:
         self._finish_text()
-        self._said = self._live.thought = ""
+        self._live.thought = ""
         self._log.started(event)
         self._live.calls[event.call_id] = Running(event.name, event.arguments, time.monotonic())
 

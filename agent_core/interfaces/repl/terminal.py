@@ -10,6 +10,7 @@ from prompt_toolkit.application import in_terminal
 from ..listeners import Listener
 from ..spans import Line, coloured, plain, takes_colour
 from ..told import CallLog
+from ..wrap import wrapped
 from . import render
 from .prompt import Prompt
 from .teller import Screen, Teller
@@ -25,7 +26,7 @@ class TerminalVoice:
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Show lines."""
-        self._prompt.print_above(self._paint(lines))
+        self._prompt.print_above(self._painted(lines))
 
     def markdown(self, text: str) -> None:
         """Show a text that may be Markdown."""
@@ -38,8 +39,11 @@ class TerminalVoice:
     def listener(self, log: CallLog) -> Listener:
         """Somebody who tells a turn's events here."""
         prompt = self._prompt
-        screen = Screen(prompt.print_above, self._paint, prompt.app.invalidate)
+        screen = Screen(prompt.print_above, self._painted, prompt.app.invalidate)
         return Teller(log, prompt.live, lambda: prompt.columns, screen)
+
+    def _painted(self, lines: Iterable[Line]) -> str:
+        return self._paint(wrapped(lines, self._prompt.columns))
 
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:

@@ -1,0 +1,65 @@
+"""Lines folded to the width of a screen at their spaces, under the indentation that they began with."""
+
+from collections.abc import Iterable, Iterator
+
+from .columns import width
+from .spans import Line, Role, Span
+from .visible import visible
+
+HANG = 2
+
+
+def wrapped(lines: Iterable[Line], columns: int) -> list[Line]:
+    """The same lines, none wider than the screen; what has no space is broken where it must be."""
+    return [folded for each in lines for folded in _folded(each, columns)]
+
+
+def _folded(line: Line, columns: int) -> Iterator[Line]:
+    shown: Line = tuple((role, visible(text)) for role, text in line)
+    if sum(width(text) for _, text in shown) <= columns:
+        yield shown
+        return
+    margin = min(_indentation(shown) + HANG, columns // 2)
+    row: list[Span] = []
+    used = 0
+    for role, word in _words(shown, columns - margin):
+        if used + width(word.rstrip()) > columns:
+            yield tuple(row)
+            row, used = [("", " " * margin)], margin
+            word = word.lstrip()
+        row.append((role, word))
+        used += width(word)
+    yield tuple(row)
+
+
+def _words(line: Line, longest: int) -> Iterator[Span]:
+    """The words of a line with the spaces after them; a word longer than a row comes in pieces."""
+    for role, text in line:
+        for word in _split(text):
+            yield from _pieces(role, word, longest)
+
+
+def _split(text: str) -> Iterator[str]:
+    start = 0
+    for at in range(1, len(text)):
+        if text[at - 1] == " " and text[at] != " ":
+            yield text[start:at]
+            start = at
+    yield text[start:]
+
+
+def _pieces(role: Role, word: str, longest: int) -> Iterator[Span]:
+    piece, used = "", 0
+    for character in word:
+        cells = width(character)
+        if used + cells > longest and character != " ":
+            yield role, piece
+            piece, used = "", 0
+        piece += character
+        used += cells
+    yield role, piece
+
+
+def _indentation(line: Line) -> int:
+    text = "".join(text for _, text in line)
+    return len(text) - len(text.lstrip(" "))
