@@ -1,7 +1,6 @@
 """Comparing: what differs between two texts or two lists, and how alike they are."""
 
 import difflib
-from collections import Counter
 from typing import Any
 
 
@@ -113,6 +112,11 @@ def compare_lists(before: list[Any], after: list[Any]) -> dict[str, list[Any]]:
         >>> compare_lists([1, 1], [1])
         {'added': [], 'removed': [1], 'kept': [1]}
     """
-    old, new = Counter(before), Counter(after)
-    parts = {"added": new - old, "removed": old - new, "kept": old & new}
-    return {name: list(items.elements()) for name, items in parts.items()}
+    removed, added, kept = list(before), [], []
+    for item in after:
+        if item in removed:
+            removed.remove(item)
+            kept.append(item)
+        else:
+            added.append(item)
+    return {"added": added, "removed": removed, "kept": kept}

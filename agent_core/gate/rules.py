@@ -24,7 +24,7 @@ STAGES: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
 # Single findings that are judged otherwise than their stage.
 FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
     {
-        "agent": MappingProxyType({"unproven": "warns"}),
+        "agent": MappingProxyType({"unproven": "warns", "unreachable-code": "warns"}),
         "human": MappingProxyType({"unproven": "warns"}),
         "import": MappingProxyType(
             {

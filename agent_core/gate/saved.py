@@ -5,6 +5,7 @@ functions whose own source changed are run again.
 """
 
 import ast
+import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -94,12 +95,17 @@ async def prove_changed(saved: Saved, bench: Bench) -> Saved:
     """The file with what the examples of its changed functions showed."""
     before = {one.name: one.body_hash for one in saved.previous.functions} if saved.previous else {}
     snapshot = saved.snapshot.with_module(saved.reading)
-    for tree, node, function in saved.nodes():
-        if before.get(function.name) != function.body_hash:
-            results = await proof.run(function.examples, function.module, snapshot, bench)
-            unproven = is_unproven(tree, node, function)
-            found = [proof.told(one, function.name) for one in results if not one.agreed]
-            saved = saved.with_findings("examples", [*found, *too_few(function, function.examples, unproven)])
-            standing: Standing = "trial" if results and all(one.agreed for one in results) else "draft"
-            saved = replace(saved, standings=(*saved.standings, (function.name, standing)))
+    changed = [found for found in saved.nodes() if before.get(found[2].name) != found[2].body_hash]
+    async with asyncio.TaskGroup() as group:
+        runs = [
+            group.create_task(proof.run(function.examples, function.module, snapshot, bench))
+            for _, _, function in changed
+        ]
+    for (tree, node, function), task in zip(changed, runs, strict=True):
+        results = task.result()
+        unproven = is_unproven(tree, node, function)
+        found = [proof.told(one, function.name) for one in results if not one.agreed]
+        saved = saved.with_findings("examples", [*found, *too_few(function, function.examples, unproven)])
+        standing: Standing = "trial" if results and all(one.agreed for one in results) else "draft"
+        saved = replace(saved, standings=(*saved.standings, (function.name, standing)))
     return saved

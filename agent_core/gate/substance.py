@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from .draft import Draft, Finding
 from .returns import constant_answer, echoed_parameter, has_effects, only_prints, reachable, returned
-from .tree import FunctionNode, body, own_nodes, parameters
+from .tree import FunctionNode, body, lines_of, own_nodes, parameters
 
 STAGE = "substance"
 _WORK_TO_COME = re.compile(
@@ -100,10 +100,10 @@ def _unreachable(node: FunctionNode) -> Iterator[Finding]:
 
 
 def _announced(node: FunctionNode, text: str) -> Iterator[Finding]:
-    for line, comment in _comments(text):
-        if node.lineno <= line <= (node.end_lineno or line) and _WORK_TO_COME.search(comment):
+    for line, comment in _comments("".join(lines_of(text)[node.lineno - 1 : node.end_lineno])):
+        if _WORK_TO_COME.search(comment):
             what = f"a comment announces work to come: `{comment.strip('# ')[:80]}`"
-            yield Finding("todo", what, "do that work now, then remove the comment", line)
+            yield Finding("todo", what, "do that work now, then remove the comment", node.lineno + line - 1)
     for one in own_nodes(body(node)):
         said = _said(one)
         if said and _WORK_TO_COME.match(said.strip()):

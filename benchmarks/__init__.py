@@ -1,0 +1,1 @@
+"""Measurements: `python -m benchmarks.NAME` prints a table; none of it ships."""

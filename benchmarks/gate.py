@@ -1,0 +1,165 @@
+"""How the gate judges a library: `python -m benchmarks.gate PATH [--json]`.
+
+PATH holds one function a line: `name`, `code`, `examples`, and variants that must not pass (`stub`,
+`placeholder`, `hardcoded`, `mutants`). Good functions should be admitted, all else refused.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent_core.gate import Candidate, Gate, GivenExample, Policy, Verdict
+from agent_core.registry.snapshot import Snapshot
+from sandbox import Limits, Sandbox
+
+KINDS = ("good", "stub", "placeholder", "hardcoded", "mutant")
+AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One candidate of the file, and whether it should be admitted."""
+
+    id: str
+    kind: str
+    candidate: Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A case with what the gate said about it."""
+
+    case: Case
+    verdict: Verdict
+    seconds: float
+
+
+def cases(path: Path) -> Iterator[Case]:
+    """Every candidate of a data file: the good ones and their hollow or broken variants."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        for kind, code in _codes(row):
+            examples = tuple(GivenExample(one["call"], one["expected"], one.get("approx")) for one in row["examples"])
+            yield Case(row["id"], kind, Candidate(row["name"], code, "library", examples=examples))
+
+
+def _codes(row: dict[str, Any]) -> Iterator[tuple[str, str]]:  # Any: one line of the file
+    yield "good", row["code"]
+    for kind in ("stub", "placeholder", "hardcoded"):
+        if row.get(kind):
+            yield kind, row[kind]
+    for mutant in row.get("mutants", ()):
+        yield "mutant", mutant["code"]
+
+
+async def judge_all(found: list[Case], policy: Policy) -> list[Judged]:
+    """Every verdict, many at once."""
+    cores = os.cpu_count() or 1
+    async with await Sandbox.start(parallel=cores) as sandbox:
+        gate, turn = Gate(sandbox, limits=Limits(wall_s=10)), asyncio.Semaphore(AT_ONCE)
+
+        async def judge(case: Case) -> Judged:
+            async with turn:
+                started = time.perf_counter()
+                verdict = await gate.judge(case.candidate, Snapshot.empty(), policy)
+                return Judged(case, verdict, time.perf_counter() - started)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(judge(case)) for case in found]
+    return [task.result() for task in tasks]
+
+
+def refusing_stage(verdict: Verdict) -> str:
+    """The first stage that refused."""
+    found = (report.stage for report in verdict.stages if not report.passed and not report.note.startswith("not run"))
+    return next(found, "-")
+
+
+def summary(judged: list[Judged], seconds: float) -> dict[str, Any]:  # Any: JSON
+    """The figures as one JSON document."""
+    return {
+        "seconds": round(seconds, 2),
+        "kinds": {kind: _figures([one for one in judged if one.case.kind == kind]) for kind in KINDS},
+        "good_refused": [
+            {
+                "id": one.case.id,
+                "name": one.case.candidate.name,
+                "problems": [str(problem) for problem in one.verdict.refusals],
+            }
+            for one in judged
+            if one.case.kind == "good" and not one.verdict.admitted
+        ],
+        "bad_admitted": [
+            {"id": one.case.id, "kind": one.case.kind, "standing": one.verdict.standing}
+            for one in judged
+            if one.case.kind != "good" and one.verdict.admitted
+        ],
+    }
+
+
+def _figures(judged: list[Judged]) -> dict[str, Any]:  # Any: JSON
+    refused = [one for one in judged if not one.verdict.admitted]
+    spent = sorted(one.seconds for one in judged)
+    return {
+        "count": len(judged),
+        "admitted": len(judged) - len(refused),
+        "refused": len(refused),
+        "by_stage": dict(Counter(refusing_stage(one.verdict) for one in refused).most_common()),
+        "by_code": _codes_of(refused, "refuses"),
+        "warnings": _codes_of(judged, "warns"),
+        "mends": dict(Counter(mend.code for one in judged for mend in one.verdict.mends).most_common()),
+        "p50_ms": round(1000 * spent[len(spent) // 2], 1) if spent else None,
+    }
+
+
+def _codes_of(judged: list[Judged], severity: str) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for one in judged:
+        found.update({problem.code for problem in one.verdict.problems if problem.severity == severity})
+    return dict(found.most_common())
+
+
+def show(result: dict[str, Any]) -> None:  # Any: JSON
+    """The figures as a table."""
+    print(f"{'kind':<12}{'count':>7}{'admitted':>10}{'refused':>9}{'refused %':>11}  by stage")
+    for kind, figures in result["kinds"].items():
+        share = 100 * figures["refused"] / max(1, figures["count"])
+        row = f"{kind:<12}{figures['count']:>7}{figures['admitted']:>10}{figures['refused']:>9}{share:>10.1f}%"
+        print(f"{row}  {figures['by_stage']}")
+    good = result["kinds"]["good"]
+    print(f"\ngood: refused by code {good['by_code']}\n      warned of {good['warnings']}\n      mended {good['mends']}")
+    for one in result["good_refused"]:
+        print(f"  {one['id']} {one['name']}: " + " | ".join(one["problems"]))
+    print(f"admitted although hollow or broken: {len(result['bad_admitted'])}")
+    for one in result["bad_admitted"]:
+        print(f"  {one['id']} {one['kind']} {one['standing']}")
+    print(f"\n{sum(one['count'] for one in result['kinds'].values())} verdicts in {result['seconds']} s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gate", description=__doc__)
+    parser.add_argument("path", type=Path, help="a file like functions_dev.jsonl")
+    parser.add_argument("--policy", choices=("agent", "human", "import"), default="import")
+    parser.add_argument("--kind", choices=KINDS, action="append", help="only these candidates")
+    parser.add_argument("--limit", type=int, default=None, help="only the first N candidates")
+    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
+    options = parser.parse_args()
+    wanted = [case for case in cases(options.path) if case.kind in (options.kind or KINDS)][: options.limit]
+    started = time.perf_counter()
+    result = summary(asyncio.run(judge_all(wanted, options.policy)), time.perf_counter() - started)
+    result["seconds"] = round(time.perf_counter() - started, 2)
+    if options.json:
+        print(json.dumps(result, indent=2, ensure_ascii=False))
+    else:
+        show(result)
+
+
+if __name__ == "__main__":
+    main()
