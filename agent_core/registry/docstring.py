@@ -62,7 +62,8 @@ def read(docstring: str | None) -> Described:
         _tidy(text[:start], has_examples=has_examples), styles=tuple(one.name.lower() for one in starts)
     )
     for style in starts:
-        described = _merge(described, _parsed(text[start:], style))
+        # The line break keeps `cleandoc` from taking the first section's indentation for the margin.
+        described = _merge(described, _parsed(f"\n{text[start:]}", style))
     return described
 
 

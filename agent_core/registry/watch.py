@@ -1,9 +1,36 @@
-"""Folder changes: at once from the kernel, and by a scan of times and sizes for what was missed."""
+"""Folder changes: at once from the kernel, and by a scan of times and sizes for what was missed.
 
+A change counts when a file is closed, moved, linked or deleted, so a slow writer is never seen half-way.
+What the kernel drops under load (and what a network folder never tells) a scan finds within seconds.
+"""
+
+import asyncio
 import os
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from watchdog import events
+from watchdog.observers import Observer
+
+_RESCAN_S = 5.0
+_RESCAN_BLIND_S = 1.0
+# The kernel holds 16,384 events; a batch of this size says that some may have been dropped.
+_FLOOD = 2_000
+_WANTED: list[type[events.FileSystemEvent]] = [
+    events.FileClosedEvent,
+    events.FileMovedEvent,
+    events.FileDeletedEvent,
+    events.FileCreatedEvent,
+    events.DirMovedEvent,
+    events.DirDeletedEvent,
+    events.DirCreatedEvent,
+    *([] if sys.platform == "linux" else [events.FileModifiedEvent]),  # only Linux tells that a file was closed
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +53,8 @@ class Scanned:
 
 def is_source(path: Path, root: Path) -> bool:
     """Whether a path below the folder is one that may hold functions: no hidden part, no cache."""
+    if not path.is_relative_to(root):
+        return False
     parts = path.relative_to(root).parts
     return path.suffix == ".py" and not any(part.startswith(".") or part == "__pycache__" for part in parts)
 
@@ -65,3 +94,117 @@ def _stamp(entry: "os.DirEntry[str]") -> Stamp | None:
         except OSError:
             return None
     return Stamp(status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+class _Handler(events.FileSystemEventHandler):
+    """Runs in watchdog's thread: which paths an event is about, handed to the event loop."""
+
+    def __init__(self, watcher: "Watcher", loop: asyncio.AbstractEventLoop) -> None:
+        self._watcher, self._loop = watcher, loop
+
+    def on_any_event(self, event: events.FileSystemEvent) -> None:
+        paths = [Path(os.fsdecode(one)) for one in (event.src_path, event.dest_path) if one]
+        if event.is_directory:
+            self._tell(())  # what is in it is found by looking
+        elif not isinstance(event, events.FileCreatedEvent) or sys.platform != "linux" or _is_linked(paths[0]):
+            self._tell(paths)
+
+    def _tell(self, paths: Iterable[Path]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody is left to be told
+            self._loop.call_soon_threadsafe(self._watcher.note, tuple(paths))
+
+
+def _is_linked(path: Path) -> bool:
+    """Whether a file came whole, as another name of one that was there; every other new file is yet to be closed."""
+    try:
+        return path.is_symlink() or path.stat().st_nlink > 1
+    except OSError:
+        return False
+
+
+class Watcher:
+    """Watches `functions/` while its block runs; iterating gives each batch of changed paths.
+
+    A path that is in a batch was written, moved in, moved away or deleted: look at it to see. `is_live` is
+    false when the system refused to watch (its limit is reached), and changes are found by scans alone.
+    """
+
+    def __init__(self, root: Path, *, rescan_s: float = _RESCAN_S) -> None:
+        self.root = root
+        self.is_live = False
+        self._rescan_s = rescan_s
+        self._known: dict[Path, Stamp] = {}
+        self._pending: set[Path] = set()
+        self._must_scan = False
+        self._is_open = False
+        self._news = asyncio.Event()
+        self._observer: Any = (
+            None  # Any: a class that watchdog chooses by platform, made on entering as it starts a thread
+        )
+
+    async def __aenter__(self) -> "Watcher":
+        self._known = dict((await asyncio.to_thread(scan, self.root, {})).stamps)
+        self._is_open = True
+        self._observer = Observer(**({"generate_full_events": True} if sys.platform == "linux" else {}))
+        handler = _Handler(self, asyncio.get_running_loop())
+        self._observer.schedule(handler, str(self.root), recursive=True, event_filter=_WANTED)
+        try:
+            await asyncio.to_thread(self._observer.start)
+        except OSError:
+            self._rescan_s = min(self._rescan_s, _RESCAN_BLIND_S)
+        else:
+            self.is_live = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_open = False
+        self._news.set()
+        self._observer.stop()
+        if self.is_live:
+            await asyncio.to_thread(self._observer.join)
+
+    def note(self, paths: tuple[Path, ...]) -> None:
+        """Take an event's paths; none stand for "look for yourself". Belongs to the loop's thread."""
+        self._pending |= {path for path in paths if is_source(path, self.root)}
+        self._must_scan |= not paths or len(self._pending) > _FLOOD
+        if self._pending or self._must_scan:
+            self._news.set()
+
+    def __aiter__(self) -> AsyncIterator[frozenset[Path]]:
+        return self
+
+    async def __anext__(self) -> frozenset[Path]:
+        while self._is_open:
+            try:
+                async with asyncio.timeout(self._rescan_s):
+                    await self._news.wait()
+            except TimeoutError:
+                self._must_scan = True
+            batch = await self._batch()
+            if batch:
+                return batch
+        raise StopAsyncIteration
+
+    async def _batch(self) -> frozenset[Path]:
+        """All that is pending now; nothing is waited for."""
+        paths, self._pending = frozenset(self._pending), set()
+        must_scan, self._must_scan = self._must_scan, False
+        if self._is_open:
+            self._news.clear()
+        for path in paths:
+            self._remember(path)
+        if must_scan:
+            found = await asyncio.to_thread(scan, self.root, dict(self._known))
+            self._known = dict(found.stamps)
+            paths |= found.changed | found.removed
+        return paths
+
+    def _remember(self, path: Path) -> None:
+        try:
+            status = path.stat()
+        except OSError:
+            self._known.pop(path, None)
+        else:
+            self._known[path] = Stamp(status.st_mtime_ns, status.st_size, status.st_ino)
