@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -111,9 +111,9 @@ class Zygote:
         self.held, self.python = hello["held"], hello["python"]
         return self
 
-    def order(self, limits: Rlimits) -> Answer:
-        """Ask for a new worker; `collect` waits for it."""
-        return self._send({"kind": "fork", "limits": {name: getattr(limits, name) for name in limits.__slots__}})
+    def order(self, limits: Rlimits, *, ahead: bool = False) -> Answer:
+        """Ask for a new worker; `collect` waits for it. One that is made ahead warms itself up."""
+        return self._send({"kind": "fork", "limits": asdict(limits), "ahead": ahead})
 
     async def collect(self, ordered: Answer) -> Worker:
         """The worker that was ordered: confined or dying, and given nothing yet."""

@@ -72,7 +72,7 @@ class Pool:
     def refill(self) -> None:
         """Fork the next spare, unless there is one."""
         if self._keeps_spare and self._spare is None and self.zygote is not None and not self.zygote.ended:
-            self._spare = self.zygote.order(self._default)
+            self._spare = self.zygote.order(self._default, ahead=True)
 
     async def aclose(self) -> None:
         """End the zygote and what it forked."""

@@ -38,7 +38,7 @@ class Ground:
 async def find_ground(packages: dict[str, str], slots: int, scratch_folder: str, *, override: bool) -> Ground:
     """The strongest level whose self-test passes; SandboxUnavailable where none does."""
     _require_platform(override=override)
-    plan = _plan(packages, slots, scratch_folder)
+    plan = plan_for(packages, slots, scratch_folder)
     missing: list[str] = []
     levels: tuple[tuple[Level, Plan], ...] = (
         ("full", plan),
@@ -82,7 +82,8 @@ async def _unsafe(plan: Plan) -> Ground:
     return Ground("none", plan, pool, layers, tuple(missing))
 
 
-def _plan(packages: dict[str, str], slots: int, scratch_folder: str) -> Plan:
+def plan_for(packages: dict[str, str], slots: int, scratch_folder: str) -> Plan:
+    """The plan of level `full`."""
     return Plan(
         readable=visible.readable(packages),
         hidden=visible.hidden(),

@@ -19,6 +19,7 @@ from .confine.seccomp import Filter
 from .inside.channel import Channel
 from .inside.edge import attempt
 from .inside.jobs import perform
+from .inside.rehearsal import rehearse
 from .plan import Rlimits
 
 NOT_CONFINED: Final = 97
@@ -46,12 +47,12 @@ class Confinement:
     layers: tuple[str, ...]
 
 
-def main(ends: Ends, confinement: Confinement) -> NoReturn:
+def main(ends: Ends, confinement: Confinement, *, ahead: bool) -> NoReturn:
     """Confine this process, do one job, end. Never returns into the zygote's code."""
     failure = attempt(lambda: _confine(ends, confinement))
     if isinstance(failure, BaseException):
         os._exit(NOT_CONFINED)
-    attempt(lambda: _serve(confinement.scratch))
+    attempt(lambda: _serve(confinement.scratch, ahead=ahead))
     os._exit(0)
 
 
@@ -86,9 +87,11 @@ def _set_environment(scratch: str) -> None:
     os.environ.update(HOME=scratch, TMPDIR=scratch)
 
 
-def _serve(scratch: Path) -> None:
+def _serve(scratch: Path, *, ahead: bool) -> None:
     gc.enable()
     channel = Channel(_CHANNEL, _thread.allocate_lock())
+    if ahead:
+        rehearse(channel)
     channel.say({"kind": "ready"})
     job = channel.hear()
     if job is None:

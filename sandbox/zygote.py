@@ -19,6 +19,8 @@ from typing import Any
 from . import worker
 from .confine import landlock, limits, namespaces, seccomp
 from .inside import packages
+from .inside.channel import Channel
+from .inside.rehearsal import rehearse
 from .plan import Plan, Rlimits
 from .scratch import wipe
 
@@ -111,12 +113,12 @@ class Zygote:
         while order := self._control.recv(_MAX_ORDER):
             message = json.loads(order)
             if message["kind"] == "fork":
-                self._fork(Rlimits(**message["limits"]))
+                self._fork(Rlimits(**message["limits"]), ahead=message["ahead"])
             else:
                 self._reap(message["pid"])
         os._exit(0)
 
-    def _fork(self, rlimits: Rlimits) -> None:
+    def _fork(self, rlimits: Rlimits, *, ahead: bool) -> None:
         if not self._free:
             self._tell({"kind": "full"})
             return
@@ -127,7 +129,7 @@ class Zygote:
         if pid == 0:
             ends = worker.Ends(theirs.fileno(), write_end, self._null, self._rules[slot])
             confinement = worker.Confinement(self._slots[slot], rlimits, self._filter, self._plan.layers)
-            worker.main(ends, confinement)
+            worker.main(ends, confinement, ahead=ahead)
         self._slot_of[pid] = slot
         pidfd = os.pidfd_open(pid)
         self._tell({"kind": "forked", "pid": pid}, [ours.fileno(), read_end, pidfd])
@@ -158,6 +160,7 @@ def _warm_up(preload: tuple[str, ...]) -> None:
     for name in preload:
         with contextlib.suppress(ImportError):  # what this interpreter was built without
             importlib.import_module(name)
+    rehearse(Channel(-1, _thread.allocate_lock()))
     gc.collect()
     gc.disable()
     gc.freeze()

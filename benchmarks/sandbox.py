@@ -1,0 +1,123 @@
+"""What the sandbox costs: a call of `add(a, b)` with no layer, with every layer, and with a spare worker.
+
+All ways take turns in one run and go through the same code; only the layers and the spare differ.
+Ratios are what counts: `hardened / plain` and `spare / plain`, from medians.
+"""
+
+import argparse
+import asyncio
+import hashlib
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from sandbox import Code, Limits, Sandbox
+from sandbox.plan import LAYERS
+from sandbox.pool import Pool
+from sandbox.protocol import Frame
+from sandbox.running import Told, run
+from sandbox.starting import plan_for
+
+_TEXT = "def add(a: int, b: int) -> int:\n    return a + b\n"
+_CODE = Code("calculate", _TEXT, "functions/calculate.py", hashlib.sha256(_TEXT.encode()).hexdigest())
+_TARGETS = {"hardened": 1.25, "spare": 0.35}
+_PAUSE_S = 0.006  # what a spare needs to stand ready; every way is given it
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way of running the call."""
+
+    name: str
+    act: Callable[[], Awaitable[object]]
+
+
+async def _refuse(_frame: Frame) -> Frame:
+    return {"kind": "absent"}
+
+
+async def _job(pool: Pool) -> Frame:
+    asked = {"kind": "compile", "module": _CODE.module, "path": _CODE.path, "text": _CODE.text}
+    told = await run(pool, asked, Limits(), _refuse)
+    assert isinstance(told, Told)
+    message = {"kind": "code", "path": _CODE.path, "code": told.reply["code"]}
+    call = {"kind": "call", "module": _CODE.module, "function": "add", "arguments": {"a": 1, "b": 2}}
+    return call | {"modules": {_CODE.module: message}}
+
+
+def _caller(pool: Pool, job: Frame) -> Callable[[], Awaitable[object]]:
+    async def act() -> None:
+        told = await run(pool, job, Limits(), _refuse)
+        assert isinstance(told, Told)
+        assert told.reply["value"] == 3
+
+    return act
+
+
+async def _measure(ways: list[Way], rounds: int) -> dict[str, float]:
+    times: dict[str, list[float]] = {way.name: [] for way in ways}
+    for number in range(rounds + 5):
+        for way in ways:
+            await asyncio.sleep(_PAUSE_S)
+            began = time.perf_counter()
+            await way.act()
+            if number >= 5:
+                times[way.name].append(time.perf_counter() - began)
+    return {name: statistics.median(taken) * 1000 for name, taken in times.items()}
+
+
+async def _fresh_python() -> None:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-I", "-S", "-c", "1 + 2")
+    await process.wait()
+
+
+async def bench(rounds: int) -> dict[str, float]:
+    """Milliseconds per call (medians), by way; `start` is the start of a sandbox with its self-test."""
+    with tempfile.TemporaryDirectory() as folder:
+        plan = plan_for({}, slots=2, scratch_folder=folder)
+        plain = replace(plan, layers=(), user=None)
+        pools = {
+            "plain": Pool(plain, spare=False),
+            "hardened": Pool(replace(plan, layers=LAYERS), spare=False),
+            "spare": Pool(replace(plan, layers=LAYERS)),
+        }
+        job = await _job(pools["hardened"])
+        began = time.perf_counter()
+        async with await Sandbox.start() as sandbox:
+            started = (time.perf_counter() - began) * 1000
+            modules = {_CODE.module: _CODE}
+            whole = Way("whole", lambda: sandbox.call(modules, "calculate", "add", {"a": 1, "b": 2}))
+            ways = [Way(name, _caller(pool, job)) for name, pool in pools.items()]
+            taken = await _measure([*ways, whole, Way("fresh python", _fresh_python)], rounds)
+        for pool in pools.values():
+            await pool.aclose()
+    return taken | {"start": started}
+
+
+def main() -> int:
+    """Print the table, or JSON; exit status 1 where a target is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    taken = asyncio.run(bench(options.rounds))
+    ratios = {name: taken[name] / taken["plain"] for name in taken}
+    met = {name: ratios[name] <= target for name, target in _TARGETS.items()}
+    if options.json:
+        print(json.dumps({"milliseconds": taken, "ratios": ratios, "targets": _TARGETS, "met": met}))
+        return 0 if all(met.values()) else 1
+    for name, milliseconds in taken.items():
+        target = f"≤ {_TARGETS[name]:.2f} {'met' if met[name] else 'MISSED'}" if name in met else ""
+        print(f"{name:14} {milliseconds:8.2f} ms   {ratios[name]:6.2f} × plain   {target}")
+    return 0 if all(met.values()) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
