@@ -5,7 +5,7 @@ what it says (the code, and which names are imported) is as good as the compiler
 """
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Container
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -88,9 +88,9 @@ class Shelf:
         return found
 
 
-def imports_any(closure: dict[str, Compiled], names: Container[str]) -> bool:
-    """Whether a module of the closure imports one of these top-level names."""
-    return any(name.split(".", 1)[0] in names for compiled in closure.values() for name in compiled.imports)
+def imported_names(closure: Mapping[str, Compiled]) -> set[str]:
+    """Every name that an import statement of the closure mentions."""
+    return {name for compiled in closure.values() for name in compiled.imports}
 
 
 def line_of(text: str, line: int) -> str:

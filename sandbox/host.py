@@ -6,18 +6,19 @@ about a value. Cancelling any of these coroutines kills its worker.
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from . import visible
 from .calls import Call
 from .code import Evaluation, Modules
-from .compiled import Broken, Compiled, Shelf, imports_any
+from .compiled import Broken, Compiled, Shelf
 from .conversation import judge
 from .errors import ProtocolError
+from .launch import NoPlace
 from .outcome import Killed, Outcome, Refused, TimedOut
 from .policy import Limits
-from .pool import Places, Pool
+from .pool import Places
+from .pools import Pools
 from .protocol import Frame as Message
 from .requests import RequestHandler, without_handler
 from .running import Told, run
@@ -36,11 +37,9 @@ class Sandbox:
         self.level = ground.level
         self.layers = ground.layers
         self.missing = ground.missing
-        self._plan = ground.plan
         self._folder = folder
         self._places = Places(parallel)
-        self._lean = ground.pool
-        self._pools: dict[tuple[bool, int], Pool] = {(False, ground.plan.scratch): ground.pool}
+        self._pools = Pools(ground.plan, ground.pool)
         self._shelf = Shelf(self._compile)
 
     @classmethod
@@ -112,8 +111,7 @@ class Sandbox:
 
     async def aclose(self) -> None:
         """End every worker and the processes they come from."""
-        for pool in self._pools.values():
-            await pool.aclose()
+        await self._pools.aclose()
         self._folder.cleanup()
 
     async def __aenter__(self) -> "Sandbox":
@@ -136,25 +134,19 @@ class Sandbox:
             call.show(label, text)
         for near in closure:
             call.show(modules[near].path, modules[near].text)
-        pool = self._pool(job, closure, limits)
+        said = " ".join([*job.get("setup", ()), job.get("expression", "")])
+        ahead = self._pools.ahead_for(closure, said, describes=job["kind"] == "describe")
+        whole = job | {"modules": _sent_along(name, closure), "result": limits.result}
         async with self._places:
-            told = await run(pool, job | {"modules": _sent_along(name, closure)}, limits, call.serve)
+            try:
+                told = await run(await self._pools.get(ahead, limits.scratch), whole, limits, call.serve)
+            except NoPlace as error:
+                return Refused(str(error))
         return call.illustrated(_judged(told))
-
-    def _pool(self, job: Message, closure: dict[str, Compiled], limits: Limits) -> Pool:
-        packages = self._plan.packages
-        text = " ".join([*job.get("setup", ()), job.get("expression", "")])
-        heavy = job["kind"] == "describe" or imports_any(closure, packages) or any(name in text for name in packages)
-        key = (heavy and bool(packages), limits.scratch)
-        if key not in self._pools:
-            preload = self._plan.preload + (tuple(packages) if key[0] else ())
-            folder = f"{self._folder.name}/{len(self._pools)}"
-            self._pools[key] = Pool(replace(self._plan, scratch=limits.scratch, preload=preload, scratch_folder=folder))
-        return self._pools[key]
 
     async def _compile(self, job: Message) -> Message | Killed | TimedOut:
         async with self._places:
-            told = await run(self._lean, job, Limits(result=_SENT_ALONG * 64), _refuse)
+            told = await run(self._pools.lean, job, Limits(result=_SENT_ALONG * 64), _refuse)
         return told.reply if isinstance(told, Told) else told
 
 

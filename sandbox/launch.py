@@ -36,6 +36,10 @@ class ZygoteEnded(SandboxError):
     """The warm process has gone; whoever needs a worker starts another."""
 
 
+class NoPlace(SandboxError):
+    """Every slot has a worker."""
+
+
 class LayerFailed(SandboxError):
     """A layer could not be put on, so the zygote has ended itself."""
 
@@ -126,7 +130,7 @@ class Zygote:
 
     def _worker(self, answer: dict[str, Any], descriptors: list[int]) -> Worker:
         if answer["kind"] != "forked":
-            raise SandboxError("there is no free place for another worker")
+            raise NoPlace("too many calls wait for calls of their own: call less deeply, or one after another")
         channel, output, pidfd = descriptors
         os.set_blocking(output, False)
         worker = Worker(answer["pid"], socket.socket(fileno=channel), output, pidfd)

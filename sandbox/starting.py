@@ -4,6 +4,7 @@ import os
 import stat
 import sys
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final, Literal
 
 from . import selftest, visible
@@ -17,6 +18,7 @@ Level = Literal["full", "core", "none"]
 
 _CORE: Final = tuple(layer for layer in LAYERS if layer != "namespaces")
 _NOBODY_BASE: Final = 0x60000000  # users above here belong to no account; each host process takes its own
+_NOBODY: Final = 65534
 _CHOICES: Final = (
     "Function code does not run without it. The choices: a Linux (x86-64) machine whose kernel has Landlock and "
     "seccomp, also as WSL2, a container or a virtual machine; or `sandbox.unsafe = true` in toolwright.toml, which "
@@ -93,8 +95,16 @@ def plan_for(packages: dict[str, str], slots: int, scratch_folder: str) -> Plan:
         slots=slots,
         scratch=Limits().scratch,
         scratch_folder=scratch_folder,
-        user=_NOBODY_BASE + os.getpid() if os.geteuid() == 0 else None,
+        user=_another_user() if os.geteuid() == 0 else None,
     )
+
+
+def _another_user() -> int | None:
+    """A user that no account has, where this system can have one; else `nobody`."""
+    lines = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    mapped = [range(int(first), int(first) + int(count)) for first, _outside, count in lines]
+    wanted = (_NOBODY_BASE + os.getpid(), _NOBODY)
+    return next((user for user in wanted if any(user in span for span in mapped)), None)
 
 
 def _rootless(plan: Plan) -> Plan:

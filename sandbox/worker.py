@@ -45,6 +45,7 @@ class Confinement:
     limits: Rlimits
     filter: Filter | None
     layers: tuple[str, ...]
+    own_user: bool
 
 
 def main(ends: Ends, confinement: Confinement, *, ahead: bool) -> NoReturn:
@@ -65,7 +66,7 @@ def _confine(ends: Ends, confinement: Confinement) -> None:
     os.chdir(confinement.scratch)
     _set_environment(str(confinement.scratch))
     if "limits" in confinement.layers:
-        limits.restrict(confinement.limits)
+        limits.restrict(confinement.limits, own_user=confinement.own_user)
     if ends.rules is not None:
         landlock.restrict(_RULES)
         os.close(_RULES)
@@ -101,5 +102,5 @@ def _serve(scratch: Path, *, ahead: bool) -> None:
     attempt(sys.stderr.flush)
     os.close(1)
     os.close(2)
-    channel.say(reply)
+    channel.say_last(reply, job.get("result"))
     channel.close()

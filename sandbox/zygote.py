@@ -128,7 +128,9 @@ class Zygote:
         pid = os.fork()
         if pid == 0:
             ends = worker.Ends(theirs.fileno(), write_end, self._null, self._rules[slot])
-            confinement = worker.Confinement(self._slots[slot], rlimits, self._filter, self._plan.layers)
+            plan, folder = self._plan, self._slots[slot]
+            own_user = plan.user is not None or self._held.get("namespaces") == ""
+            confinement = worker.Confinement(folder, rlimits, self._filter, plan.layers, own_user)
             worker.main(ends, confinement, ahead=ahead)
         self._slot_of[pid] = slot
         pidfd = os.pidfd_open(pid)

@@ -10,10 +10,10 @@ from .kernel import PR_CAP_AMBIENT, PR_CAPBSET_DROP, PR_SET_DUMPABLE, PR_SET_NO_
 _CAPSET = 126
 _AMBIENT_CLEAR_ALL = 4
 _CAPABILITY_HEADER = struct.pack("=Ii", 0x20080522, 0)  # version 3, this process
-_THREADS = 128  # RLIMIT_NPROC; the kernel does not count it for uid 0, memory then is what ends a thread bomb
+_THREADS = 1024  # of all workers of a zygote together
 
 
-def restrict(limits: Rlimits) -> None:
+def restrict(limits: Rlimits, *, own_user: bool) -> None:
     """Set every limit of this process, soft and hard, so that none can be raised again."""
     hard = resource.setrlimit
     hard(resource.RLIMIT_CORE, (0, 0))
@@ -21,7 +21,8 @@ def restrict(limits: Rlimits) -> None:
     hard(resource.RLIMIT_AS, (limits.memory, limits.memory))
     hard(resource.RLIMIT_FSIZE, (limits.file_size, limits.file_size))
     hard(resource.RLIMIT_NOFILE, (limits.open_files, limits.open_files))
-    hard(resource.RLIMIT_NPROC, (_THREADS, _THREADS))
+    if own_user:  # else the kernel would count the human's processes too, and memory ends a thread bomb
+        hard(resource.RLIMIT_NPROC, (_THREADS, _THREADS))
     hard(resource.RLIMIT_MEMLOCK, (0, 0))
     hard(resource.RLIMIT_MSGQUEUE, (0, 0))
 

@@ -23,6 +23,14 @@ class Channel:
         while data:
             data = data[os.write(self._descriptor, data) :]
 
+    def say_last(self, reply: Frame, limit: int | None) -> None:
+        """Send the reply, or that its value is larger than the call may give."""
+        size = len(pack(reply))
+        if limit is not None and reply["kind"] == "returned" and size > limit:
+            message = f"the result takes {size} bytes as JSON and may take {limit}: return less, or a part"
+            reply = {"kind": "raised", "type": "ResultTooLarge", "message": message, "frames": []}
+        self.say(reply)
+
     def hear(self) -> Frame | None:
         """Wait for one frame; None where the host has gone."""
         return read_frame(partial(os.read, self._descriptor), MAX_JOB)

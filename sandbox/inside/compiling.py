@@ -26,10 +26,12 @@ def compile_module(text: str, path: str, module: str) -> Frame:
 
 
 def _imports(tree: ast.Module, module: str) -> set[str]:
-    """Every name in an import statement, relative ones resolved below `functions`."""
+    """Every name that is imported (asyncio by `async def`), relative ones resolved below `functions`."""
     found: set[str] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
+        if isinstance(node, ast.AsyncFunctionDef):
+            found.add("asyncio")  # whoever calls it runs a loop
+        elif isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = _base(node, module)

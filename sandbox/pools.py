@@ -1,0 +1,56 @@
+"""Which pool a call is for: the lean one, or one whose zygote has imported ahead what the call's code imports.
+
+A zygote that holds more is slower to fork from, so packages (and asyncio) have zygotes of their
+own, started when they are first needed; those that are idle end when there are too many.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from .compiled import Compiled, imported_names
+from .plan import Plan
+from .pool import Pool
+
+_MAX_POOLS: Final = 6
+_SLOW_TO_IMPORT: Final = "asyncio"
+
+
+class Pools:
+    """The pools of one sandbox."""
+
+    def __init__(self, plan: Plan, lean: Pool) -> None:
+        self.lean = lean
+        self._plan = plan
+        self._made = 0
+        self._pools: OrderedDict[tuple[tuple[str, ...], int], Pool] = OrderedDict({((), plan.scratch): lean})
+
+    async def get(self, ahead: tuple[str, ...], scratch: int) -> Pool:
+        """The pool with these names imported ahead, and scratch folders of this size."""
+        key = (ahead, scratch)
+        if key not in self._pools:
+            await self._end_an_idle_one()
+            self._made += 1
+            folder = f"{self._plan.scratch_folder}/{self._made}"
+            plan = replace(self._plan, scratch=scratch, preload=self._plan.preload + ahead, scratch_folder=folder)
+            self._pools[key] = Pool(plan)
+        self._pools.move_to_end(key)
+        return self._pools[key]
+
+    def ahead_for(self, closure: Mapping[str, Compiled], text: str, *, describes: bool) -> tuple[str, ...]:
+        """What code like this should find imported already; `text` is what an example says beside its module."""
+        names = {name.split(".", 1)[0] for name in imported_names(closure)}
+        packages = self._plan.packages
+        heavy = describes or any(name in names or name in text for name in packages)
+        return ((_SLOW_TO_IMPORT,) if _SLOW_TO_IMPORT in names else ()) + (tuple(packages) if heavy else ())
+
+    async def _end_an_idle_one(self) -> None:
+        idle = [key for key, pool in self._pools.items() if pool is not self.lean and not pool.taken]
+        if idle and len(self._pools) >= _MAX_POOLS:
+            await self._pools.pop(idle[0]).aclose()
+
+    async def aclose(self) -> None:
+        """End them all."""
+        for pool in self._pools.values():
+            await pool.aclose()
