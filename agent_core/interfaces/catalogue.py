@@ -41,5 +41,8 @@ BY_NAME = {entry.name: entry for entry in ENTRIES}
 
 def nearest(name: str) -> str:
     """The known command that is closest to a mistyped one, or nothing."""
+    begun = [known for known in BY_NAME if name and known.startswith(name)]
+    if begun:
+        return begun[0]
     near = difflib.get_close_matches(name, BY_NAME, n=1, cutoff=0.5)
     return near[0] if near else ""

@@ -33,7 +33,7 @@ class Conversation:
 
     def names(self) -> list[str]:
         """The functions, for completion."""
-        return self.workspace.workshop.names()
+        return list(self.workspace.workshop.names())
 
     async def turn(self, message: str | None, listener: Listener | None = None) -> bool:
         """One turn, told as it goes; whether it ended with a reply. None takes up what waits."""
@@ -78,7 +78,7 @@ class Conversation:
 
     def announce(self, change: FunctionsChanged) -> None:
         """Tell of functions that another hand changed between turns."""
-        self.voice.lines(changed_lines(change))
+        self.voice.aloud(changed_lines(change))
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ from agent_core.events import Event
 
 from .scene import print_json
 from .spans import Line, line, write
-from .told import CallLog, call_line, changed_lines, ended_lines, verdict_part
+from .told import CallLog, call_line, ended_lines, verdict_part
 from .visible import visible
 
 WIDTH = 100
@@ -52,8 +52,6 @@ class PlainText:
                 self._log.started(event)
             case events.CallAnswered():
                 self._answered(event)
-            case events.FunctionsChanged() if event.by == "human":
-                self._talk(changed_lines(event))
             case events.Warned():
                 self._talk([line(("warn", event.message))])
             case events.TurnEnded():

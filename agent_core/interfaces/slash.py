@@ -103,9 +103,10 @@ async def _show(talk: Conversation, words: str) -> None:
 
 
 async def _edit(talk: Conversation, words: str) -> None:
+    name = _needed(words, "edit")
     async with talk.voice.aside():
-        change = await edit_function(talk.workspace.workshop, _needed(words, "edit"))
-    talk.voice.lines([changes_line(change), *problem_lines(change["rejected"])])
+        # What came of it is announced, as any change by hand is.
+        await edit_function(talk.workspace.workshop, name)
 
 
 async def _test(talk: Conversation, words: str) -> None:
@@ -132,7 +133,9 @@ async def _delete(talk: Conversation, words: str) -> None:
 
 async def _reload(talk: Conversation, words: str) -> None:
     change = await talk.workspace.workshop.reload()
-    talk.voice.lines([changes_line(change), *problem_lines(change["rejected"])])
+    announced = change["loaded"] or change["changed"] or change["removed"]
+    told = [] if announced else [changes_line(change)]
+    talk.voice.lines([*told, *problem_lines(change["rejected"])])
 
 
 async def _pop(talk: Conversation, words: str) -> None:

@@ -65,7 +65,7 @@ def call_line(call: Told, columns: int) -> Line:
     tail = f"  {duration(call.seconds)}  [{call.number}]"
     result, role = _result(call)
     room = max(24, columns - width(tail) - 5)
-    asked = cut(one_line(compact_call(call.name, call.arguments), 2 * room), room - min(width(result), room // 2))
+    asked = cut(one_line(_asked(call), 2 * room), room - min(width(result), room // 2))
     given = cut(result, room - width(asked))
     name, opening, rest = asked.partition("(")
     return line(("dim", "▸ "), ("name", name), opening + rest, ("dim", " → "), (role, given), ("dim", tail))
@@ -103,11 +103,19 @@ def ended_lines(event: TurnEnded, seconds: float) -> list[Line]:
     made: list[Span] = [("ok", f"{what} {', '.join(names)}") for what, names in event.made.items() if names]
     tokens = event.usage.get("prompt_tokens", 0) + event.usage.get("completion_tokens", 0)
     steps = f"{event.steps} step{'' if event.steps == 1 else 's'}"
-    spent: Span = ("dim", f"{' · ' if made else ''}{steps}, {tokens:,} tokens, {duration(seconds)}")
-    between: list[Span] = [("dim", "∙ ")]
-    for span in made:
-        between += [span, ("", " ")]
-    return [*lines, (*between, spent)]
+    spent = ", ".join([steps, *([f"{tokens:,} tokens"] if tokens else []), duration(seconds)])
+    parts: list[Span] = [*made, ("dim", spent)]
+    between: list[Span] = [("dim", "∙ "), parts[0]]
+    for part in parts[1:]:
+        between += [("dim", " · "), part]
+    return [*lines, tuple(between)]
+
+
+def _asked(call: Told) -> str:
+    # The source and the verdict are shown below such a call: its name says enough.
+    return (
+        f"{call.name}({call.detail['name']})" if "admitted" in call.detail else compact_call(call.name, call.arguments)
+    )
 
 
 def _result(call: Told) -> tuple[str, Role]:

@@ -9,7 +9,6 @@ from .listeners import Listener, PlainText
 from .spans import Line, write
 from .told import CallLog
 from .views import source_lines
-from .visible import visible
 
 
 class Voice(Protocol):
@@ -18,8 +17,8 @@ class Voice(Protocol):
     def lines(self, lines: Iterable[Line]) -> None:
         """Show lines."""
 
-    def markdown(self, text: str) -> None:
-        """Show a text that may be Markdown."""
+    def aloud(self, lines: Iterable[Line]) -> None:
+        """Tell what nobody asked for."""
 
     def source(self, code: str, first: int) -> None:
         """Show Python source, numbered from its first line."""
@@ -41,10 +40,9 @@ class PlainVoice:
         """Show lines."""
         write(lines, sys.stdout)
 
-    def markdown(self, text: str) -> None:
-        """Show a text as it is."""
-        sys.stdout.write(visible(text).rstrip("\n") + "\n")
-        sys.stdout.flush()
+    def aloud(self, lines: Iterable[Line]) -> None:
+        """Tell what nobody asked for, on standard error."""
+        write(lines, sys.stderr)
 
     def source(self, code: str, first: int) -> None:
         """Show Python source, numbered from its first line."""

@@ -15,7 +15,7 @@ def wrapped(lines: Iterable[Line], columns: int) -> list[Line]:
 
 
 def _folded(line: Line, columns: int) -> Iterator[Line]:
-    shown: Line = tuple((role, visible(text)) for role, text in line)
+    shown: Line = tuple((role, visible(text).replace("\n", " ").replace("\t", "    ")) for role, text in line)
     if sum(width(text) for _, text in shown) <= columns:
         yield shown
         return
@@ -24,12 +24,17 @@ def _folded(line: Line, columns: int) -> Iterator[Line]:
     used = 0
     for role, word in _words(shown, columns - margin):
         if used + width(word.rstrip()) > columns:
-            yield tuple(row)
+            yield _trimmed(row)
             row, used = [("", " " * margin)], margin
             word = word.lstrip()
         row.append((role, word))
         used += width(word)
-    yield tuple(row)
+    yield _trimmed(row)
+
+
+def _trimmed(row: list[Span]) -> Line:
+    *before, (role, last) = row
+    return (*before, (role, last.rstrip(" ")))
 
 
 def _words(line: Line, longest: int) -> Iterator[Span]:

@@ -11,6 +11,7 @@ from agent_core.errors import UsageError
 from ..columns import columns
 from ..scene import Scene, scene
 from ..spans import Line, line
+from ..visible import one_line
 
 
 @click.group()
@@ -84,11 +85,11 @@ class _Bar:
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()
 
-    def show(self, done: int, total: int | None) -> None:
+    def show(self, done: int, total: int | None, note: str) -> None:
         """Draw the line anew."""
         if self._shown:
             share = f" of {total / 1e6:.0f} MB, {done / total:.0%}" if total else " MB"
-            sys.stderr.write(f"\r{done / 1e6:.0f}{share}  ")
+            sys.stderr.write(f"\r{done / 1e6:.0f}{share}  {one_line(note, 40):40}")
             sys.stderr.flush()
 
     def end(self) -> None:

@@ -158,4 +158,4 @@ def _layout(prompt: Prompt) -> Layout:
 
 def _height(prompt: Prompt) -> Dimension:
     # The menu hangs below the cursor: it gets its room only while it is open.
-    return Dimension(min=MENU_LINES if prompt.buffer.complete_state else 1)
+    return Dimension(min=MENU_LINES + 1 if prompt.buffer.complete_state else 1)

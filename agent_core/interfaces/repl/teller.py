@@ -7,7 +7,7 @@ from agent_core import events
 from agent_core.events import Event
 
 from ..spans import Line, line
-from ..told import CallLog, call_line, changed_lines, ended_lines, verdict_part
+from ..told import CallLog, call_line, ended_lines, verdict_part
 from ..verdicts import outcome_lines
 from . import render
 from .live import Live, Running
@@ -56,8 +56,6 @@ class Teller:
 
     def _aside(self, event: Event) -> None:
         match event:
-            case events.FunctionsChanged() if event.by != "agent":
-                self._lines(changed_lines(event))
             case events.Warned():
                 self._lines([line(("warn", f"! {event.message}"))])
             case events.TurnEnded():

@@ -28,9 +28,9 @@ class TerminalVoice:
         """Show lines."""
         self._prompt.print_above(self._painted(lines))
 
-    def markdown(self, text: str) -> None:
-        """Show a text that may be Markdown."""
-        self._prompt.print_above(render.markdown(text, self._prompt.columns))
+    def aloud(self, lines: Iterable[Line]) -> None:
+        """Tell what nobody asked for."""
+        self.lines(lines)
 
     def source(self, code: str, first: int) -> None:
         """Show Python source with colours."""
