@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from . import events
 from .answers import Skipped, Unknown, answer, word
 from .context import History
+from .course import Ended
 from .errors import ModelError, WorkspaceError
 from .interruption import Interrupted
 from .messages import Message
-from .step import Ended, Stepper
+from .step import Stepper
 from .storage import Entry, Post, Store
 from .storage import Turn as Claimed
 from .turn import Emit, Turn, messages_of, notice, unanswered, user
@@ -55,7 +56,7 @@ class Agent:
     def author(self) -> Author:
         """Who a change is by that this agent makes now."""
         turn = self._turn.id if self._turn else ""
-        return Author("agent", self.name, turn, self._stepper.model_name)
+        return Author("agent", self.name, turn, self._stepper.asker.model_name)
 
     async def restore(self) -> None:
         """Take up the conversation where it was left: read it, and settle a turn that was cut off.
@@ -99,13 +100,13 @@ class Agent:
         Raises:
             NoModel: nothing is configured and nothing was found.
         """
-        await self._stepper.open_model()
-        return self._stepper.model_line
+        await self._stepper.asker.model()
+        return self._stepper.asker.line
 
     async def set_model(self, name: str) -> str:
         """Talk to another model from the next step on; the line that describes it."""
-        await self._stepper.change_model(name)
-        return self._stepper.model_line
+        await self._stepper.asker.change(name)
+        return self._stepper.asker.line
 
     async def pop(self) -> str | None:
         """Take the last turn out of the context (not of the record); the user's message in it."""
@@ -121,15 +122,15 @@ class Agent:
 
     def status(self) -> Status:
         """The figures for a bottom bar; cheap."""
-        stepper = self._stepper
+        asker = self._stepper.asker
         known = len(self.workshop.registry.snapshot().functions)
         return Status(
             self.name,
-            stepper.model_name,
-            stepper.context_tokens,
-            stepper.context_limit,
-            len(stepper.shown.line),
-            known + stepper.shown.pinned_count,
+            asker.model_name,
+            asker.context_tokens,
+            asker.context_limit,
+            len(asker.shown.line),
+            known + asker.shown.pinned_count,
         )
 
     def on_change(self, listener: Listener) -> Callable[[], None]:
@@ -170,6 +171,8 @@ class Agent:
             ended = await self._steps(turn)
         finally:
             self._turn = None
+        if ended.warning:
+            turn.warn(ended.warning)
         await self._store.finish(turn.id, turn.attempt, "done" if ended.reason == "replied" else ended.reason)
         emit(_last_event(turn, ended))
 
@@ -178,10 +181,10 @@ class Agent:
             return await self._stepper.run(turn)
         except Interrupted:
             await self._settle_calls(turn, "The user ended the turn here.")
-            return Ended("interrupted", "")
+            return Ended("interrupted")
         except ModelError as error:
-            turn.emit(events.Warned(turn=turn.id, step=turn.step, message=str(error)))
-            return Ended("failed", "")
+            turn.warn(str(error))
+            return Ended("failed")
         except Exception:
             # A fault of our own: the history is made valid first, and the interface's edge records the rest.
             await self._settle_calls(turn, "The turn ended here because the program failed.")

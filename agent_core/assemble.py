@@ -14,6 +14,7 @@ from typing import Any
 
 from . import doctor, starters
 from .agent import Agent
+from .asking import Asker, Opened
 from .cage import Cage
 from .clock import Clock
 from .context import INSTRUCTIONS, Shown
@@ -30,7 +31,7 @@ from .registry.snapshot import Snapshot
 from .registry.source import Source
 from .registry.watch import Watcher
 from .settings import Settings, load
-from .step import Opened, Stepper
+from .step import Stepper
 from .storage import Store, content_hash, lock_agent, open_store, prepare_state_dir
 from .workshop import Workshop
 
@@ -97,7 +98,8 @@ class Workspace:
         host = _host_functions()
         shown = Shown([each.function for each in host.values()], self.settings.turn.shown_functions)
         dispatcher = Dispatcher(self._cage, self.workshop, host, self.settings.turn, self._clock)
-        stepper = Stepper(dispatcher, self.workshop, shown, self._with_instructions(), self._open_model)
+        asker = Asker(shown, self._with_instructions(), self._open_model)
+        stepper = Stepper(asker, dispatcher, self.workshop, self.settings.turn.max_steps)
         agent = Agent(name, self._store, self.workshop, stepper, f"process {os.getpid()}")
         agent.close_with(stack)
         await agent.restore()
@@ -106,7 +108,7 @@ class Workspace:
 
     async def doctor(self) -> dict[str, Any]:  # Any: JSON
         """What this platform can do, in the published shape."""
-        return await doctor.examine(self.settings, self._cage, self._store)
+        return await doctor.examine(self.settings, self._cage, self._store, _best_installed)
 
     async def sandbox_level(self) -> str:
         """How far workers are confined: full, core, or none with an override."""

@@ -3,6 +3,7 @@
 import os
 import platform
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from sandbox import Sandbox, SandboxUnavailable
@@ -11,13 +12,17 @@ from . import __version__
 from .cage import Cage
 from .errors import ModelError
 from .model.discover import choose
-from .offline import installed_models
 from .settings import Settings
 from .storage import Store
 
 
-async def examine(settings: Settings, cage: Cage, store: Store) -> dict[str, Any]:  # Any: JSON
-    """The `doctor` shape. `ok` says that functions can be grown here: sandbox and storage are whole."""
+async def examine(
+    settings: Settings, cage: Cage, store: Store, weights: Callable[[], str | None]
+) -> dict[str, Any]:  # Any: JSON
+    """The `doctor` shape; `weights` names a local model that is here.
+
+    `ok` says that functions can be grown here: sandbox and storage are whole.
+    """
     sandbox = _sandbox(await cage.ready())
     damage = await store.check()
     return {
@@ -25,7 +30,7 @@ async def examine(settings: Settings, cage: Cage, store: Store) -> dict[str, Any
         "python": sys.version.split()[0],
         "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
         "sandbox": sandbox,
-        "model": await _model(settings),
+        "model": await _model(settings, weights),
         "storage": {"ok": damage is None, "problem": damage, "recovered": store.recovered},
         "ok": sandbox["level"] in ("full", "core") and damage is None,
     }
@@ -42,9 +47,9 @@ def _sandbox(found: Sandbox | SandboxUnavailable) -> dict[str, Any]:
     return {"level": "none", "layers": {}, "missing": list(found.missing), "problem": str(found)}
 
 
-async def _model(settings: Settings) -> dict[str, Any]:
+async def _model(settings: Settings, weights: Callable[[], str | None]) -> dict[str, Any]:
     try:
-        chosen = await choose(settings.model, os.environ, weights=lambda: next(iter(installed_models()), None))
+        chosen = await choose(settings.model, os.environ, weights=weights)
     except ModelError as error:
         return {"ok": False, "problem": error.message, "mend": error.mend}
     return {"ok": True, "name": chosen.model_name, "endpoint": chosen.endpoint_url, "why": chosen.why}

@@ -52,6 +52,16 @@ class Turn:
             self.started.update(entry.payload["id"] for entry in entries if entry.kind == "call")
             self.history.add(self.id, messages_of(entries))
 
+    def warn(self, message: str) -> None:
+        """Tell the human something; the turn goes on."""
+        self.emit(events.Warned(turn=self.id, step=self.step, message=message))
+
+    def count(self, prompt: int, completion: int, cached: int) -> None:
+        """Add one step's tokens to the turn's."""
+        self.tokens["prompt_tokens"] += prompt
+        self.tokens["completion_tokens"] += completion
+        self.tokens["cached_tokens"] += cached
+
     def note_made(self, what: str, name: str) -> None:
         """Remember for the turn's last line that a function was created, changed or deleted."""
         names = self.made.setdefault(what, [])
