@@ -135,8 +135,8 @@ class Asker:
     def _count(self, turn: Turn, usage: TokenUsage, prompt: Prompt, model: Model) -> None:
         self.context_tokens = usage.prompt + usage.completion
         if not usage.estimated and prompt.tokens > 0 and usage.prompt > 0:
-            # Half of the way at a time: one odd report does not throw the estimate off.
-            self._correction *= (1 + min(max(usage.prompt / prompt.tokens, 0.25), 4)) / 2
+            # Half of the way at a time, and within bounds: odd reports do not throw the estimate off.
+            self._correction = min(max(self._correction * (1 + usage.prompt / prompt.tokens) / 2, 0.5), 4)
         turn.count(usage.prompt, usage.completion, usage.cached)
         turn.emit(
             events.Usage(

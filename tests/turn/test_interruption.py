@@ -1,0 +1,101 @@
+"""The user can end a turn at any time, or speak while it runs; the history stays valid."""
+
+import asyncio
+from collections.abc import Callable
+
+from agent_core.events import CallStarted, Event, Text
+from agent_core.messages import Answer, Assistant, User
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Expect, Say, Stall, Wanted, contains
+from tests.kit.desk import Desk, ended
+
+SLEEPER = '''\
+import time
+
+
+def sleeper(seconds: float) -> float:
+    """Sleep.
+
+    Args:
+        seconds: How long.
+    """
+    time.sleep(seconds)
+    return seconds
+'''
+
+
+async def say_until(desk: Desk, message: str, seen: Callable[[Event], bool], then: str = "") -> list[Event]:
+    """One turn that is interrupted, or spoken to, when an event is seen."""
+    events = []
+    async for event in desk.agent.turn(message):
+        events.append(event)
+        if seen(event):
+            await (desk.agent.say_during_turn(then) if then else desk.agent.interrupt())
+    return events
+
+
+async def with_sleeper(desk: Desk) -> None:
+    desk.put("sleeper.py", SLEEPER)
+    await desk.workspace.workshop.reload()
+
+
+async def test_a_running_call_is_ended_by_an_interruption_and_answered(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Ask(Wanted("sleeper", {"seconds": 60})), Say("Go on.")], sandbox__wall_s=90)
+    await with_sleeper(desk)
+    async with asyncio.timeout(20):
+        events = await say_until(desk, "Sleep.", lambda event: isinstance(event, CallStarted))
+    assert ended(events).reason == "interrupted"
+    answer = [each for each in await desk.agent.history() if isinstance(each, Answer)][-1]
+    assert "user stopped this call" in answer.text
+    assert ended(await desk.say("And now?")).reason == "replied"
+
+
+async def test_what_was_said_before_an_interruption_is_kept(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Stall(30, "Once upon")], model__stream=True)
+    async with asyncio.timeout(20):
+        events = await say_until(desk, "Tell.", lambda event: isinstance(event, Text))
+    assert ended(events).reason == "interrupted"
+    said = [each.text for each in await desk.agent.history() if isinstance(each, Assistant)]
+    assert said[0].startswith("Once upon")
+
+
+async def test_calls_that_had_not_started_are_answered_as_skipped(at_desk: OpenDesk) -> None:
+    calls = [Wanted("sleeper", {"seconds": 60}), *(Wanted("list_functions", {"page": page}) for page in (1, 2))]
+    desk = await at_desk([Ask(*calls), Say("Go on.")], sandbox__wall_s=90)
+    await with_sleeper(desk)
+    async with asyncio.timeout(20):
+        await say_until(desk, "Go.", lambda event: isinstance(event, CallStarted) and event.name == "sleeper")
+    assert len([each for each in await desk.agent.history() if isinstance(each, Answer)]) == 3
+    await desk.say("And now?")
+
+
+async def test_a_message_sent_while_a_turn_runs_is_delivered_at_the_next_step(at_desk: OpenDesk) -> None:
+    call = Ask(Wanted("sleeper", {"seconds": 0.1}))
+    desk = await at_desk([call, Expect(Say("Both."), contains("And be quick."))])
+    await with_sleeper(desk)
+    events = await say_until(desk, "Go.", lambda event: isinstance(event, CallStarted), then="And be quick.")
+    assert ended(events).reply == "Both."
+    assert [each.text for each in await desk.agent.history() if isinstance(each, User)] == ["Go.", "And be quick."]
+
+
+async def test_leaving_the_events_early_ends_the_turn_and_frees_the_agent(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Ask(Wanted("sleeper", {"seconds": 60})), Say("Here.")], sandbox__wall_s=90)
+    await with_sleeper(desk)
+    turn = desk.agent.turn("Sleep.")
+    async with asyncio.timeout(20):
+        async for event in turn:
+            if isinstance(event, CallStarted):
+                break
+        await turn.aclose()  # type: ignore[attr-defined]  # an async generator, typed as what callers need of it
+        assert ended(await desk.say("Still there?")).reply == "Here."
+
+
+async def test_a_popped_turn_is_out_of_the_context_and_can_be_sent_again(at_desk: OpenDesk) -> None:
+    def forgotten(seen: object) -> Say:
+        assert "First." not in str(seen)
+        return Say("Fine.")
+
+    desk = await at_desk([Say("One."), forgotten])
+    await desk.say("First.")
+    assert await desk.agent.pop() == "First."
+    assert ended(await desk.say("Second.")).reply == "Fine."
