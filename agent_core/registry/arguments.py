@@ -141,7 +141,7 @@ def _expected(error: ValidationError, root: Schema) -> str:
         return describe(error.schema, root)
     kind = error.schema.get("type", "") if isinstance(error.schema, dict) else ""
     text = bound.format(error.validator_value)
-    return f"{kind} with {text}" if " " in text and kind else f"{kind} {text}".strip()
+    return f"{kind} with {text}" if text.startswith("at ") and kind else f"{kind} {text}".strip()
 
 
 def describe(schema: Any, root: Schema | None = None) -> str:  # Any: a schema may be a boolean

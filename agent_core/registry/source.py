@@ -122,17 +122,23 @@ def _read_bytes(root: Path, relative: PurePath, limit: int, where: Place) -> byt
         if path is None:
             what = f"`{where.path}` is a link that leaves the folder `{FOLDER}/`"
             return Problem("symlink", what, where, "put the file itself here")
-        # Not blocking: a pipe that is called `x.py` must not stop the program.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                return Problem("not-a-file", f"`{where.path}` is not a regular file", where, "remove it")
-            content = b"" if status.st_size > limit else file.read(limit + 1)
+        return _content(path, limit, where)
     except (OSError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         return Problem("unreadable", f"`{where.path}` cannot be read: {reason}", where, "check the file and its rights")
-    return too_large(where, limit) if status.st_size > limit or len(content) > limit else content
+
+
+def _content(path: Path, limit: int, where: Place) -> bytes | Problem:
+    # Not blocking: a pipe that is called `x.py` must not stop the program.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return Problem("not-a-file", f"`{where.path}` is not a regular file", where, "remove it")
+        content = b"" if status.st_size > limit else os.read(descriptor, limit + 1)
+    finally:
+        os.close(descriptor)
+    return too_large(where, limit) if max(status.st_size, len(content)) > limit else content
 
 
 def _real_path(root: Path, relative: PurePath) -> Path | None:

@@ -38,6 +38,11 @@ def _additional(validator: Validator, rule: Any, instance: Any, schema: Schema) 
             yield from validator.descend(instance[name], rule, path=name)  # type: ignore[attr-defined] # not in the protocol
 
 
+def _ignored(_validator: Validator, _rule: Any, _instance: Any, _schema: Schema) -> Iterator[ValidationError]:
+    """A keyword that the worker looks after, or that coercion has: nothing is found."""
+    return iter(())
+
+
 def _is_integer(_checker: object, value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
@@ -47,7 +52,7 @@ _Checker = jsonschema.validators.extend(  # type: ignore[no-untyped-call] # the 
     _Draft,
     validators={
         "additionalProperties": _additional,
-        **dict.fromkeys(("pattern", "patternProperties", "format", "unevaluatedProperties", "uniqueItems"), None),
+        **dict.fromkeys(("pattern", "patternProperties", "format", "unevaluatedProperties", "uniqueItems"), _ignored),
     },
     type_checker=_Draft.TYPE_CHECKER.redefine("integer", _is_integer),
 )

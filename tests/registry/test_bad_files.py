@@ -1,0 +1,148 @@
+"""A file that cannot be used is a problem with a place and a way out, never a crash."""
+
+import os
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from agent_core.problem import Problem
+from agent_core.registry.source import Source, check_module_name, module_of, parse, read_file
+from tests.registry.support import read
+
+
+def problem_of(root: Path, name: str = "probe.py", limit: int = 262_144) -> Problem:
+    found = read_file(root, root / name, limit)
+    assert isinstance(found, Problem)
+    return found
+
+
+CONTENTS = {
+    "wrong bytes": (b"x = 1\ny = '\xe9'\n", "encoding", 2),
+    "declared encoding": (b"# -*- coding: latin-1 -*-\ny = '\xe9'\n", "encoding", 1),
+    "utf-16": ("x = 1".encode("utf-16"), "encoding", 1),
+}
+
+
+@pytest.mark.parametrize(("content", "code", "line"), CONTENTS.values(), ids=CONTENTS)
+def test_a_wrong_encoding_is_told_with_its_line(tmp_path: Path, content: bytes, code: str, line: int) -> None:
+    (tmp_path / "probe.py").write_bytes(content)
+    problem = problem_of(tmp_path)
+    assert (problem.code, problem.where.path, problem.where.line) == (code, "functions/probe.py", line)
+    assert "UTF-8" in str(problem.mend)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
+    (tmp_path / "probe.py").write_bytes(b"\xef\xbb\xbfx = 1\r\n")
+    source = read_file(tmp_path, tmp_path / "probe.py")
+    assert isinstance(source, Source)
+    assert source == Source.of("probe", "x = 1\r\n")
+
+
+def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "probe.py").open("wb") as file:
+        file.truncate(50 * 1024 * 1024)
+    assert problem_of(tmp_path).code == "too-large"
+
+
+def test_links_that_leave_the_folder_are_refused(tmp_path: Path) -> None:
+    root = tmp_path / "functions"
+    root.mkdir()
+    (tmp_path / "secret.py").write_text("x = 1")
+    (root / "probe.py").symlink_to(tmp_path / "secret.py")
+    (root / "web").symlink_to(tmp_path, target_is_directory=True)
+    (root / "gone.py").symlink_to(root / "nowhere.py")
+    assert problem_of(root).code == "symlink"
+    assert problem_of(root, "web/secret.py").code == "symlink"
+    assert problem_of(root, "web").code == "symlink"
+    assert problem_of(root, "gone.py").code == "unreadable"
+
+
+def test_a_link_within_the_folder_is_read(tmp_path: Path) -> None:
+    (tmp_path / "real.py").write_text("x = 1")
+    (tmp_path / "probe.py").symlink_to(tmp_path / "real.py")
+    assert isinstance(read_file(tmp_path, Path("probe.py")), Source)
+
+
+def test_what_is_no_regular_file_does_not_stop_the_program(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "probe.py")
+    (tmp_path / "folder.py").mkdir()
+    assert problem_of(tmp_path).code == "not-a-file"
+    assert problem_of(tmp_path, "folder.py").code == "not-a-file"
+    assert problem_of(tmp_path, "missing.py").code == "unreadable"
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        pytest.param("../x.py", "leaves-folder", id="climbs"),
+        pytest.param("web/../../x.py", "leaves-folder", id="climbs-later"),
+        pytest.param("/etc/x.py", "leaves-folder", id="absolute"),
+        pytest.param("my-module.py", "module-name", id="dash"),
+        pytest.param("3d.py", "module-name", id="digit"),
+        pytest.param("class.py", "module-name", id="keyword"),
+        pytest.param("web/import/x.py", "module-name", id="keyword-folder"),
+        pytest.param("x.txt", "not-python", id="ending"),
+        pytest.param("__init__.py", "no-module", id="root-package"),
+    ],
+)
+def test_a_path_that_can_be_no_module_says_why(path: str, code: str) -> None:
+    problem = module_of(PurePosixPath(path))
+    assert isinstance(problem, Problem)
+    assert problem.code == code
+    assert problem.mend
+
+
+@pytest.mark.parametrize(
+    ("path", "module"),
+    [("text.py", "text"), ("web/pages.py", "web.pages"), ("web/__init__.py", "web"), ("größe.py", "größe")],
+)
+def test_a_path_names_its_module(path: str, module: str) -> None:
+    assert module_of(PurePosixPath(path)) == module
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", ".x", "", "a..b", "a.", "class", "a-b", "a\\b", "a.class", "a b"])
+def test_a_module_name_from_a_model_is_checked(name: str) -> None:
+    assert isinstance(check_module_name(name), Problem)
+
+
+def test_a_good_module_name_passes() -> None:
+    assert check_module_name("web.pages") is None
+
+
+TEXTS = {
+    "syntax": ("def f(:\n", "syntax", 1),
+    "indentation": ("def f():\n    x\n  y\n", "syntax", 3),
+    "nul": ("x = 1\ny = '\0'\n", "nul-byte", 2),
+    "surrogate": ("x = '\ud800'", "syntax", 0),
+    "many parentheses": ("(" * 500 + ")" * 500, "syntax", 1),
+    "deep attributes": ("a" + ".b" * 60_000, "too-deep", 0),
+    "deep calls": ("x = " + "f(" * 90 + ")" * 90 + "." + "a." * 100_000 + "b", "too-deep", 0),
+    "long chain": ("x = " + "-" * 90_000 + "1", "too-deep", 0),
+    "too long": ("a;" * 200_000, "too-large", 0),
+    "two byte characters": ("#" + "é" * 200_000, "too-large", 0),
+}
+
+
+@pytest.mark.parametrize(("text", "code", "line"), TEXTS.values(), ids=TEXTS)
+def test_a_text_that_cannot_be_parsed_is_rejected_whole(text: str, code: str, line: int) -> None:
+    reading = read(text)
+    (problem,) = reading.problems
+    assert (problem.code, problem.where.line, reading.parsed) == (code, line, False)
+    assert problem.severity == "refuses"
+
+
+def test_the_cap_is_a_parameter() -> None:
+    problem = parse(Source.of("probe", "x = 1  # long enough"), limit=10)
+    assert isinstance(problem, Problem)
+    assert problem.code == "too-large"
+
+
+def test_a_syntax_problem_shows_line_and_column() -> None:
+    (problem,) = read("x = 1\ny = = 2\n").problems
+    assert (problem.where.line, problem.where.column) == (2, 5)
+    assert "`y = = 2`" in problem.what
+
+
+def test_a_bad_escape_in_a_string_prints_no_warning(recwarn: pytest.WarningsRecorder) -> None:
+    assert read("def f(): '\\d'\n").parsed
+    assert list(recwarn) == []

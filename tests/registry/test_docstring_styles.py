@@ -1,0 +1,94 @@
+"""Descriptions come out of every docstring style, and examples stay out of them."""
+
+import pytest
+
+from agent_core.registry import docstring
+from tests.registry.support import codes, only, read
+
+STYLES = {
+    "google": "Args:\n    url (str): Where\n        to look.\n    tries: How often.\n\nReturns:\n    str: The text.",
+    "numpy": "Parameters\n----------\nurl : str\n    Where to look.\ntries : int, optional\n    How often."
+    "\n\nReturns\n-------\nstr\n    The text.",
+    "rest": ":param url: Where to look.\n:type url: str\n:param int tries: How often.\n:returns: The text.",
+    "epydoc": "@param url: Where to look.\n@type url: str\n@param tries: How often.\n@return: The text.",
+}
+BODY = '''def fetch(url: str, tries: int = 1) -> str:
+    """Fetch a page.
+
+    Follows redirects.
+
+    {}
+    """
+'''
+
+
+@pytest.mark.parametrize("section", STYLES.values(), ids=STYLES)
+def test_parameters_are_described_in_every_style(section: str) -> None:
+    reading = read(BODY.format(section.replace("\n", "\n    ")))
+    function = reading.functions[0]
+    described = {name: one["description"] for name, one in function.parameters["properties"].items()}
+    assert described == {"url": "Where to look.", "tries": "How often."}
+    assert function.description == "Fetch a page.\n\nFollows redirects."
+    assert reading.problems == ()
+
+
+@pytest.mark.parametrize("section", STYLES.values(), ids=STYLES)
+def test_types_and_returns_of_the_docstring_are_kept_as_advice(section: str) -> None:
+    described = docstring.read(f"Fetch a page.\n\n{section}")
+    assert described.types["url"] == "str"
+    assert described.returns == "The text."
+
+
+def test_two_styles_in_one_docstring_describe_together() -> None:
+    described = docstring.read("Fetch.\n\nArgs:\n    url: Where.\n\n:param tries: How often.\n")
+    assert described.parameters["tries"] == "How often."
+    assert described.parameters["url"].startswith("Where.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("Add.\n\n>>> add(1, 2)\n3\n", id="bare"),
+        pytest.param("Add.\n\nExample:\n    >>> add(1, 2)\n    3\n", id="google"),
+        pytest.param("Add.\n\nExamples\n--------\n>>> add(1, 2)\n3\n\n>>> add(2, 2)\n4\n", id="numpy"),
+        pytest.param("Add.\n\n>>> add(1, 2)\n3\n\n:param a: First.\n", id="before-the-section"),
+        pytest.param("Add.\n>>> add(1,\n...     2)\n3", id="right-under"),
+    ],
+)
+def test_examples_are_no_part_of_the_description(text: str) -> None:
+    assert docstring.read(text).text == "Add."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("Args:\n  broken", id="google"),
+        pytest.param("A.\n\n:param", id="rest"),
+        pytest.param("@param :", id="epydoc"),
+        pytest.param("Parameters\n----------\n:::", id="numpy"),
+        pytest.param("Args:\n" * 50, id="repeated"),
+        pytest.param("", id="empty"),
+        pytest.param("\x00\ud800", id="odd-characters"),
+    ],
+)
+def test_a_malformed_docstring_is_text_and_no_error(text: str) -> None:
+    assert isinstance(docstring.read(text).text, str)
+
+
+def test_each_undescribed_parameter_is_named_with_its_place() -> None:
+    reading = read('def probe(größe: int, url: str):\n    """Probe.\n\n    Args:\n        größe: It.\n    """\n')
+    (problem,) = reading.problems
+    assert (problem.code, problem.severity) == ("undescribed-parameter", "warns")
+    assert (problem.where.line, problem.where.column) == (1, 23)
+    assert "`url` of `probe`" in problem.what
+
+
+def test_an_entry_without_a_parameter_is_pointed_out() -> None:
+    reading = read('def probe():\n    """Probe.\n\n    Args:\n        ulr: Where.\n    """\n')
+    assert codes(reading.problems) == ["unknown-parameter"]
+    assert len(reading.functions) == 1
+
+
+def test_a_function_without_docstring_is_offered_and_says_what_lacks() -> None:
+    function = only("def probe(): ...")
+    assert function.description == ""
