@@ -1,0 +1,106 @@
+"""Promise 5: what was shown as done survives `kill -9` at any instant, and no call runs twice by itself."""
+
+import asyncio
+import os
+import random
+import sys
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from agent_core.assemble import Workspace
+from agent_core.messages import Answer, Assistant, Message, User
+from tests.kit import Ask, Repeat, Say, ScriptedModel, Seen, Wanted, scripted
+from tests.kit.desk import VOWELS
+from tests.kit.steps import Step
+
+NOTE = '''\
+def note(self, text: str) -> str:
+    """Give a text back.
+
+    Args:
+        text: The text.
+    """
+    self.progress(1, 1, text)
+    return text
+'''
+
+
+def talker() -> object:
+    """A model that asks for calls with names of its own, makes a function now and then, and ends each turn."""
+    numbers = count()
+
+    def step(seen: Seen) -> Step:
+        number = next(numbers)
+        if seen.messages[-1]["role"] == "tool":
+            return Say(f"reply {number}")
+        name = f"count_vowels{number}"
+        code = VOWELS.replace("count_vowels", name)
+        create = Wanted(
+            "create_function", {"function_name": name, "function_code_with_docstring": code}, f"create{number}"
+        )
+        notes = [Wanted("note", {"text": f"n{number}"}, f"note{number}"), Wanted("list_functions", {}, f"list{number}")]
+        return Ask(*notes, create) if number % 3 == 0 else Ask(*notes)
+
+    return step
+
+
+async def killed_after(root: Path, model: ScriptedModel, seconds: float) -> list[str]:
+    """What a process told before it was killed, some time after it was ready."""
+    arguments = ["-m", "tests.crash.turn_work", str(root), model.base_url]
+    process = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdout=asyncio.subprocess.PIPE)
+    assert process.stdout is not None
+    async with asyncio.timeout(30):
+        assert await process.stdout.readline() == b"ready\n"
+    await asyncio.sleep(seconds)
+    process.kill()
+    told = (await process.stdout.read()).decode().splitlines()
+    await process.wait()
+    return told
+
+
+async def survivors(root: Path) -> list[Message]:
+    """The conversation as the next start finds it."""
+    async with Workspace.open(root, flags={"model.base_url": "http://127.0.0.1:9/v1"}) as workspace:
+        agent = await workspace.agent()
+        made = [name for name in workspace.workshop.names() if name != "note"]
+        listed = {row["name"] for row in (await workspace.workshop.list())["functions"]}
+        assert set(made) <= listed
+        return await agent.history()
+
+
+async def kill_again_and_again(root: Path, times: int, seed: int) -> None:
+    (root / "functions").mkdir()
+    (root / "functions" / "notes.py").write_text(NOTE)
+    chance = random.Random(seed)
+    told: list[str] = []
+    with scripted([Repeat(talker())]) as model:  # type: ignore[arg-type]  # a chooser
+        for _ in range(times):
+            told += await killed_after(root, model, chance.uniform(0, 0.25))
+        check(told, await survivors(root))
+
+
+def check(told: list[str], history: list[Message]) -> None:
+    """Everything told is there once, and every call has one answer."""
+    words = [line.split(" ", 1) for line in told]
+    replies = [each.text for each in history if isinstance(each, Assistant)]
+    answers = [each.call_id for each in history if isinstance(each, Answer)]
+    calls = [call.id for each in history if isinstance(each, Assistant) for call in each.calls]
+    said = {each.text for each in history if isinstance(each, User)}
+    assert {rest for word, rest in words if word == "said"} <= said
+    assert {rest for word, rest in words if word == "replied"} <= set(replies)
+    assert {rest.split()[0] for word, rest in words if word == "answered"} <= set(answers)
+    assert sorted(answers) == sorted(calls)
+    assert len(set(calls)) == len(calls)
+
+
+@pytest.mark.timeout(120)
+async def test_nothing_that_was_told_is_lost_when_the_program_is_killed_during_turns(tmp_path: Path) -> None:
+    await kill_again_and_again(tmp_path, times=6, seed=os.getpid())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+async def test_nothing_that_was_told_is_lost_at_a_hundred_random_instants(tmp_path: Path) -> None:
+    await kill_again_and_again(tmp_path, times=100, seed=7)
