@@ -35,7 +35,7 @@ class Step:
 
 def post(session: Session, post: Post) -> str:
     """The id of the event, or of the first one with its key."""
-    known = post.key and session.one("select id from event where agent = ? and key = ?", post.agent, post.key)
+    known = session.one("select id from event where agent = ? and key = ?", post.agent, post.key)  # null equals nothing
     if known:
         return str(known[0])
     waiting = session.all("select count(*) from event where agent = ? and turn is null", post.agent)[0][0]

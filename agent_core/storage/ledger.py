@@ -109,7 +109,7 @@ def _record_call(session: Session, write: w.RecordCall) -> None:
 def _save_reading(session: Session, write: w.SaveReading) -> None:
     session.all(
         "insert or replace into reading (path, mtime_ns, size, inode, version, reading) values (?, ?, ?, ?, ?, ?)",
-        *(write.path, *write.stamp, write.version, write.reading),
+        *(write.path, *write.stamp[:2], str(write.stamp[2]), write.version, write.reading),
     )
 
 

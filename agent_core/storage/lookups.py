@@ -55,7 +55,10 @@ def open_writes(session: Session) -> list[OpenWrite]:
 def readings(session: Session) -> dict[str, ReadingRow]:
     """The whole cache of readings."""
     rows = session.all("select path, mtime_ns, size, inode, version, reading from reading")
-    return {row[0]: ReadingRow(row[0], row[1:4], row[4], row[5]) for row in rows}
+    return {
+        path: ReadingRow(path, (mtime_ns, size, int(inode)), version, reading)
+        for path, mtime_ns, size, inode, version, reading in rows
+    }
 
 
 def call_stats(session: Session) -> dict[str, Stats]:

@@ -160,9 +160,9 @@ async def test_a_new_version_starts_a_new_run_and_keeps_the_totals(store: Store,
 
 async def test_the_reading_of_a_file_is_replaced_and_dropped_by_path(store: Store) -> None:
     await store.apply([SaveReading("a.py", (1, 2, 3), V1, "{}"), SaveReading("b.py", (2**62, 5, 6), V1, "[]")])
-    await store.apply([SaveReading("a.py", (7, 8, 9), V2, '{"new":1}')])
+    await store.apply([SaveReading("a.py", (7, 8, 2**64 - 1), V2, '{"new":1}')])
     expected = {
-        "a.py": ReadingRow("a.py", (7, 8, 9), V2, '{"new":1}'),
+        "a.py": ReadingRow("a.py", (7, 8, 2**64 - 1), V2, '{"new":1}'),
         "b.py": ReadingRow("b.py", (2**62, 5, 6), V1, "[]"),
     }
     assert await store.readings() == expected

@@ -14,9 +14,10 @@ def event(text: str, key: str | None = None, due: float | None = None) -> Post:
     return Post("main", "user", {"text": text}, key, due)
 
 
-async def test_a_repeated_post_returns_the_first_id_and_adds_nothing(store: Store) -> None:
-    first = await store.post(event("one", key="message 1"))
-    again = await store.post(event("one", key="message 1"))
+@pytest.mark.parametrize("key", ["message 1", ""])
+async def test_a_repeated_post_returns_the_first_id_and_adds_nothing(store: Store, key: str) -> None:
+    first = await store.post(event("one", key=key))
+    again = await store.post(event("one", key=key))
     assert again == first
     assert len(await store.waiting("main")) == 1
 

@@ -21,7 +21,11 @@ def db(tmp_path: Path) -> apsw.Connection:
     return apsw.Connection(str(tmp_path / "x.db"))
 
 
-def add_second(folder: Path, sql: str = "alter table a add column y;\ninsert into a values ('second', 2);\n") -> None:
+# A statement that has rows stands in the middle: apsw stops there unless the rows are read.
+SECOND = "alter table a add column y;\nselect x from a;\ninsert into a values ('second', 2);\n"
+
+
+def add_second(folder: Path, sql: str = SECOND) -> None:
     (folder / "0002_second.sql").write_text(sql, encoding="utf-8")
 
 

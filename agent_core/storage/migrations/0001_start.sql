@@ -126,7 +126,7 @@ create table reading (
     path text primary key,
     mtime_ns integer not null,
     size integer not null,
-    inode integer not null,
+    inode text not null,  -- may need all of 64 bits, and SQLite's integers have a sign
     version text not null,
     reading text not null
 ) strict;
