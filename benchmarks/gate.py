@@ -134,7 +134,8 @@ def show(result: dict[str, Any]) -> None:  # Any: JSON
         row = f"{kind:<12}{figures['count']:>7}{figures['admitted']:>10}{figures['refused']:>9}{share:>10.1f}%"
         print(f"{row}  {figures['by_stage']}")
     good = result["kinds"]["good"]
-    print(f"\ngood: refused by code {good['by_code']}\n      warned of {good['warnings']}\n      mended {good['mends']}")
+    for label, key in (("refused by code", "by_code"), ("warned of", "warnings"), ("mended", "mends")):
+        print(f"good, {label}: {good[key]}")
     for one in result["good_refused"]:
         print(f"  {one['id']} {one['name']}: " + " | ".join(one["problems"]))
     print(f"admitted although hollow or broken: {len(result['bad_admitted'])}")

@@ -153,6 +153,8 @@ def _touches(node: ast.AST, name: str) -> bool:
     match node:
         case ast.Name(id=found, ctx=ast.Store() | ast.Del()):
             return found == name
+        case ast.Expr(value=ast.Call(func=function)):
+            return not _is_harmless(function)  # called for what it does, which may be the point
         case ast.Call(args=arguments, func=function):
             handed = any(_names(argument, name) for argument in arguments) and not _is_harmless(function)
             return handed or (isinstance(function, ast.Attribute) and _names(function.value, name))

@@ -97,7 +97,9 @@ def _return_type(written: str) -> str:
 
 def _hint(named: str, names: frozenset[str] | set[str]) -> str | None:
     """The hint that a docstring's words for a type certainly mean."""
-    words = re.sub(r",?\s*(?:optional|required)\b|,?\s*default.*$", "", named.strip().strip("`{}"), flags=re.I).strip()
+    words = re.sub(
+        r",?\s*(?:optional|required)\b(?!\[)|,?\s*default.*$", "", named.strip().strip("`{}"), flags=re.I
+    ).strip()
     words = re.sub(r"\b(list|set|tuple)s? of (?:an? )?(\w+)$", _of, words, flags=re.I)
     words = re.sub(r"\s+or\s+", " | ", words)
     words = re.sub(r"\b[A-Za-z]+\b", lambda found: _OLD.get(found[0], _WORDS.get(found[0].lower(), found[0])), words)

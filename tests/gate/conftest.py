@@ -1,0 +1,15 @@
+"""One sandbox and one gate for each file of tests."""
+
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+
+from agent_core.gate import Gate
+from sandbox import Limits, Sandbox
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gate() -> AsyncIterator[Gate]:
+    """The gate over a real sandbox; a call ends after two seconds."""
+    async with await Sandbox.start() as sandbox:
+        yield Gate(sandbox, limits=Limits(wall_s=2))

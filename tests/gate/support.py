@@ -1,0 +1,84 @@
+"""Words that the gate's tests share: a candidate through the text stages, and what was found."""
+
+from textwrap import dedent
+
+from agent_core.gate import Candidate, Policy, Rules
+from agent_core.gate.capability import capability
+from agent_core.gate.conform import conform
+from agent_core.gate.draft import Draft
+from agent_core.gate.mend import mend
+from agent_core.gate.read import read
+from agent_core.gate.substance import substance
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import Source
+
+ADD = '''\
+def add(a: int, b: int) -> int:
+    """Add two numbers.
+
+    Args:
+        a: The first.
+        b: The second.
+
+    Returns:
+        The sum.
+
+    Examples:
+        >>> add(1, 2)
+        3
+        >>> add(2, 2)
+        4
+    """
+    return a + b
+'''
+TEXT_STAGES = (read, mend, conform, substance, capability)
+
+
+def snapshot_of(**modules: str) -> Snapshot:
+    """A snapshot of modules given as text."""
+    snapshot = Snapshot.empty()
+    for module, text in modules.items():
+        snapshot = snapshot.with_module(read_module(Source.of(module, dedent(text))))
+    return snapshot
+
+
+def on_text(
+    code: str,
+    name: str = "f",
+    policy: Policy = "agent",
+    *,
+    module: str = "lib",
+    snapshot: Snapshot | None = None,
+    rules: Rules | None = None,
+) -> Draft:
+    """A candidate after the stages that need no worker."""
+    candidate = Candidate(name, code, module)
+    draft = Draft(candidate, policy, rules or Rules(), snapshot or Snapshot.empty(), code)
+    for stage in TEXT_STAGES:
+        draft = stage(draft)
+    return draft
+
+
+def function(body: str, parameters: str = "a: int, b: int", returns: str = "int") -> str:
+    """A well-described `f` with a body of one's own."""
+    names = [one.split(":")[0].strip() for one in parameters.split(", ") if one]
+    entries = "".join(f"        {one}: A value.\n" for one in names if one != "self")
+    arguments = f"\n    Args:\n{entries}" if entries else ""
+    lines = "".join(f"    {line}\n" if line else "\n" for line in dedent(body).strip("\n").split("\n"))
+    return f'def f({parameters}) -> {returns}:\n    """Do a thing.\n{arguments}    """\n{lines}'
+
+
+def codes(draft: Draft) -> set[str]:
+    """The codes of what refuses."""
+    return {problem.code for problem in draft.problems if problem.severity == "refuses"}
+
+
+def warnings(draft: Draft) -> set[str]:
+    """The codes of what only warns."""
+    return {problem.code for problem in draft.problems if problem.severity == "warns"}
+
+
+def mends(draft: Draft) -> list[str]:
+    """The codes of the repairs that were made."""
+    return [one.code for one in draft.mends]

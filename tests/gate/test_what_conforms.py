@@ -1,0 +1,83 @@
+"""Stage 3: the model can be shown the function, and can know how to call it."""
+
+import pytest
+
+from agent_core.gate import Policy
+
+from .support import ADD, codes, function, on_text, snapshot_of, warnings
+
+DOCUMENTED = '"""Do.\n\n    Args:\n        a: A value.\n    """'
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        pytest.param("def f(a: int) -> int:\n    return a + 1\n", {"no-docstring", "undescribed-parameter"}, id="bare"),
+        pytest.param(f"def f(a) -> int:\n    {DOCUMENTED}\n    return a + 1\n", {"no-type"}, id="no-type"),
+        pytest.param(f"def f(a: int):\n    {DOCUMENTED}\n    return a + 1\n", {"no-return-type"}, id="no-return-type"),
+        pytest.param(f"def f(*a: int) -> int:\n    {DOCUMENTED}\n    return sum(a)\n", {"star-parameter"}, id="star"),
+        pytest.param(
+            f"def f(a: list[int] = []) -> int:\n    {DOCUMENTED}\n    return sum(a)\n",
+            {"mutable-default"},
+            id="mutable",
+        ),
+        pytest.param(
+            f"def f(a: int, self: int) -> int:\n    {DOCUMENTED}\n    return a + self\n".replace(
+                "a: A", "self: A\n        a: A"
+            ),
+            {"self-not-first"},
+            id="self-not-first",
+        ),
+    ],
+)
+def test_what_a_model_could_not_call_is_refused(code: str, expected: set[str]) -> None:
+    assert codes(on_text(code)) == expected
+
+
+def test_a_parameter_that_hides_a_builtin_is_refused_with_a_better_name() -> None:
+    (problem,) = on_text(function("return len(list) + b", parameters="list: list[int], b: int")).problems
+    assert problem.code == "hides-builtin"
+    assert problem.mend == "rename `list` to `items`, in the body and under `Args:` too"
+
+
+def test_a_missing_docstring_is_answered_with_the_skeleton_to_write() -> None:
+    problem = next(
+        one for one in on_text("def f(a: int) -> int:\n    return a + 1\n").problems if one.code == "no-docstring"
+    )
+    assert problem.mend is not None
+    for part in ("Args:\n    a: …", "Returns:", ">>> f(…)"):
+        assert part in problem.mend
+
+
+def test_a_name_that_nothing_defines_is_refused_with_its_line() -> None:
+    (problem,) = on_text(function("return swap(a, b)")).problems
+    assert (problem.code, problem.where.line) == ("undefined-name", 8)
+
+
+def test_a_name_that_the_module_around_defines_is_known() -> None:
+    assert (
+        codes(on_text(function("return _swap(a, b)"), snapshot=snapshot_of(lib="def _swap(a, b):\n    return b\n")))
+        == set()
+    )
+
+
+def test_every_problem_of_every_stage_is_told_at_once() -> None:
+    draft = on_text("def f(list, *rest):\n    open('x')\n    return 1\n")
+    found = codes(draft)
+    assert {"no-docstring", "hides-builtin", "no-return-type", "star-parameter", "constant", "needs-files"} <= found
+
+
+@pytest.mark.parametrize("policy", ["human", "import"])
+def test_missing_words_only_warn_where_they_were_never_promised(policy: Policy) -> None:
+    draft = on_text("def f(list):\n    return sum(list) + 1\n", policy=policy)
+    assert codes(draft) == set()
+    assert warnings(draft) == {"no-docstring", "no-type", "no-return-type", "undescribed-parameter", "hides-builtin"}
+
+
+@pytest.mark.parametrize("policy", ["agent", "human", "import"])
+def test_what_cannot_be_called_refuses_under_every_policy(policy: Policy) -> None:
+    assert "star-parameter" in codes(on_text("def f(**rest: int) -> int:\n    return len(rest)\n", policy=policy))
+
+
+def test_a_good_function_has_no_problem() -> None:
+    assert on_text(ADD, "add").problems == ()

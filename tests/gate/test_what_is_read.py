@@ -1,0 +1,101 @@
+"""Stage 1: what is taken for a candidate, and what is said about all else."""
+
+import pytest
+
+from agent_core.gate import Rules
+
+from .support import ADD, codes, mends, on_text, snapshot_of
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "mend"),
+    [
+        pytest.param(f"```python\n{ADD}```", "code-fence", id="fence"),
+        pytest.param(f"Here is the function:\n\n```py\n{ADD}```\nI hope it helps.", "code-fence", id="fence-in-prose"),
+        pytest.param("\n".join(f"    {line}" for line in ADD.split("\n")), "indentation", id="indented"),
+        pytest.param("\n".join(f">>> {line}" for line in ADD.rstrip().split("\n")), "prompts", id="prompts"),
+        pytest.param(ADD + "\nprint(add(1, 2))\n", "trailing-code", id="call-at-the-end"),
+        pytest.param(ADD + '\nif __name__ == "__main__":\n    print(add(1, 2))\n', "trailing-code", id="main-block"),
+        pytest.param(ADD + "\nresult = add(1, 2)\nprint(result)\n", "trailing-code", id="tried-out"),
+        pytest.param(ADD + "\nassert add(1, 2) == 3\n", "trailing-code", id="asserted"),
+    ],
+)
+def test_wrapping_around_the_code_is_taken_off(wrapped: str, mend: str) -> None:
+    draft = on_text(wrapped, "add")
+    assert (codes(draft), mends(draft), draft.text.strip()) == (set(), [mend], ADD.strip())
+
+
+def test_a_mend_that_is_switched_off_is_not_made() -> None:
+    draft = on_text(f"```python\n{ADD}```", "add", rules=Rules(off=frozenset({"*"})))
+    assert (mends(draft), codes(draft)) == ([], {"syntax-error"})
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param(ADD[: ADD.index("Returns")], id="in-the-docstring"),
+        pytest.param("def add(a: int, b: int) -> int:\n    return (a +", id="in-an-expression"),
+        pytest.param("def add(a: int, b: int) -> int:\n", id="before-the-body"),
+        pytest.param("def add(a, b):\n    if a:", id="before-a-block"),
+        pytest.param('def add(a, b):\n    return "half of a', id="in-a-string"),
+    ],
+)
+def test_code_that_stops_in_the_middle_is_said_to_be_cut_off(code: str) -> None:
+    assert codes(on_text(code, "add")) == {"cut-off"}
+
+
+def test_a_syntax_error_names_its_line_and_quotes_it() -> None:
+    (problem,) = on_text("def add(a, b):\n    return a b\n\nx = 1\n", "add").problems
+    assert problem.code == "syntax-error"
+    assert problem.where.line == 2
+    assert "`return a b`" in problem.what
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "expected"),
+    [
+        pytest.param(ADD, "plus", {"wrong-name"}, id="another-name"),
+        pytest.param("x = 1\n", "add", {"no-function"}, id="no-function"),
+        pytest.param("   \n", "add", {"no-function"}, id="nothing"),
+        pytest.param(
+            ADD + "\n\ndef other() -> None:\n    add(1, 2)\n", "add", {"several-functions"}, id="two-functions"
+        ),
+        pytest.param("print('hello')\n" + ADD, "add", {"top-level-statement"}, id="statement-at-the-top"),
+        pytest.param(ADD.replace("def add", "def print"), "print", {"bad-name"}, id="builtin"),
+        pytest.param(ADD, "class", {"bad-name", "wrong-name"}, id="keyword"),
+        pytest.param(ADD, "ädd", {"bad-name", "wrong-name"}, id="not-ascii"),
+        pytest.param("def add(a, b):\0\n    return a", "add", {"not-text"}, id="nul-byte"),
+        pytest.param("def add(a):\n    return '\ud800'", "add", {"not-text"}, id="lone-surrogate"),
+        pytest.param("x = '" + "a" * 70_000 + "'", "add", {"too-long"}, id="too-long"),
+    ],
+)
+def test_what_is_not_one_function_of_the_promised_name_is_refused(code: str, name: str, expected: set[str]) -> None:
+    assert codes(on_text(code, name)) == expected
+
+
+def test_a_wrong_name_is_told_with_both_names() -> None:
+    (problem,) = on_text(ADD, "plus").problems
+    assert "`plus`" in problem.what
+    assert "`add`" in problem.what
+    assert problem.mend is not None
+
+
+def test_a_helper_that_the_function_calls_becomes_private() -> None:
+    draft = on_text(
+        ADD.replace("return a + b", "return total(a, b)") + "\n\ndef total(a, b):\n    return a + b\n", "add"
+    )
+    assert mends(draft) == ["private-helper"]
+    assert "return _total(a, b)" in draft.text
+    assert "def _total(a, b)" in draft.text
+
+
+def test_a_name_that_another_function_has_is_refused_with_its_place() -> None:
+    draft = on_text(ADD, "add", snapshot=snapshot_of(other=ADD))
+    (problem,) = draft.problems
+    assert problem.code == "name-taken"
+    assert "functions/other.py:1" in problem.what
+
+
+@pytest.mark.parametrize("module", ["../x", "a/b", "", ".", "a..b", "class", "1x", "a b"])
+def test_a_module_name_that_leaves_the_folder_or_is_no_name_is_refused(module: str) -> None:
+    assert codes(on_text(ADD, "add", module=module)) == {"bad-module"}
