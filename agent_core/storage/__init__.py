@@ -21,7 +21,6 @@ from .store import (
     Store,
     Turn,
     VersionRow,
-    unanswered,
 )
 from .writes import (
     BeginWrite,
@@ -77,5 +76,4 @@ __all__ = [
     "lock_agent",
     "open_store",
     "prepare_state_dir",
-    "unanswered",
 ]

@@ -243,19 +243,3 @@ class Store(Protocol):
 
     async def close(self) -> None:
         """Finish what is under way and let the file go."""
-
-
-def unanswered(entries: Sequence[Entry]) -> list[Entry]:
-    """The `call` entries of a turn that no later `result` answers (`payload["id"]` is its `payload["call_id"]`).
-
-    Small models use an id again in a later step, so that a result answers the oldest open call of its id.
-    """
-    unsettled: list[Entry] = []
-    for entry in entries:
-        if entry.kind == "call":
-            unsettled.append(entry)
-        elif entry.kind == "result":
-            answered = next((call for call in unsettled if call.payload["id"] == entry.payload["call_id"]), None)
-            if answered is not None:
-                unsettled.remove(answered)
-    return unsettled

@@ -2,9 +2,7 @@
 
 from collections.abc import Callable
 
-import pytest
-
-from agent_core.storage import AgentRow, Entry, Store, unanswered
+from agent_core.storage import AgentRow, Entry, Store
 from tests.storage.support import ManualClock, begin, say, texts, user
 
 
@@ -86,26 +84,3 @@ async def test_the_agents_are_listed_with_their_turns_and_times(store: Store, cl
     clock.time += 5
     await say(store, "b", agent="adam")
     assert await store.agents() == [AgentRow("adam", 2, clock.time), AgentRow("zoe", 1, clock.time - 5)]
-
-
-def call(id: str, n: int) -> Entry:
-    return Entry("call", {"id": id, "name": "f"}, n)
-
-
-def result(id: str) -> Entry:
-    return Entry("result", {"call_id": id})
-
-
-@pytest.mark.parametrize(
-    ("entries", "expected"),
-    [
-        pytest.param([], [], id="nothing"),
-        pytest.param([call("a", 0), result("a")], [], id="answered"),
-        pytest.param([call("a", 0), call("b", 1), result("b")], [0], id="the first of two is open"),
-        pytest.param([call("a", 0), result("a"), call("a", 2)], [2], id="an id used again"),
-        pytest.param([call("a", 0), call("a", 1), result("a")], [1], id="one id twice in a reply"),
-        pytest.param([result("a"), call("a", 1)], [1], id="an answer before its call answers nothing"),
-    ],
-)
-def test_the_calls_that_nothing_answers_are_found(entries: list[Entry], expected: list[int]) -> None:
-    assert [entry.n for entry in unanswered(entries)] == expected
