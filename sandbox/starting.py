@@ -44,18 +44,19 @@ async def find_ground(packages: dict[str, str], slots: int, scratch_folder: str,
     missing: list[str] = []
     levels: tuple[tuple[Level, Plan], ...] = (
         ("full", plan),
-        ("core", _rootless(plan)),
+        ("core", without_root(plan)),
     )
     for level, candidate in () if override else levels:
-        ground = await _try(level, candidate, missing)
+        ground = await try_level(level, candidate, missing)
         if ground is not None:
             return ground
     if override:
-        return await _unsafe(replace(_rootless(plan), layers=LAYERS, tolerant=True))
+        return await _unsafe(replace(without_root(plan), layers=LAYERS, tolerant=True))
     raise SandboxUnavailable(f"The sandbox cannot be enforced here: {'; '.join(missing)}. {_CHOICES}", tuple(missing))
 
 
-async def _try(level: Level, plan: Plan, missing: list[str]) -> Ground | None:
+async def try_level(level: Level, plan: Plan, missing: list[str]) -> Ground | None:
+    """The ground at this level, or None and one more line in `missing`."""
     pool = Pool(plan)
     try:
         await pool.started()
@@ -107,7 +108,7 @@ def _another_user() -> int | None:
     return next((user for user in wanted if any(user in span for span in mapped)), None)
 
 
-def _rootless(plan: Plan) -> Plan:
+def without_root(plan: Plan) -> Plan:
     """The plan without a root of our own: no new page becomes executable, so extension modules come first."""
     preload = plan.preload + visible.extension_modules()
     return replace(plan, layers=_CORE, user=_user_without_root(plan), preload=preload)
