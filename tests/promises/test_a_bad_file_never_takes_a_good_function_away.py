@@ -1,0 +1,103 @@
+"""Promise 6: a rejected save keeps the last good version running, now and at the next start, and says why."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_core.assemble import Workspace
+from tests.conftest import OpenDesk
+from tests.kit.desk import VOWELS, Desk
+
+GOOD = VOWELS
+
+
+def broken(folder: Path) -> None:
+    (folder / "letters.py").write_text("def count_vowels(text: str -> int:\n")
+
+
+def binary(folder: Path) -> None:
+    (folder / "letters.py").write_bytes(b"\x00\xff\xfe\x00not python")
+
+
+def huge(folder: Path) -> None:
+    with (folder / "letters.py").open("wb") as file:
+        file.truncate(50 << 20)
+
+
+def endless(folder: Path) -> None:
+    (folder / "letters.py").write_text("while True:\n    pass\n\n" + GOOD)
+
+
+def raising(folder: Path) -> None:
+    (folder / "letters.py").write_text("raise RuntimeError('not today')\n\n" + GOOD)
+
+
+def linked_away(folder: Path) -> None:
+    (folder / "letters.py").unlink()
+    (folder / "letters.py").symlink_to("/etc/hostname")
+
+
+def emptied_of_types(folder: Path) -> None:
+    (folder / "letters.py").write_text("def count_vowels(*text):\n    return 1\n")
+
+
+DAMAGE = [broken, binary, huge, endless, raising, linked_away]
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
+async def test_a_rejected_save_leaves_the_last_good_version_running(
+    at_desk: OpenDesk, damage: Callable[[Path], None]
+) -> None:
+    desk = await at_desk([], sandbox__wall_s=2)
+    await put_good(desk)
+    damage(desk.functions)
+    found = await desk.workspace.workshop.reload()
+    assert found["rejected"]
+    assert all(problem["path"] == "functions/letters.py" for problem in found["rejected"])
+    assert (await desk.workspace.workshop.call("count_vowels", {"text": "aha"}))["value"] == 2
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
+async def test_the_last_good_version_is_there_at_the_next_start(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    flags = {"sandbox.wall_s": 2}
+    async with Workspace.open(tmp_path, flags=flags) as workspace:
+        (tmp_path / "functions" / "letters.py").write_text(GOOD)
+        await workspace.workshop.reload()
+    damage(tmp_path / "functions")
+    async with Workspace.open(tmp_path, flags=flags) as workspace:
+        assert workspace.workshop.rejected()
+        assert (await workspace.workshop.call("count_vowels", {"text": "aha"}))["value"] == 2
+
+
+async def test_mending_the_file_clears_the_rejection(at_desk: OpenDesk) -> None:
+    desk = await at_desk([])
+    await put_good(desk)
+    broken(desk.functions)
+    await desk.workspace.workshop.reload()
+    (desk.functions / "letters.py").write_text(GOOD.replace("aeiou", "aeiouy"))
+    found = await desk.workspace.workshop.reload()
+    assert found["rejected"] == []
+    assert (await desk.workspace.workshop.call("count_vowels", {"text": "yes"}))["value"] == 2
+
+
+async def test_a_removed_file_takes_its_functions_along(at_desk: OpenDesk) -> None:
+    desk = await at_desk([])
+    await put_good(desk)
+    (desk.functions / "letters.py").unlink()
+    await desk.workspace.workshop.reload()
+    assert desk.workspace.workshop.names() == []
+
+
+async def test_two_files_with_a_function_of_one_name_keep_the_first_and_name_both_places(at_desk: OpenDesk) -> None:
+    desk = await at_desk([])
+    await put_good(desk)
+    (desk.functions / "again.py").write_text(GOOD)
+    (problem,) = (await desk.workspace.workshop.reload())["rejected"]
+    assert problem["path"] == "functions/again.py"
+    assert "functions/letters.py" in problem["message"]
+
+
+async def put_good(desk: Desk) -> None:
+    (desk.functions / "letters.py").write_text(GOOD)
+    await desk.workspace.workshop.reload()
