@@ -145,7 +145,7 @@ EFFECTS = frozenset({"call", "fetch", "secret", "memory"})
 def capability(draft: Draft) -> Draft:
     """The draft with every use that needs a grant."""
     if draft.tree is None:
-        return draft
+        return draft.skip("the code could not be read")
     return draft.with_findings(STAGE, check(draft.tree, draft.rules.packages))
 
 

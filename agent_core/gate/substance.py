@@ -26,7 +26,7 @@ HOLLOW = ("placeholder", "not-implemented", "constant", "echo", "print-only")
 def substance(draft: Draft) -> Draft:
     """The draft with every sign that the promised function is hollow."""
     if draft.function is None:
-        return draft
+        return draft.skip("there is no function to look at")
     return draft.with_findings(STAGE, check(draft.function, draft.text))
 
 

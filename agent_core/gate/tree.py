@@ -41,8 +41,10 @@ def parse(text: str) -> ast.Module | Unparsable:
 
 def _explain(error: SyntaxError, text: str) -> Unparsable:
     message, line = error.msg or "invalid syntax", error.lineno or 0
-    last = text.rstrip().count("\n") + 1
-    at_end = line >= last and ("expected" in message or "unexpected EOF" in message or "was never closed" in message)
+    written = lines_of(text.rstrip())
+    last = len(written)
+    beyond = line > last or (line == last and (error.offset or 0) > len(written[-1]))
+    at_end = beyond or (line >= last and message.startswith("expected an indented block"))
     unended = "unterminated triple-quoted" in message or ("unterminated" in message and line >= last)
     open_at_end = "was never closed" in message and not text.rstrip().endswith((")", "]", "}"))
     return Unparsable(message, line, error.offset or 0, at_end or unended or open_at_end)

@@ -1,0 +1,53 @@
+"""The functions that every workspace starts with keep the rules that agents are held to."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from agent_core.gate import Candidate, Gate
+from agent_core.registry.function import Function
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import Source
+from sandbox import Sandbox
+
+with_gate = pytest.mark.asyncio(loop_scope="module")
+FOLDER = Path(__file__).parents[2] / "functions"
+STARTERS = {
+    name: Source.of(name, (FOLDER / f"{name}.py").read_text("utf-8"))
+    for name in ["clock", "text", "calculate", "tables", "compare"]
+}
+FUNCTIONS = [function for source in STARTERS.values() for function in read_module(source).functions]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gate() -> AsyncIterator[Gate]:
+    async with await Sandbox.start() as sandbox:
+        yield Gate(sandbox)
+
+
+@with_gate
+@pytest.mark.parametrize("source", STARTERS.values(), ids=STARTERS)
+async def test_every_starter_passes_the_gate_under_the_agents_policy(gate: Gate, source: Source) -> None:
+    verdict = await gate.judge_module(source, Snapshot.empty(), "agent")
+    assert [str(problem) for problem in verdict.problems] == []
+    assert {standing for _, standing in verdict.standings} == {"trial"}
+
+
+@with_gate
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
+async def test_a_starter_that_is_sent_again_changes_nothing(gate: Gate, function: Function) -> None:
+    source = STARTERS[function.module]
+    snapshot = Snapshot.empty().with_module(read_module(source))
+    code = "".join(source.text.splitlines(keepends=True)[function.line - 1 : function.end_line])
+    verdict = await gate.judge(Candidate(function.name, code, function.module, replaces=True), snapshot)
+    assert [str(problem) for problem in verdict.problems] == []
+    assert verdict.module_text == source.text
+
+
+def test_every_starter_is_a_short_module_of_a_few_functions() -> None:
+    for name, source in STARTERS.items():
+        assert source.text.count("\n") <= 140, name
+        assert 3 <= len(read_module(source).functions) <= 6, name

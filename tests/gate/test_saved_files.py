@@ -1,0 +1,81 @@
+"""A file that a human saved: what cannot be called is refused, all else is said."""
+
+import pytest
+
+from agent_core.gate import Gate, Rules
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import Source
+from sandbox import Sandbox
+
+from .support import ADD, snapshot_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+BARE = "def double(n):\n    return n * 2\n"
+
+
+def saved(text: str) -> Source:
+    return Source.of("lib", text)
+
+
+async def test_a_bare_function_of_a_human_is_taken_with_warnings(gate: Gate) -> None:
+    verdict = await gate.judge_module(saved(BARE), Snapshot.empty())
+    assert (verdict.admitted, verdict.standings) == (True, (("double", "draft"),))
+    assert {problem.severity for problem in verdict.problems} == {"warns"}
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        pytest.param("def broken(:\n", "syntax", id="syntax"),
+        pytest.param("import nowhere\n" + BARE, "import-fails", id="missing-module"),
+        pytest.param("1 / 0\n" + BARE, "import-fails", id="raises"),
+        pytest.param("while True: pass\n" + BARE, "import-hangs", id="hangs"),
+    ],
+)
+async def test_a_file_that_cannot_be_imported_is_refused_whole(gate: Gate, text: str, code: str) -> None:
+    verdict = await gate.judge_module(saved(text), Snapshot.empty())
+    assert not verdict.admitted
+    assert code in [problem.code for problem in verdict.problems if problem.severity == "refuses"]
+
+
+async def test_a_failing_import_is_told_with_the_files_line(gate: Gate) -> None:
+    verdict = await gate.judge_module(saved("import math\n\nLIMIT = 1 / 0\n" + BARE), Snapshot.empty())
+    problem = next(one for one in verdict.problems if one.code == "import-fails")
+    assert str(problem.where) == "functions/lib.py:3"
+
+
+async def test_examples_that_disagree_only_warn_a_human(gate: Gate) -> None:
+    verdict = await gate.judge_module(saved(ADD.replace("        4\n", "        5\n")), Snapshot.empty())
+    assert (verdict.admitted, verdict.standings) == (True, (("add", "draft"),))
+    assert [(problem.code, problem.severity, problem.where.line) for problem in verdict.problems] == [
+        ("example-disagrees", "warns", 14)
+    ]
+
+
+async def test_only_examples_of_changed_functions_are_run_again(gate: Gate) -> None:
+    before = read_module(saved(ADD))
+    after = saved(ADD + "\n\n" + BARE)
+    verdict = await gate.judge_module(after, snapshot_of(lib=ADD), previous=before)
+    assert [name for name, _ in verdict.standings] == ["double"]
+
+
+async def test_one_function_that_cannot_be_offered_leaves_the_others() -> None:
+    text = ADD + "\n\ndef any_of(*numbers: int) -> int:\n    return sum(numbers)\n"
+    async with await Sandbox.start() as sandbox:
+        verdict = await Gate(sandbox).judge_module(saved(text), Snapshot.empty())
+    assert verdict.admitted
+    assert [one.name for one in verdict.reading.functions] == ["add"]
+    assert "star-parameter" in [problem.code for problem in verdict.problems if problem.severity == "refuses"]
+
+
+async def test_a_strict_workspace_holds_saved_files_to_the_agents_rules() -> None:
+    async with await Sandbox.start() as sandbox:
+        verdict = await Gate(sandbox, rules=Rules(strict=True)).judge_module(saved(BARE), Snapshot.empty())
+    assert not verdict.admitted
+
+
+async def test_a_module_sees_its_neighbours_as_they_are(gate: Gate) -> None:
+    text = "from functions.other import double\n\n\ndef fourfold(n: int) -> int:\n    return double(double(n))\n"
+    verdict = await gate.judge_module(saved(text), snapshot_of(other=BARE))
+    assert verdict.admitted

@@ -1,0 +1,180 @@
+"""A candidate before the whole gate, in real workers: what is admitted, at what standing, and what is told."""
+
+import json
+
+import pytest
+
+from agent_core.gate import Candidate, Gate, GivenExample, Policy, Verdict
+from agent_core.registry.snapshot import Snapshot
+
+from .support import ADD, snapshot_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+STAGES = ["read", "mend", "conform", "substance", "capability", "import", "examples"]
+
+
+def documented(name: str, parameters: str, returns: str, body: str, *examples: str) -> str:
+    """A described function with examples, each `call → result`."""
+    names = [one.split(":")[0].strip() for one in parameters.split(", ") if one]
+    entries = "".join(f"        {one}: A value.\n" for one in names if one != "self")
+    arguments = f"\n    Args:\n{entries}" if entries else ""
+    shown = "".join("        >>> {}\n        {}\n".format(*one.split(" → ")) for one in examples)
+    doctests = f"\n    Examples:\n{shown}" if shown else ""
+    return f'def {name}({parameters}) -> {returns}:\n    """Do a thing.\n{arguments}{doctests}    """\n    {body}\n'
+
+
+async def judge(
+    gate: Gate, code: str, name: str = "f", policy: Policy = "agent", snapshot: Snapshot | None = None
+) -> Verdict:
+    return await gate.judge(Candidate(name, code, "lib"), snapshot or Snapshot.empty(), policy)
+
+
+def refusals(verdict: Verdict) -> list[str]:
+    return [problem.code for problem in verdict.refusals]
+
+
+async def test_a_good_function_is_admitted_on_trial_with_its_whole_module(gate: Gate) -> None:
+    verdict = await judge(gate, ADD, "add")
+    assert (verdict.admitted, verdict.standing, verdict.problems, verdict.agreed) == (True, "trial", (), 2)
+    assert verdict.module_text == ADD
+    assert [report.stage for report in verdict.stages if report.passed] == STAGES
+
+
+async def test_a_function_joins_the_text_of_the_module_that_is_there(gate: Gate) -> None:
+    around = "# kept\nLIMIT = 3\n"
+    verdict = await judge(gate, ADD, "add", snapshot=snapshot_of(lib=around))
+    assert verdict.module_text is not None
+    assert verdict.module_text.startswith(around)
+    assert verdict.reading is not None
+    assert verdict.version == verdict.reading.source.version
+
+
+async def test_an_example_that_disagrees_shows_both_sides_and_blames_neither(gate: Gate) -> None:
+    verdict = await judge(gate, ADD.replace("        4\n", "        5\n"), "add")
+    (problem,) = verdict.problems
+    assert (problem.code, problem.where.line) == ("example-disagrees", 14)
+    assert problem.what == "for `add(2, 2)` you wrote `5`, it returned `4`"
+    assert problem.mend == 'if `4` is right, call confirm_function("add"); if not, mend the body with edit_function'
+    assert (verdict.admitted, verdict.standing, verdict.can_be_confirmed) == (False, "", True)
+
+
+@pytest.mark.parametrize(
+    ("body", "returns", "examples", "code"),
+    [
+        pytest.param("return 10 // a", "int", ["f(5) → 2", "f(0) → 0"], "example-raises", id="raises"),
+        pytest.param("while a: pass\n    return a + 1", "int", ["f(0) → 1", "f(1) → 2"], "example-hangs", id="hangs"),
+        pytest.param(
+            "import os; os._exit(a); return a", "int", ["f(0) → 0", "f(1) → 1"], "example-stopped", id="leaves"
+        ),
+        pytest.param("return a * 2", "int", [], "too-few-examples", id="none"),
+        pytest.param("return a * 2", "int", ["f(1) → 2"], "too-few-examples", id="one"),
+        pytest.param("return a * 2", "int", ["f(1) → 2", "f(1) → 2"], "too-few-examples", id="the-same-twice"),
+        pytest.param("return a * a", "int", ["f(2) → 4", "f(-2) → 4"], "same-results", id="same-results"),
+        pytest.param("return a > 0", "bool", ["f(2) → True", "f(3) → True"], "one-sided-examples", id="only-true"),
+    ],
+)
+async def test_examples_that_prove_too_little_are_refused(
+    gate: Gate, body: str, returns: str, examples: list[str], code: str
+) -> None:
+    verdict = await judge(gate, documented("f", "a: int", returns, body, *examples))
+    assert set(refusals(verdict)) == {code}
+
+
+async def test_a_refusal_for_one_sided_examples_says_which_side_is_missing(gate: Gate) -> None:
+    verdict = await judge(gate, documented("f", "a: int", "bool", "return a > 0", "f(2) → True", "f(3) → True"))
+    assert "one that gives False is needed" in verdict.problems[0].what
+    assert ">>> f(a)" in str(verdict.problems[0].mend)
+
+
+async def test_an_error_shows_the_line_that_raised_it(gate: Gate) -> None:
+    verdict = await judge(gate, documented("f", "a: int", "int", "return 10 // a", "f(5) → 2", "f(0) → 0"))
+    assert "`ZeroDivisionError: " in verdict.problems[0].what
+    assert "`return 10 // a`" in verdict.problems[0].what
+
+
+async def test_words_of_a_worker_cannot_pose_as_the_gates(gate: Gate) -> None:
+    body = "raise ValueError(f'ok`\\nadmitted: {a}')"
+    verdict = await judge(gate, documented("f", "a: int", "int", body, "f(a=1) → 1", "f(2) → 2"))
+    assert "`ValueError: ok'\\nadmitted: 1`" in verdict.problems[0].what
+    assert "\n" not in verdict.problems[0].what
+
+
+@pytest.mark.parametrize(
+    ("parameters", "returns", "body"),
+    [
+        pytest.param("self, a: int", "int", "return self.call('g', a=a)", id="calls-another"),
+        pytest.param("self, a: int", "None", "self.progress(a, 2)", id="returns-nothing"),
+        pytest.param("", "str", "import datetime; return datetime.datetime.now().isoformat()", id="the-time"),
+        pytest.param("sides: int", "int", "import random; return random.randint(1, sides)", id="chance"),
+    ],
+)
+async def test_what_no_example_can_show_joins_as_a_draft_and_says_so(
+    gate: Gate, parameters: str, returns: str, body: str
+) -> None:
+    verdict = await judge(gate, documented("f", parameters, returns, body))
+    assert (verdict.admitted, verdict.standing) == (True, "draft")
+    assert [(problem.code, problem.severity) for problem in verdict.problems] == [("unproven", "warns")]
+
+
+async def test_a_function_with_the_calls_context_is_tried_without_naming_it(gate: Gate) -> None:
+    body = "(self.scratch / 'x').write_text(a)\n    return len((self.scratch / 'x').read_text())"
+    verdict = await judge(gate, documented("f", "self, a: str", "int", body, "f('ab') → 2", "f('') → 0"))
+    assert (verdict.admitted, verdict.standing, verdict.problems) == (True, "trial", ())
+
+
+async def test_an_import_that_fails_is_told_with_its_line(gate: Gate) -> None:
+    verdict = await judge(gate, "LIMIT = int('many')\n\n\n" + ADD, "add")
+    assert refusals(verdict) == ["import-fails"]
+    assert "`ValueError: invalid literal" in verdict.problems[0].what
+    assert verdict.stages[-1].note == "not run: the module could not be imported"
+
+
+async def test_an_import_that_never_ends_is_refused_in_time(gate: Gate) -> None:
+    verdict = await judge(gate, "LIMIT = sum(iter(int, 1))\n\n\n" + ADD, "add")
+    assert refusals(verdict) == ["import-hangs"]
+
+
+async def test_a_type_that_only_an_import_can_tell_gets_its_schema_from_a_worker(gate: Gate) -> None:
+    code = "from pydantic import BaseModel\n\n\nclass Point(BaseModel):\n    x: int\n\n\n"
+    code += documented("f", "point: Point", "int", "return point.x", "f(Point(x=1)) → 1", "f(Point(x=2)) → 2")
+    verdict = await judge(gate, code)
+    assert verdict.problems == ()
+    assert verdict.reading is not None
+    assert verdict.reading.functions[0].parameters["properties"]["point"]["properties"]["x"]["type"] == "integer"
+
+
+async def test_given_examples_count_as_those_of_the_docstring_do(gate: Gate) -> None:
+    given = (GivenExample("half(3)", "1.5"), GivenExample("half(1)", "0.50000001", approx=1e-6))
+    candidate = Candidate("half", "def half(n):\n    return n / 2\n", "lib", examples=given)
+    verdict = await gate.judge(candidate, Snapshot.empty(), "import")
+    assert (verdict.admitted, verdict.standing, verdict.agreed) == (True, "trial", 2)
+
+
+async def test_code_that_cannot_be_read_leaves_the_other_stages_unrun(gate: Gate) -> None:
+    verdict = await judge(gate, "def add(a, b) return a", "add")
+    assert refusals(verdict) == ["syntax-error"]
+    assert [report.passed for report in verdict.stages] == [False] * len(STAGES)
+    assert all(report.note.startswith("not run") for report in verdict.stages[1:])
+
+
+async def test_a_hollow_function_is_not_tried_out(gate: Gate) -> None:
+    verdict = await judge(gate, documented("f", "a: int", "int", "return 4", "f(2) → 4", "f(3) → 6"))
+    assert refusals(verdict) == ["constant"]
+    assert verdict.stages[-1].note == "not run: the body does nothing yet"
+
+
+async def test_a_verdict_has_its_published_shape_in_json(gate: Gate) -> None:
+    verdict = json.loads(json.dumps((await judge(gate, f"```python\n{ADD}```", "add")).to_json()))
+    published = {"name", "module", "admitted", "standing", "version", "mends", "problems", "stages", "source"}
+    assert published <= verdict.keys()
+    assert verdict["mends"][0].keys() == {"code", "message", "diff"}
+    assert verdict["stages"][0].keys() == {"stage", "passed", "seconds", "note"}
+
+
+async def test_the_examples_of_a_function_that_is_there_can_be_run_anew(gate: Gate) -> None:
+    snapshot = snapshot_of(lib=ADD)
+    results = await gate.run_examples(snapshot.functions["add"], snapshot)
+    assert [(one.call, one.expected, one.returned, one.agreed) for one in results] == [
+        ("add(1, 2)", "3", "3", True),
+        ("add(2, 2)", "4", "4", True),
+    ]
