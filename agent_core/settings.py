@@ -19,6 +19,7 @@ from pydantic_settings import (
     SettingsConfigDict,
     TomlConfigSettingsSource,
 )
+from pydantic_settings import SettingsError as UnreadableVariable
 
 from .errors import SettingsError
 
@@ -133,6 +134,12 @@ def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any
         return Settings(**values)
     except ValidationError as error:
         raise _explain(error) from error
+    except UnreadableVariable as error:
+        given = ", ".join(f"`{key}`" for key in known_keys() if _variable(key) in os.environ)
+        raise SettingsError(
+            f"A {PREFIX} variable cannot be read (set are those for {given}).",
+            mend=f"A list is written as JSON: {PREFIX}SANDBOX_PACKAGES='[\"pydantic\"]'.",
+        ) from error
 
 
 def known_keys() -> list[str]:
@@ -148,7 +155,11 @@ def known_keys() -> list[str]:
 
 
 def _variables() -> set[str]:
-    return {PREFIX + key.replace(".", "_").upper() for key in known_keys()}
+    return {_variable(key) for key in known_keys()}
+
+
+def _variable(key: str) -> str:
+    return PREFIX + key.replace(".", "_").upper()
 
 
 def _read_file(path: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from agent_core.agent import Agent
 from agent_core.assemble import Workspace
 from agent_core.events import CallAnswered, Event, TurnEnded
-from tests.kit.server import ScriptedModel
+from tests.kit import ScriptedModel
 
 E = TypeVar("E")
 
