@@ -28,6 +28,7 @@ thought: one short sentence on what comes next."""
 
 _MOST_NAMED: Final = 6
 _NAMED = re.compile(r"`([A-Za-z_]\w*)`")
+_NAMES = re.compile(r"[A-Za-z_]\w*")
 
 
 class Conversation:
@@ -45,9 +46,10 @@ class Conversation:
         return entries
 
     def callable_now(self, request: Request) -> list[FunctionShown]:
-        """The functions of this step's schema: those always there, those told of, and those called before."""
+        """The functions of this step's schema: those always there, told of, called before, or named just now."""
         told = {function.name for message in request.messages for function in self._told.get(message, ())}
-        known = {*choice().always, *told, *_called(request.messages)} - request.excluded
+        named = _NAMES.findall(_last_text(request.messages))
+        known = {*choice().always, *told, *named, *_called(request.messages)} - request.excluded
         return [trim(function) for function in request.functions if function.name in known]
 
     def _tell(self, messages: Sequence[Message], functions: Mapping[str, FunctionShown]) -> Mapping[Message, Told]:
@@ -74,6 +76,12 @@ def _news(message: Message, functions: Mapping[str, FunctionShown], known: Itera
             return ()
 
 
+def _last_text(messages: Sequence[Message]) -> str:
+    """What the program said last, if nobody spoke since."""
+    last = messages[-1] if messages else None
+    return last.text if isinstance(last, Answer | Notice) else ""
+
+
 def _called(messages: Iterable[Message]) -> set[str]:
     return {call.name for message in messages if isinstance(message, Assistant) for call in message.calls}
 
@@ -98,7 +106,8 @@ def _append(entries: list[Entry], messages: Iterable[Message], told: Mapping[Mes
             case Answer(call_id, name, text):
                 call, thought = waiting.pop(call_id, (Call(call_id, name, "{}"), ""))
                 _add(entries, "assistant", _call_text(call, thought))
-                _add(entries, "user", f"Result of {name}: {text}{_told_text(told.get(message, ()))}")
+                hint = "" if name in choice().about_functions else "\n" + choice().after_result
+                _add(entries, "user", f"Result of {name}: {text}{hint}{_told_text(told.get(message, ()))}")
             case Notice(text):
                 _add(entries, "user", NOTICE_PREFIX + text + _told_text(told.get(message, ())))
             case User(text):

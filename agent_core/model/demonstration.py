@@ -39,13 +39,13 @@ DEMONSTRATION: Final[tuple[Message, ...]] = (
                 "demonstration-1",
                 "create_function",
                 json.dumps(
-                    {"function_name": "swap_ends", "function_code_with_docstring": _CODE},
+                    {"function_code_with_docstring": _CODE, "function_name": "swap_ends"},
                     ensure_ascii=False,
                     separators=(",", ":"),
                 ),
             ),
         ),
-        "No function for this yet: I write swap_ends, general, with hints, docstring and two examples.",
+        "No function does this: I make swap_ends, with two small examples, 'abc' and 'lamp'.",
     ),
     Answer(
         "demonstration-1",
@@ -54,8 +54,18 @@ DEMONSTRATION: Final[tuple[Message, ...]] = (
         "Next: call swap_ends with the user's data.",
     ),
     Assistant(
-        "", (Call("demonstration-2", "swap_ends", '{"text":"garden"}'),), "It is ready, so I call it with 'garden'."
+        "",
+        (Call("demonstration-2", "swap_ends", '{"text":"garden"}'),),
+        "It is ready: I call it with the user's 'garden'.",
     ),
     Answer("demonstration-2", "swap_ends", '"nardeg"\nIf this answers the user, reply now.'),
-    Assistant("I made `swap_ends`. It turns 'garden' into 'nardeg'.", (), "That is the result: I tell it."),
+    Assistant("'garden' becomes 'nardeg'. I made `swap_ends` for this.", (), "The result is 'nardeg': I tell it."),
 )
+
+INSTRUCTIONS: Final = """\
+You are an assistant that makes its own Python functions. When no function does what the user needs, make one with \
+create_function, then call it with the user's data, then reply with its result.
+A function is plain Python 3.11, general: what the user's case needs comes in as arguments. It has type hints on every \
+parameter and on the return, and a docstring with Args, Returns and two different examples (>>>), small enough to be \
+sure of their results.
+Never say that a function was made unless its answer said so."""

@@ -10,11 +10,12 @@ import json
 import os
 import platform
 import threading
-from collections.abc import AsyncGenerator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator, Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from ...errors import ContextOverflow, ModelError
 from ...settings import ModelSettings
@@ -48,8 +49,8 @@ async def open_local(name: str, settings: ModelSettings | None = None) -> Constr
         raise ModelError(f"The weights of {weights.name} are not here.", mend=f"toolwright models get {weights.name}")
     await asyncio.to_thread(verify, weights, file)
     size = settings.context_tokens or CONTEXT_TOKENS
-    server = await asyncio.to_thread(_load, engine, file, size, settings.threads or default_threads())
-    return ConstrainedModel(LocalCompletions(server), PREFIX + weights.name, size, settings)
+    loaded = await asyncio.to_thread(_shared, engine, file, size, settings.threads or default_threads())
+    return ConstrainedModel(LocalCompletions(loaded), PREFIX + weights.name, size, settings)
 
 
 def default_threads() -> int:
@@ -84,6 +85,31 @@ def _import_engine() -> ModuleType:
         ) from error
 
 
+class Engine:
+    """Weights in memory; answers one request at a time, in a thread of its own."""
+
+    def __init__(self, server: Any) -> None:  # Any: an untyped package
+        self._server = server
+        self._thread = ThreadPoolExecutor(1, "local-model")
+
+    def submit(self, body: dict[str, Any], take: Callable[[dict[str, Any]], bool]) -> Future[None]:
+        """Answer a body when it is its turn; `take` gets every chunk and says whether to stop."""
+        return self._thread.submit(self._server.handle_chat_completions, body, take)
+
+
+# One engine for the models of a process that use the same weights alike; it goes when the last of them does.
+_engines: WeakValueDictionary[tuple[Path, int, int], Engine] = WeakValueDictionary()
+_loading = threading.Lock()
+
+
+def _shared(engine: ModuleType, file: Path, size: int, threads: int) -> Engine:
+    with _loading:
+        loaded = _engines.get((file, size, threads))
+        if loaded is None:
+            loaded = _engines[file, size, threads] = Engine(_load(engine, file, size, threads))
+        return loaded
+
+
 def _load(engine: ModuleType, file: Path, size: int, threads: int) -> Any:  # Any: an untyped package
     parameters = engine.CommonParams()
     parameters.model.path = str(file)
@@ -103,43 +129,44 @@ def _load(engine: ModuleType, file: Path, size: int, threads: int) -> Any:  # An
 
 
 class LocalCompletions:
-    """Chat completions by an engine in this process, one at a time."""
+    """Chat completions by an engine in this process."""
 
-    def __init__(self, server: Any) -> None:  # Any: an untyped package
-        self._server = server
-        self._thread = ThreadPoolExecutor(1, "local-model")
-        self._stop = threading.Event()
+    def __init__(self, engine: Engine) -> None:
+        self._engine: Engine | None = engine
 
     async def complete(self, body: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
-        """The chunks of one completion; leaving it early stops the engine after its current batch."""
+        """The chunks of one completion; leaving it early stops the engine after its current batch.
+
+        Raises:
+            ContextOverflow: the request is longer than the window.
+            ModelError: the engine fails, or was closed.
+        """
+        if self._engine is None:
+            raise ModelError("The local model was closed.")
         loop = asyncio.get_running_loop()
         chunks: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
-        self._stop = stop = threading.Event()
+        stop = threading.Event()
 
-        def take(chunk: dict[str, Any]) -> bool:
+        def pass_on(chunk: dict[str, Any] | None) -> bool:
             if not stop.is_set():
                 loop.call_soon_threadsafe(chunks.put_nowait, chunk)
             return stop.is_set()
 
-        def run() -> None:
-            if not stop.is_set():
-                self._server.handle_chat_completions(translate(body), take)
-            if not stop.is_set():
-                loop.call_soon_threadsafe(chunks.put_nowait, None)
-
-        running = self._thread.submit(run)
+        running = self._engine.submit(translate(body), pass_on)
+        running.add_done_callback(lambda _: pass_on(None))
         try:
             while (chunk := await chunks.get()) is not None:
                 yield _checked(chunk)
             running.result()
+        except RuntimeError as error:
+            raise ModelError(f"The local model failed: {error}.") from error
         finally:
             stop.set()
+            running.cancel()
 
     async def aclose(self) -> None:
-        """Stop what runs; the memory is freed when the engine has noticed."""
-        self._stop.set()
-        self._thread.shutdown(wait=False, cancel_futures=True)
-        self._server = None
+        """Let go of the engine; its memory is freed when no other model uses it."""
+        self._engine = None
 
 
 def translate(body: Mapping[str, Any]) -> dict[str, Any]:

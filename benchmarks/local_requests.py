@@ -1,0 +1,245 @@
+"""Ten everyday requests to the local model, unattended, each in a fresh workspace: how many come out right.
+
+Right is a turn that admitted a new function and whose reply holds the expected answer. The prompt was
+tuned on the set `tuning` alone; `test` was written before that and never looked at while tuning.
+
+    python -m benchmarks.local_requests [--set test] [--only 0,3] [--trace] [--json]
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from agent_core import Event, Settings, Workspace
+from agent_core.events import CallAnswered, CallStarted, Thought, TurnEnded, Warned
+from agent_core.model.local.server import open_local
+from agent_core.settings import ModelSettings, TurnSettings
+
+MODEL: Final = "local/qwen2.5-coder-1.5b"
+MAX_STEPS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, and texts of which a right reply holds at least one."""
+
+    text: str
+    expected: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """What came of one request."""
+
+    request: str
+    reply: str
+    made: tuple[str, ...]
+    is_answered: bool
+    reason: str
+    steps: int
+    seconds: float
+    read: int
+    cached: int
+    written: int
+
+    @property
+    def is_right(self) -> bool:
+        """Answered as expected, with a new function that passed the gate."""
+        return self.is_answered and bool(self.made)
+
+
+SETS: Final[dict[str, tuple[Asked, ...]]] = {
+    "test": (
+        Asked(
+            "Write a function that converts Celsius to Fahrenheit, and tell me what 37 degrees Celsius are.", ("98.6",)
+        ),
+        Asked("Make a function that works out a tip. What is the tip on a bill of 84.50 at 18 percent?", ("15.21",)),
+        Asked(
+            "I need a function that counts the words in a sentence that are longer than four letters. "
+            "How many are in 'every morning the tired baker opens his little shop'?",
+            ("6", "six"),
+        ),
+        Asked(
+            "Create a function for the greatest common divisor of two whole numbers and give me that of 1071 and 462.",
+            ("21",),
+        ),
+        Asked(
+            "Make a function that reverses the order of the words in a sentence; use it on 'one small step'.",
+            ("step small one",),
+        ),
+        Asked(
+            "Write a function that says whether a year is a leap year. Was 1900 one?",
+            ("not a leap", "was not", "wasn't", "isn't", "False", "false", "No,", "No."),
+        ),
+        Asked(
+            "I want a function that counts the days between two dates. "
+            "How many days are between 2024-02-10 and 2024-05-01?",
+            ("81",),
+        ),
+        Asked(
+            "Make a function that turns a text into snake_case and apply it to 'Total Amount Due'.",
+            ("total_amount_due",),
+        ),
+        Asked(
+            "Write a function that gives the sum of all even numbers in a list. What is it for 3, 8, 15, 22, 40, 7?",
+            ("70",),
+        ),
+        Asked(
+            "Please make a function that checks whether two words are anagrams and try it with 'listen' and 'silent'.",
+            ("are anagrams", "True", "true", "Yes"),
+        ),
+    ),
+    "tuning": (
+        Asked(
+            "Write a function that tells whether a word is a palindrome, and check 'rotavator' with it.",
+            ("is a palindrome", "True", "true", "Yes"),
+        ),
+        Asked("Make a function that adds up the digits of a whole number. What is the digit sum of 987654?", ("39",)),
+        Asked(
+            "I need a function that turns minutes into hours and minutes, like '2 h 5 min'. What are 500 minutes?",
+            ("8 h 20 min",),
+        ),
+        Asked(
+            "Make a function that finds the longest word in a sentence, then use it on "
+            "'the hippopotamus ate grass quietly'.",
+            ("hippopotamus",),
+        ),
+        Asked(
+            "Create a function for the median of a list of numbers and give me the median of 7, 1, 12, 5, 9.", ("7",)
+        ),
+        Asked(
+            "Please write a function that shifts letters by a number of places (Caesar) and encode 'attack' with 3.",
+            ("dwwdfn",),
+        ),
+        Asked("Make a function that converts a number to Roman numerals; what is 1994?", ("MCMXCIV",)),
+        Asked(
+            "Make a function that removes duplicates from a list but keeps the order. Use it on 3, 1, 3, 2, 1.",
+            ("3, 1, 2", "3,1,2"),
+        ),
+        Asked(
+            "I want a function that gives the compound interest on an amount. What do 1000 become at 5 percent "
+            "after 3 years, rounded to cents?",
+            ("1157.62", "1157.63", "1,157.62", "1,157.63"),
+        ),
+        Asked(
+            "Write a function that counts how often each letter appears in a word and tell me how many s are in "
+            "'mississippi'.",
+            ("4", "four"),
+        ),
+    ),
+}
+
+
+async def ask(asked: Asked, settings: Settings, *, trace: bool) -> Came:
+    """One request in a workspace of its own, from `init` to the end of its turn."""
+    with tempfile.TemporaryDirectory(prefix="toolwright-request-") as folder:
+        Workspace.create(folder)
+        async with Workspace.open(folder, settings=settings) as workspace:
+            agent = await workspace.agent()
+            began = time.perf_counter()
+            events = [event async for event in _watched(agent.turn(asked.text), trace=trace)]
+            return _came(asked, events, time.perf_counter() - began)
+
+
+async def _watched(events: AsyncIterator[Event], *, trace: bool) -> AsyncIterator[Event]:
+    async for event in events:
+        if trace:
+            print("\n".join(_shown(event)), end="", file=sys.stderr, flush=True)
+        yield event
+
+
+def _shown(event: Event) -> Iterator[str]:
+    match event:
+        case Thought():
+            yield event.text
+        case CallStarted():
+            code = json.loads(event.arguments).get("function_code_with_docstring", "") if event.arguments else ""
+            yield f"\n--- {event.name} {event.arguments}\n{code}\n"
+        case CallAnswered():
+            yield f"\n{event.text}\n"
+        case TurnEnded():
+            yield f"\n=== {event.reason}: {event.reply}\n\n"
+        case Warned():
+            yield f"\n!!! {event.message}\n"
+
+
+def _came(asked: Asked, events: Sequence[Event], seconds: float) -> Came:
+    ended = next(event for event in events if isinstance(event, TurnEnded))
+    return Came(
+        asked.text,
+        ended.reply,
+        tuple(ended.made.get("created", ())),
+        any(text in ended.reply for text in asked.expected),
+        ended.reason,
+        ended.steps,
+        round(seconds, 1),
+        ended.usage.get("prompt_tokens", 0),
+        ended.usage.get("cached_tokens", 0),
+        ended.usage.get("completion_tokens", 0),
+    )
+
+
+def _line(number: int, came: Came) -> str:
+    word = "right" if came.is_right else "WRONG"
+    fresh = came.read - came.cached
+    return (
+        f"{number:2} {word} {came.seconds:6.1f} s  {came.steps:2} steps  {fresh:5} read + {came.cached:6} cached, "
+        f"{came.written:4} written  made {', '.join(came.made) or 'nothing'}: {came.reply[:90]!r}"
+    )
+
+
+async def _run(arguments: argparse.Namespace) -> list[Came]:
+    model = ModelSettings(name=arguments.model, threads=arguments.threads)
+    settings = Settings(model=model, turn=TurnSettings(max_steps=MAX_STEPS))
+    began = time.perf_counter()
+    # The engine is kept loaded between the workspaces; the first request also reads the fixed part of the prompt.
+    keeper = await open_local(arguments.model, model)
+    print(f"loaded in {time.perf_counter() - began:.1f} s", file=sys.stderr)
+    came = []
+    for number, asked in enumerate(SETS[arguments.set]):
+        if arguments.only is None or number in arguments.only:
+            came.append(await ask(asked, settings, trace=arguments.trace))
+            print(_line(number, came[-1]), file=sys.stderr, flush=True)
+    await keeper.aclose()
+    return came
+
+
+def _total(came: Sequence[Came]) -> dict[str, float | int]:
+    read, cached = sum(each.read for each in came), sum(each.cached for each in came)
+    return {
+        "requests": len(came),
+        "right": sum(each.is_right for each in came),
+        "answered": sum(each.is_answered for each in came),
+        "with_new_function": sum(bool(each.made) for each in came),
+        "median_s": statistics.median(each.seconds for each in came),
+        "read_again_share": round(1 - cached / read, 3) if read else 0.0,
+        "written_tokens": sum(each.written for each in came),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--set", choices=sorted(SETS), default="test")
+    parser.add_argument("--model", default=MODEL)
+    parser.add_argument("--threads", type=int, default=None)
+    parser.add_argument("--only", type=lambda text: {int(part) for part in text.split(",")}, default=None)
+    parser.add_argument("--trace", action="store_true", help="show every call and answer on standard error")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    came = asyncio.run(_run(arguments))
+    total = _total(came)
+    if arguments.json:
+        print(json.dumps({"set": arguments.set, "total": total, "requests": [asdict(each) for each in came]}))
+    else:
+        print(f"{arguments.set}: {total['right']} of {total['requests']} right, {total}")
+
+
+if __name__ == "__main__":
+    main()
