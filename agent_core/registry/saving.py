@@ -28,7 +28,7 @@ def save(root: Path, path: str, text: str, expected_version: str | None) -> None
         WorkspaceError: the path leaves the folder, goes through a link, or cannot be written.
     """
     target = _target(root, path)
-    with _explained(path):
+    with explained(path):
         before = _check(target, path, text, expected_version)
         target.parent.mkdir(parents=True, exist_ok=True)
         content = (_BOM if before.startswith(_BOM) else b"") + text.encode("utf-8")
@@ -53,7 +53,7 @@ def remove(root: Path, path: str, expected_version: str) -> None:
         WorkspaceError: the path leaves the folder, goes through a link, or cannot be removed.
     """
     target = _target(root, path)
-    with _explained(path):
+    with explained(path):
         _check(target, path, "", expected_version)
         target.unlink()
         _sync_folder(target.parent)
@@ -75,7 +75,8 @@ def _target(root: Path, path: str) -> Path:
 
 
 @contextmanager
-def _explained(path: str) -> Iterator[None]:
+def explained(path: str) -> Iterator[None]:
+    """Turns what the system refuses into an error that says which file, why, and what to check."""
     try:
         yield
     except OSError as error:

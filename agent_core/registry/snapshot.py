@@ -5,9 +5,8 @@ maps are copied whole, 10 µs for 1,000 entries (benchmarks/registry.py), which 
 A name is unique across the workspace: the one already there stays, and the other waits for it to go.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TypeVar
 
 from ..problem import Place, Problem
@@ -15,7 +14,6 @@ from .function import Function, Reading
 from .source import Source
 
 _T = TypeVar("_T")
-_EMPTY: Mapping[str, "object"] = MappingProxyType({})
 
 
 def _without(mapping: Mapping[str, _T], key: str) -> Mapping[str, _T]:
@@ -77,33 +75,28 @@ class Snapshot:
         return replace(self, rejections=rejections, number=self.number + 1)
 
     def _place(self, reading: Reading) -> "Snapshot":
-        module = reading.source.module
+        module, path = reading.source.module, reading.source.path
         old = self.readings.get(module)
         had = {found.name for found in old.functions if self._holds(found.name, module)} if old else set()
-        functions = (
-            {name: found for name, found in self.functions.items() if name not in had} if had else self.functions
-        )
-        taken, problems, waiting = dict(functions), [], dict(_not_waiting(self.waiting, module))
+        taken, refused = dict(self.functions), []
+        for name in had - {found.name for found in reading.functions}:
+            del taken[name]
+        waiting = dict(_not_waiting(self.waiting, module))
         for function in reading.functions:
             problem = self._refusal(function, taken)
             if problem is None:
-                taken[function.name] = function
+                taken[function.name] = function  # in the place of the old one: the order is what the model has seen
                 continue
-            problems.append(problem)
+            refused.append(problem)
             if function.name not in self.reserved:
                 waiting[function.name] = (*waiting.get(function.name, ()), module)
-        problems = [*(one for one in reading.problems if one.severity == "refuses"), *problems]
-        rejections = {**_without(self.rejections, reading.source.path)}
-        if problems:
-            rejections[reading.source.path] = tuple(problems)
+        problems = (*(one for one in reading.problems if one.severity == "refuses"), *refused)
         placed = replace(
-            self,
+            self.with_rejection(path, problems),
             functions=taken,
             modules={**self.modules, module: reading.source},
             readings={**self.readings, module: reading},
-            rejections=rejections,
             waiting=waiting,
-            number=self.number + 1,
         )
         return placed._admit_waiting(had - taken.keys())
 
@@ -117,12 +110,12 @@ class Snapshot:
             what = f"`{function.name}` is the name of a function that is built in"
             return Problem("reserved-name", what, where, "give the function another name")
         holder = taken.get(function.name)
-        if holder is None:
+        if holder is None or holder.module == function.module:
             return None
         what = f"`{function.name}` is already the function at {holder.path}:{holder.line}, which stays"
         return Problem("name-clash", what, where, "rename one of the two, or remove one")
 
-    def _admit_waiting(self, freed: "set[str] | list[str]") -> "Snapshot":
+    def _admit_waiting(self, freed: Iterable[str]) -> "Snapshot":
         snapshot = self
         for name in freed:
             modules = snapshot.waiting.get(name, ())

@@ -7,6 +7,7 @@ What the kernel drops under load (and what a network folder never tells) a scan 
 import asyncio
 import os
 import sys
+import warnings
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -143,6 +144,9 @@ class Watcher:
         )
 
     async def __aenter__(self) -> "Watcher":
+        # watchdog warns in its own thread when folders appear within one another faster than it looks; the
+        # watch is there all the same, and the terminal is not the place for it.
+        warnings.filterwarnings("ignore", message="Callback with id", category=RuntimeWarning)
         self._known = dict((await asyncio.to_thread(scan, self.root, {})).stamps)
         self._is_open = True
         self._observer = Observer(**({"generate_full_events": True} if sys.platform == "linux" else {}))

@@ -1,0 +1,147 @@
+"""A snapshot is immutable, replaces one module at a time, and keeps what is good."""
+
+import pytest
+
+from agent_core.registry.registry import Change, Registry, difference
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import Source
+from tests.registry.support import codes, read
+
+
+def snapshot_of(**modules: str) -> Snapshot:
+    snapshot = Snapshot.empty(frozenset({"create_function"}))
+    for module, text in modules.items():
+        snapshot = snapshot.with_module(read(text, module))
+    return snapshot
+
+
+def test_a_snapshot_stays_as_it_is_when_the_next_one_is_made() -> None:
+    before = snapshot_of(a="def f(): ...")
+    after = before.with_module(read("def g(): ...", "b")).without_module("a")
+    assert (list(before.functions), list(before.modules)) == (["f"], ["a"])
+    assert (list(after.functions), list(after.modules)) == (["g"], ["b"])
+    assert after.number > before.number
+
+
+def test_replacing_a_module_leaves_the_others_untouched() -> None:
+    before = snapshot_of(a="def f(): ...\ndef old(): ...", b="def g(): ...")
+    after = before.with_module(read("def f(x: int): ...\ndef new(): ...", "a"))
+    assert set(after.functions) == {"f", "g", "new"}
+    assert after.functions["g"] is before.functions["g"]
+    assert list(after.functions["f"].parameters["properties"]) == ["x"]
+
+
+def test_the_place_of_a_function_survives_its_change() -> None:
+    after = snapshot_of(a="def f(): ...", b="def g(): ...").with_module(read("def f(x): ...", "a"))
+    assert list(after.functions) == ["f", "g"]
+
+
+def test_a_broken_save_keeps_the_last_good_version() -> None:
+    before = snapshot_of(a="def f(): ...")
+    after = before.with_module(read("def f(:", "a"))
+    assert after.functions["f"] is before.functions["f"]
+    assert after.modules["a"].text == "def f(): ..."
+    assert codes(after.rejected) == ["syntax"]
+
+
+def test_a_mended_save_clears_the_rejection() -> None:
+    broken = snapshot_of(a="def f(): ...").with_module(read("def f(:", "a"))
+    assert broken.with_module(read("def f(x): ...", "a")).rejected == ()
+
+
+def test_warnings_are_no_rejections_but_functions_left_out_are() -> None:
+    snapshot = snapshot_of(a="def f(x): ...\ndef g(*rest): ...")
+    assert codes(snapshot.rejected) == ["star-parameter"]
+
+
+def test_on_a_name_clash_the_first_stays_and_both_places_are_named() -> None:
+    snapshot = snapshot_of(a="def f(): ...", b="\ndef f(x): ...\ndef g(): ...")
+    assert (snapshot.functions["f"].module, set(snapshot.functions)) == ("a", {"f", "g"})
+    (problem,) = snapshot.rejected
+    assert problem.code == "name-clash"
+    assert "functions/a.py:1" in problem.what
+    assert str(problem.where) == "functions/b.py:2"
+
+
+def test_the_one_that_waited_takes_the_name_when_it_is_free() -> None:
+    snapshot = snapshot_of(a="def f(): ...", b="def f(x): ...", c="def f(y): ...")
+    without = snapshot.without_module("a")
+    assert without.functions["f"].module == "b"
+    assert codes(without.rejected) == ["name-clash"]
+    renamed = snapshot.with_module(read("def h(): ...", "a"))
+    assert (renamed.functions["f"].module, renamed.functions["h"].module) == ("b", "a")
+
+
+def test_one_that_no_longer_waits_does_not_come_back() -> None:
+    snapshot = snapshot_of(a="def f(): ...", b="def f(x): ...").without_module("b").without_module("a")
+    assert (dict(snapshot.functions), snapshot.rejected, dict(snapshot.waiting)) == ({}, (), {})
+
+
+def test_the_holder_of_a_name_keeps_it_when_its_module_changes() -> None:
+    snapshot = snapshot_of(a="def f(): ...", b="def f(x): ...").with_module(read("def f(z): ...", "a"))
+    assert snapshot.functions["f"].module == "a"
+    assert codes(snapshot.rejected) == ["name-clash"]
+
+
+def test_a_built_in_name_cannot_be_taken() -> None:
+    snapshot = snapshot_of(a="def create_function(): ...\ndef f(): ...")
+    assert (list(snapshot.functions), codes(snapshot.rejected)) == (["f"], ["reserved-name"])
+
+
+def test_two_files_of_one_module_are_a_clash() -> None:
+    package = read_module(Source.of("web", "def g(): ...", "functions/web/__init__.py"))
+    snapshot = snapshot_of(web="def f(): ...").with_module(package)
+    assert (list(snapshot.functions), codes(snapshot.rejected)) == (["f"], ["module-clash"])
+    assert "functions/web.py" in snapshot.rejected[0].what
+
+
+def test_removing_what_is_not_there_changes_nothing() -> None:
+    snapshot = snapshot_of(a="def f(): ...")
+    assert snapshot.without_module("b") is snapshot
+
+
+def test_sources_have_what_the_sandbox_needs() -> None:
+    code = snapshot_of(a="def f(): ...").modules["a"]
+    assert (code.module, code.path, code.text, len(code.version)) == ("a", "functions/a.py", "def f(): ...", 64)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "change"),
+    [
+        pytest.param({}, {"a": "def f(): ..."}, Change(loaded=("f",)), id="loaded"),
+        pytest.param({"a": "def f(): ..."}, {}, Change(removed=("f",)), id="removed"),
+        pytest.param({"a": "def f(): ..."}, {"a": "def f(x): ..."}, Change(changed=("f",)), id="signature"),
+        pytest.param({"a": "def f(): ..."}, {"a": "def f(): pass"}, Change(changed=("f",)), id="body"),
+        pytest.param({"a": "def f(): ..."}, {"a": "\n\ndef f(): ..."}, Change(), id="moved-down"),
+        pytest.param(
+            {"a": "def f(): ..."}, {"b": "def f(): ..."}, Change(changed=("f",)), id="moved-to-another-module"
+        ),
+        pytest.param(
+            {"a": "K = int\ndef f(x: K): ..."}, {"a": "K = str\ndef f(x: K): ..."}, Change(changed=("f",)), id="type"
+        ),
+    ],
+)
+def test_a_difference_names_what_the_model_would_notice(
+    before: dict[str, str], after: dict[str, str], change: Change
+) -> None:
+    assert difference(snapshot_of(**before), snapshot_of(**after)) == change
+
+
+def test_a_new_rejection_is_part_of_the_difference_once() -> None:
+    good = snapshot_of(a="def f(): ...")
+    broken = good.with_module(read("def f(:", "a"))
+    assert codes(difference(good, broken).rejected) == ["syntax"]
+    assert not difference(broken, broken.with_module(read("def f(:", "a")))
+
+
+def test_listeners_hear_of_changes_and_of_nothing_else() -> None:
+    registry = Registry()
+    heard: list[Change] = []
+    end = registry.subscribe(heard.append)
+    registry.swap(snapshot_of(a="def f(): ..."), by="agent")
+    registry.swap(snapshot_of(a="def f(): ..."))
+    end()
+    registry.swap(Snapshot.empty())
+    assert heard == [Change(loaded=("f",), by="agent")]
+    assert registry.snapshot().functions == {}
