@@ -17,17 +17,18 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sandbox import Code, Killed, Limits, Outcome, Raised, Refused, Returned, Sandbox, TimedOut
-from sandbox.starting import Level, plan_for, try_level, without_root
+from sandbox import Code, Limits, Outcome, Returned, Sandbox
+from sandbox.pool import Pool
+from sandbox.starting import Ground, Level, plan_for, try_level, without_root
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ATTEMPTS = Path(__file__).with_name("attempts")
 # Enough for an honest call of this kind, little enough to wait for: what never returns is stopped here.
-LIMITS = Limits(wall_s=1.0, cpu_s=5, requests=300, output=20_000)
+LIMITS = Limits(wall_s=0.4, cpu_s=5, requests=300, output=20_000)
 
 
 def attempts() -> list[tuple[str, str]]:
@@ -109,7 +110,7 @@ def world(level: Level) -> Iterator[World]:
             victim.wait()
             for listener in listeners:
                 listener.close()
-            del os.environ["TOOLWRIGHT_ARENA"]
+            os.environ.pop("TOOLWRIGHT_ARENA", None)
 
 
 def _lay_out(folder: Path, secret: str) -> None:
@@ -177,6 +178,15 @@ async def sandbox_at(level: Level) -> AsyncIterator[Sandbox | str]:
         yield sandbox
 
 
+@asynccontextmanager
+async def sandbox_without_layers() -> AsyncIterator[Sandbox]:
+    """No sandbox at all, to see that the arena would notice."""
+    folder = tempfile.TemporaryDirectory(prefix="arena-scratch-", ignore_cleanup_errors=True)
+    plan = replace(without_root(plan_for({}, slots=17, scratch_folder=folder.name)), layers=(), user=None)
+    async with Sandbox(Ground("none", plan, Pool(plan), {}, ()), 4, folder) as sandbox:
+        yield sandbox
+
+
 async def attack(sandbox: Sandbox, arena: World, module: str, function: str) -> tuple[Outcome, list[str]]:
     """One attempt's outcome and breaches; afterwards an honest call must work in the same sandbox."""
     sources = modules()
@@ -224,5 +234,3 @@ async def _main(level: Level) -> dict[str, list[str]]:
 if __name__ == "__main__":
     signal.alarm(240)
     print(json.dumps(asyncio.run(_main("full" if sys.argv[1] == "full" else "core"))))
-
-__all__ = ["Killed", "Raised", "Refused", "TimedOut", "World", "attack", "attempts", "left_behind", "sandbox_at", "world"]

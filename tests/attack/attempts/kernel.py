@@ -1,3 +1,6 @@
+# Attackers write neither types nor paths by the book; these modules are data that workers run.
+# mypy: ignore-errors
+# ruff: noqa: PTH, SIM115
 """Attempts on the kernel: calls that widen what a process can do, native code, and other namespaces."""
 
 import ctypes
@@ -134,7 +137,9 @@ def make_data_into_code(world: dict) -> str:
 
 
 def load_code_from_scratch(world: dict) -> str:
-    source = next(Path(folder, "libz.so.1") for folder in ("/lib/x86_64-linux-gnu", "/usr/lib64") if Path(folder).exists())
+    source = next(
+        Path(folder, "libz.so.1") for folder in ("/lib/x86_64-linux-gnu", "/usr/lib64") if Path(folder).exists()
+    )
     Path("own.so").write_bytes(source.read_bytes())
     ctypes.CDLL(os.path.abspath("own.so"))
     return world["mark"]
