@@ -1,6 +1,6 @@
 """The test kit: a scripted model behind real HTTP, and the rules that real endpoints hold requests to."""
 
-from .server import ScriptedModel, ScriptError, scripted
+from .play import ScriptedModel, ScriptError, scripted
 from .steps import Ask, Cut, Expect, Fail, Raw, Repeat, Say, Script, Seen, Stall, Step, Wanted, contains, shows
 
 __all__ = [

@@ -67,6 +67,10 @@ class Server:
         self._server = asyncio.run_coroutine_threadsafe(starting, self._loop).result(5)
         self.port: int = self._server.sockets[0].getsockname()[1]
 
+    @property
+    def active(self) -> int:
+        return len(self._tasks)
+
     def close(self) -> None:
         asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(5)
         self._loop.call_soon_threadsafe(self._loop.stop)

@@ -1,5 +1,6 @@
 """One connection for all steps, none left behind, and none of it through a proxy to this machine."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable
 from typing import Any, cast
 
@@ -28,7 +29,7 @@ async def test_all_steps_and_retries_share_one_connection(scripted: Scripted, st
 
 
 async def test_a_reply_may_be_left_in_the_middle_and_the_model_goes_on(scripted: Scripted) -> None:
-    server = scripted([Say("A long answer, told slowly. " * 9, pause_s=0.02), Say("Here.")])
+    server = scripted([Say("A long answer, told slowly. " * 90, pause_s=0.02), Say("Here.")])
     model = await open_model(Chosen(server.base_url, "scripted", "", "", context_tokens=8000), ModelSettings())
     pieces = cast("AsyncGenerator[Piece, None]", model.stream(Request(HELLO)))
     await anext(pieces)
@@ -37,6 +38,18 @@ async def test_a_reply_may_be_left_in_the_middle_and_the_model_goes_on(scripted:
     await model.aclose()
     assert isinstance(reply, Reply)
     assert reply.text == "Here."
+
+
+async def test_the_connection_of_an_abandoned_reply_is_closed_at_once(scripted: Scripted) -> None:
+    server = scripted([Say("A long answer, told slowly. " * 90, pause_s=0.02)])
+    model = await open_model(Chosen(server.base_url, "scripted", "", "", context_tokens=8000), ModelSettings())
+    pieces = cast("AsyncGenerator[Piece, None]", model.stream(Request(HELLO)))
+    await anext(pieces)
+    await pieces.aclose()
+    for _ in range(500):
+        await asyncio.sleep(0.01 if server.active else 0)
+    assert not server.active
+    await model.aclose()
 
 
 async def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(

@@ -1,0 +1,174 @@
+"""The scripted model: real HTTP, real streaming, a script as data; what does not go by the script is an error."""
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, assert_never
+
+from .http import Answer, Request, Server
+from .render import events, text_events, whole
+from .rules import fault
+from .steps import Ask, Cut, Expect, Fail, Raw, Repeat, Say, Script, Seen, Stall, Step
+
+NO_RETRY = {"x-should-retry": "false"}
+
+
+class ScriptError(AssertionError):
+    """What happened is not what the script says."""
+
+
+class ScriptedModel:
+    """A server that plays a script. Everything that it saw can be asked of it afterwards."""
+
+    def __init__(
+        self,
+        script: Script,
+        *,
+        limit_tokens: int | None = None,
+        models: Sequence[str | dict[str, Any]] = ("scripted",),
+        key: str | None = None,
+        port: int = 0,
+    ) -> None:
+        self.requests: list[Seen] = []
+        self.refusals: list[str] = []
+        self.errors: list[str] = []
+        self._left = list(script)
+        self._repeated = 0
+        self._limit_tokens = limit_tokens
+        self._models = [entry if isinstance(entry, dict) else {"id": entry, "object": "model"} for entry in models]
+        self._key = key
+        self._server = Server(self._handle, port=port)
+        self.base_url = f"http://127.0.0.1:{self._server.port}/v1"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables that make a process talk to this server."""
+        return {"OPENAI_BASE_URL": self.base_url, "OPENAI_API_KEY": self._key or "scripted"}
+
+    @property
+    def connections(self) -> int:
+        """How many connections clients opened."""
+        return self._server.connections
+
+    @property
+    def active(self) -> int:
+        """How many connections are open."""
+        return self._server.active
+
+    @property
+    def left(self) -> list[object]:
+        """The steps that were not asked for."""
+        return [step for step in self._left if not (isinstance(step, Repeat) and step.times is None)]
+
+    def verify(self, *, refusals_expected: bool = False) -> None:
+        """Raise if anything did not go by the script."""
+        faults = [*self.errors, *(f"never asked for: {step}" for step in self.left)]
+        if not refusals_expected:
+            faults += [f"refused: {text}" for text in self.refusals]
+        if faults:
+            raise ScriptError("\n".join(faults))
+
+    def close(self) -> None:
+        self._server.close()
+
+    async def _handle(self, request: Request, answer: Answer) -> None:
+        if self._key and request.headers.get("authorization") != f"Bearer {self._key}":
+            await answer.send(401, _error("Incorrect API key provided.", "invalid_api_key"))
+        elif request.method == "GET" and request.path == "/v1/models":
+            await answer.send(200, json.dumps({"object": "list", "data": self._models}).encode())
+        elif request.method == "POST" and request.path == "/v1/chat/completions":
+            await self._complete(request, answer)
+        else:
+            await answer.send(404, _error(f"Unknown request URL: {request.method} {request.path}.", None))
+
+    async def _complete(self, request: Request, answer: Answer) -> None:
+        seen = Seen(json.loads(request.body), request.headers)
+        self.requests.append(seen)
+        if seen.body.get("model") not in [entry["id"] for entry in self._models]:
+            await answer.send(404, _error(f"The model `{seen.body.get('model')}` does not exist", "model_not_found"))
+        elif found := fault(seen.body, self._limit_tokens):
+            self.refusals.append(found[0])
+            await answer.send(400, _error(*found))
+        elif isinstance(step := self._next(seen), str):
+            self.errors.append(step)
+            await answer.send(500, _error(step, "script_error"), NO_RETRY)
+        else:
+            await _play(step, seen, answer, len(self.requests))
+
+    def _next(self, seen: Seen) -> Step | str:
+        """The step for a request, or what is wrong with it."""
+        if not self._left:
+            return f"the script is over, but request {len(self.requests)} came; it ends in {seen.messages[-1]}"
+        step = self._left[0]
+        if not isinstance(step, Repeat):
+            del self._left[0]
+        else:
+            self._repeated += 1
+            if step.times is not None and self._repeated >= step.times:
+                del self._left[0]
+                self._repeated = 0
+            step = step.step
+        if isinstance(step, Expect):
+            for predicate in step.predicates:
+                if missing := predicate(seen):
+                    return f"request {len(self.requests)}: {missing}"
+            step = step.step
+        return step(seen) if callable(step) else step
+
+
+async def _play(step: Step, seen: Seen, answer: Answer, n: int) -> None:
+    match step:
+        case Say() | Ask():
+            await _speak(step, seen, answer, n)
+        case Fail():
+            body = step.body if isinstance(step.body, bytes) else _error(step.body, step.code)
+            await answer.send(step.status, body, step.headers)
+        case Raw():
+            answer.begin(step.content_type)
+            await answer.write(step.body)
+            await answer.end()
+        case Cut() | Stall():
+            answer.begin("text/event-stream")
+            for event in text_events(step.after, seen, n):
+                await answer.write(event)
+            await asyncio.sleep(step.seconds if isinstance(step, Stall) else 0)
+            answer.cut()
+        case _:
+            assert_never(step)
+
+
+async def _speak(step: Say | Ask, seen: Seen, answer: Answer, n: int) -> None:
+    if not seen.body.get("stream"):
+        await answer.send(200, whole(step, seen, n))
+        return
+    answer.begin("text/event-stream; charset=utf-8")
+    for event in events(step, seen, n):
+        await answer.write(event)
+        if step.pause_s:
+            await asyncio.sleep(step.pause_s)
+    await answer.end()
+
+
+def _error(said: str | dict[str, Any], code: str | None) -> bytes:
+    if isinstance(said, dict):
+        return json.dumps(said).encode()
+    return json.dumps(
+        {"error": {"message": said, "type": "invalid_request_error", "param": None, "code": code}}
+    ).encode()
+
+
+@contextmanager
+def scripted(
+    script: Script,
+    *,
+    refusals_expected: bool = False,
+    **options: Any,  # Any: what ScriptedModel takes
+) -> Iterator[ScriptedModel]:
+    """A running scripted model; on leaving, everything must have gone by the script."""
+    server = ScriptedModel(script, **options)
+    try:
+        yield server
+    finally:
+        server.close()
+    server.verify(refusals_expected=refusals_expected)
