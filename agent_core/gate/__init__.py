@@ -8,7 +8,6 @@ from .candidate import Candidate, GivenExample, Policy
 from .gate import Gate
 from .proof import ExampleResult
 from .rules import Rules
-from .untrusted import fence
 from .verdict import Disagreement, Mend, ModuleVerdict, StageReport, Standing, Verdict
 
 __all__ = [
@@ -24,5 +23,4 @@ __all__ = [
     "StageReport",
     "Standing",
     "Verdict",
-    "fence",
 ]

@@ -13,13 +13,13 @@ from sandbox import Evaluation, Killed, Outcome, Raised, Refused, Returned, Time
 from ..registry.examples import Example
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
+from ..untrusted import fence
 from .agreement import agrees, given_agrees, said
 from .candidate import GivenExample
 from .draft import Draft, Finding, Trials
 from .enough import is_unproven, too_few
 from .substance import HOLLOW
 from .trial import Bench
-from .untrusted import fence
 from .verdict import Disagreement
 
 STAGE = "examples"

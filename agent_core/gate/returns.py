@@ -158,10 +158,8 @@ def _touches(node: ast.AST, name: str) -> bool:
         case ast.Call(args=arguments, func=function):
             handed = any(_names(argument, name) for argument in arguments) and not _is_harmless(function)
             return handed or (isinstance(function, ast.Attribute) and _names(function.value, name))
-        case ast.Subscript(value=inner, ctx=ast.Store() | ast.Del()):
-            return _names(inner, name)
-        case ast.Attribute(value=inner, ctx=ast.Store() | ast.Del()):
-            return _names(inner, name)
+        case ast.Subscript(value=inner, ctx=ctx) | ast.Attribute(value=inner, ctx=ctx):
+            return not isinstance(ctx, ast.Load) and _names(inner, name)
         case ast.For(iter=inner) | ast.Assign(value=inner) | ast.NamedExpr(value=inner):
             computed = isinstance(inner, ast.Call | ast.BinOp | ast.Compare | ast.JoinedStr)
             return not computed and _names(inner, name)

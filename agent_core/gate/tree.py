@@ -9,6 +9,7 @@ import symtable
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 BUILTINS = frozenset(dir(builtins))
@@ -25,8 +26,9 @@ class Unparsable:
     is_cut_off: bool = False
 
 
+@lru_cache(maxsize=64)
 def parse(text: str) -> ast.Module | Unparsable:
-    """The tree of a text, or why there is none."""
+    """The tree of a text, or why there is none; kept for a while, so a tree is never changed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -119,14 +121,19 @@ def missing_names(text: str, tree: ast.Module, known: frozenset[str] = frozenset
     bound = bound_names(tree)
     if "*" in bound:
         return set()
+    return set(_globals_read(text) - bound - known - BUILTINS - IMPLICIT)
+
+
+@lru_cache(maxsize=64)
+def _globals_read(text: str) -> frozenset[str]:
     used: set[str] = set()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             _collect_globals(symtable.symtable(text, "candidate", "exec"), used)
         except (SyntaxError, RecursionError, ValueError):
-            return set()
-    return used - bound - known - BUILTINS - IMPLICIT
+            return frozenset()
+    return frozenset(used)
 
 
 def _collect_globals(table: symtable.SymbolTable, used: set[str]) -> None:

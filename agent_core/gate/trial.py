@@ -15,8 +15,8 @@ from ..registry.snapshot import Snapshot
 from ..registry.source import Source
 from ..registry.validation import check_schema
 from ..registry.writing import place_function
+from ..untrusted import fence
 from .draft import Draft, Finding
-from .untrusted import fence
 
 STAGE = "import"
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from agent_core.gate import GivenExample, fence
+from agent_core.gate import GivenExample
 from agent_core.gate.agreement import agrees, given_agrees
 from agent_core.registry.examples import Example
+from agent_core.untrusted import fence
 from sandbox import Failure, Killed, Outcome, Raised, Returned, TimedOut
 
 
@@ -140,7 +141,6 @@ def test_what_a_worker_claims_to_show_does_not_stand_for_its_value() -> None:
         pytest.param("plain", "`plain`", id="plain"),
         pytest.param("two\nlines\x1b[31m", "`two\\nlines\\x1b[31m`", id="control-characters"),
         pytest.param("`quoted`", "`'quoted'`", id="backticks"),
-        pytest.param("x" * 500, "`" + "x" * 300 + "…`", id="long"),
         pytest.param("\u202eright to left", "`\\u202eright to left`", id="direction"),
     ],
 )

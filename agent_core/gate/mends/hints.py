@@ -42,7 +42,7 @@ def hint_from_docstring(text: str, name: str, known: frozenset[str]) -> str:
     """The text with the types that the docstring names as hints, where the signature has none."""
     node = _function(text, name)
     written = ast.get_docstring(node) if node else None
-    if node is None or not written:
+    if node is None or not written or (node.returns and all(one.annotation for one in parameters(node))):
         return text
     described = docstring.read(written)
     tree = parse(text)

@@ -1,0 +1,44 @@
+"""What needs which grant, as data: modules and names by the grant that a human would have to give."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+_BY_GRANT = {
+    "network": "socket ssl socketserver urllib.request http.client http.server ftplib smtplib poplib imaplib"
+    " telnetlib nntplib xmlrpc webbrowser asyncio.open_connection asyncio.start_server requests httpx"
+    " aiohttp urllib3 websockets",
+    "files": "shutil glob fileinput dbm shelve sqlite3 tempfile linecache io.open io.FileIO os.open os.remove"
+    " os.unlink os.rename os.replace os.mkdir os.makedirs os.rmdir os.removedirs os.listdir os.scandir"
+    " os.walk os.stat os.chmod os.chown os.link os.symlink os.truncate os.utime os.path.exists"
+    " os.path.getsize os.path.isfile os.path.isdir",
+    "processes": "subprocess multiprocessing pty signal os.system os.popen os.fork os.forkpty os.kill os.killpg"
+    " os.execv os.execve os.execl os.execlp os.execvp os.spawnl os.spawnv os.posix_spawn"
+    " asyncio.create_subprocess_exec asyncio.create_subprocess_shell"
+    " concurrent.futures.ProcessPoolExecutor",
+    "secrets": "os.environ os.environb os.getenv getpass keyring",
+}
+# A longer entry wins over a shorter one.
+GRANTS: Mapping[str, str] = MappingProxyType(
+    {name: grant for grant, names in _BY_GRANT.items() for name in names.split()}
+)
+WITHOUT_GRANT = frozenset(
+    {"tempfile.SpooledTemporaryFile", "shutil.get_terminal_size", "glob.escape", "glob.translate", "signal.Signals"}
+)
+ADVICE: Mapping[str, str] = MappingProxyType(
+    {
+        "network": "take the text as a parameter instead of fetching it",
+        "files": "take the content as a parameter, or keep files below `self.scratch`",
+        "processes": "do the work in Python itself",
+        "secrets": "take the value as a parameter",
+        "packages": "use the standard library",
+    }
+)
+CONTEXT: Mapping[str, str] = MappingProxyType({"fetch": "network", "secret": "secrets", "memory": "memory"})
+
+
+def grant_of(name: str) -> str | None:
+    """The grant that a dotted name needs: of the name itself, or of the modules that it lies in."""
+    if name in WITHOUT_GRANT:
+        return None
+    parts = name.split(".")
+    return next((GRANTS[head] for size in range(len(parts), 0, -1) if (head := ".".join(parts[:size])) in GRANTS), None)
