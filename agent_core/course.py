@@ -79,8 +79,8 @@ def _objection(reply: Reply, refused: Sequence[str]) -> tuple[str, str] | None:
         return "empty", "Your reply was empty. Answer the user, or call a function."
     if refused:
         names = ", ".join(f"`{name}`" for name in refused)
-        said = f"Nothing was made: {names} stands refused and cannot be called. "
-        return "refused", said + "Mend it with edit_function or create_function, or tell the user that it was not made."
+        said = f"Nothing was made or changed: {names} stands refused. "
+        return "refused", said + "Mend it with edit_function or create_function, or tell the user that it was not done."
     return None
 
 

@@ -17,6 +17,7 @@ from . import answers, events
 from .answers import CallOutcome, Interrupted, Skipped
 from .cage import Cage
 from .clock import Clock
+from .errors import ToolwrightError
 from .interruption import Interrupted as StopRequested
 from .messages import Call
 from .registry.arguments import read as read_arguments
@@ -109,6 +110,8 @@ class Dispatcher:
                 plan = await host.run(turn.hand, **arguments)
         except StopRequested:
             return await self._close(running, Interrupted())
+        except ToolwrightError as error:
+            return await self._close(running, Refused(str(error)))
         except Exception:  # noqa: BLE001 - the named edge: one call's failure is an answer, and the log has the rest
             _log.exception("%s failed", call.name)
             text = f"`{call.name}` failed inside the program itself, and nothing was changed. Tell the user."

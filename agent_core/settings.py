@@ -135,9 +135,9 @@ def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any
     except ValidationError as error:
         raise _explain(error) from error
     except UnreadableVariable as error:
-        given = ", ".join(f"`{key}`" for key in known_keys() if _variable(key) in os.environ)
+        set_now = ", ".join(f"`{key}`" for key in known_keys() if _variable(key) in os.environ)
         raise SettingsError(
-            f"A {PREFIX} variable cannot be read (set are those for {given}).",
+            f"A {PREFIX} variable cannot be read (set are those for {set_now}).",
             mend=f"A list is written as JSON: {PREFIX}SANDBOX_PACKAGES='[\"pydantic\"]'.",
         ) from error
 

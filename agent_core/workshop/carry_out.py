@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ..errors import StaleFile, WorkspaceError
 from ..registry.registry import Registry
-from ..registry.snapshot import Snapshot
 from ..registry.saving import remove, save
+from ..registry.snapshot import Snapshot
 from ..storage import BeginWrite, EndWrite, ManifestConflict, Store
 from .plan import FileChange, Plan
 

@@ -4,6 +4,7 @@ import fnmatch
 from typing import Any
 
 from ..errors import UsageError
+from ..gate import ExampleResult
 from ..registry.examples import Example
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
@@ -49,6 +50,12 @@ async def introspection(store: Store, snapshot: Snapshot, name: str) -> dict[str
         "callees": callees(name, snapshot),
         "versions": await _versions(store, function.module),
     }
+
+
+def example_result(result: ExampleResult) -> dict[str, Any]:
+    """How one example went."""
+    shown = {"call": result.call, "expected": result.expected, "returned": result.returned, "line": result.line}
+    return {**shown, "passed": result.agreed}
 
 
 def unknown_function(name: str) -> UsageError:

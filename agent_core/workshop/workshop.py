@@ -50,6 +50,7 @@ class Workshop:
 
     async def plan_create(self, name: str, code: str, module: str, reason: str, author: Author) -> Plan:
         """Plan a new function: judged, not yet written."""
+        module = module.removeprefix("functions.").removesuffix(".py") or DEFAULT_MODULE
         return await self.plans.create(Candidate(name, code, module, reason), author)
 
     async def create(
@@ -148,7 +149,7 @@ class Workshop:
         if arguments is not None:
             return {"name": name, "examples": [], "outcome": await self.call(name, arguments)}
         results = await self._gate.run_examples(function, self.registry.snapshot())
-        return {"name": name, "examples": [result.to_json() for result in results], "outcome": None}
+        return {"name": name, "examples": [view.example_result(result) for result in results], "outcome": None}
 
     async def keep(self, agent: str, name: str) -> None:
         """Put a function into an agent's own set: it is always shown to it."""

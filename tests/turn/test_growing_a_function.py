@@ -57,7 +57,7 @@ async def test_the_same_refused_code_sent_again_gets_another_answer(at_desk: Ope
 
 async def test_a_claim_while_the_candidate_stands_refused_gets_one_more_step(at_desk: OpenDesk) -> None:
     desk = await at_desk(
-        [create(FLAWED), Say("I made it!"), Expect(Say("It was not made."), contains("Nothing was made"))]
+        [create(FLAWED), Say("I made it!"), Expect(Say("It was not made."), contains("Nothing was made or changed"))]
     )
     assert ended(await desk.say("Make it.")).reply == "It was not made."
 
