@@ -69,7 +69,7 @@ class Call:
 
     def _all_folders(self) -> frozenset[str]:
         if self._folders is None:
-            self._folders = frozenset(parent for name in self._modules for parent in _parents(name))
+            self._folders = frozenset(parent for name in self._modules for parent in parents(name))
         return self._folders
 
     async def _request(self, name: str, arguments: object) -> Message:
@@ -92,6 +92,7 @@ class Call:
         return replace(frame, source=line_of(self._shown.get(frame.path, ""), frame.line))
 
 
-def _parents(name: str) -> list[str]:
+def parents(name: str) -> list[str]:
+    """The folders that a module lies in: `a` and `a.b` for `a.b.c`."""
     parts = name.split(".")
     return [".".join(parts[:count]) for count in range(1, len(parts))]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from . import visible
-from .calls import Call
+from .calls import Call, parents
 from .code import Evaluation, Modules
 from .compiled import Broken, Compiled, Shelf
 from .conversation import judge
@@ -160,8 +160,11 @@ def _labels(job: Message) -> list[tuple[str, str]]:
 
 
 def _sent_along(name: str, closure: dict[str, Compiled]) -> dict[str, Message]:
-    """The module itself, and its neighbours as long as they are small together."""
-    sent, size = {}, 0
+    """The module itself, the folders it lies in, and its neighbours as long as they are small together."""
+    sent: dict[str, Message] = {}
+    size = 0
+    for folder in {folder for module in closure for folder in parents(module)} - closure.keys():
+        sent[folder] = {"kind": "package"}
     for module, compiled in closure.items():
         size += len(compiled.message["code"])
         if module == name or size < _SENT_ALONG:

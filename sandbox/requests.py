@@ -16,7 +16,7 @@ class RequestRefused(SandboxError):
 class RequestHandler(Protocol):
     """Answers the requests of one call, in the host."""
 
-    async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # any value that `values` carries
+    async def __call__(self, name: str, arguments: dict[str, Any], /) -> Any:  # any value that `values` carries
         """The answer as a value, or RequestRefused."""
 
 

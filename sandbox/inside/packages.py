@@ -24,5 +24,7 @@ class PackageFinder:
 
 def install(folders: Mapping[str, str]) -> None:
     """Let the names be imported."""
-    if folders:
-        sys.meta_path.append(PackageFinder(folders))
+    finder = PackageFinder(folders)
+    sys.meta_path.append(finder)
+    for name in folders:
+        finder.find_spec(name)  # the folder's listing is kept: a worker may read the packages, not list what is beside

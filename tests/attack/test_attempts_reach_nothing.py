@@ -13,7 +13,7 @@ import pytest_asyncio
 from sandbox import Sandbox
 from tests.attack import arena
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+in_one_loop = pytest.mark.asyncio(loop_scope="module")
 
 _NOBODY = 65534
 
@@ -27,6 +27,7 @@ async def attacked(request: pytest.FixtureRequest) -> AsyncIterator[tuple[Sandbo
             yield sandbox, world
 
 
+@in_one_loop
 @pytest.mark.parametrize(
     ("module", "function"), [pytest.param(*each, id=f"{each[0]}-{each[1]}") for each in arena.attempts()]
 )
@@ -38,6 +39,7 @@ async def test_an_attempt_reaches_nothing_outside_its_worker(
     assert breaches == []
 
 
+@in_one_loop
 async def test_after_all_attempts_no_process_is_left(attacked: tuple[Sandbox, arena.World]) -> None:
     sandbox, world = attacked
     await arena.attack(sandbox, world, "processes", "become_a_daemon")
@@ -45,6 +47,7 @@ async def test_after_all_attempts_no_process_is_left(attacked: tuple[Sandbox, ar
     assert arena.left_behind() <= waiting_parent_and_zygote_and_spare
 
 
+@in_one_loop
 async def test_the_arena_notices_attempts_where_no_layer_holds() -> None:
     dangerous = (
         "repository",

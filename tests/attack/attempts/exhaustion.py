@@ -1,6 +1,6 @@
 # Attackers write neither types nor paths by the book; these modules are data that workers run.
 # mypy: ignore-errors
-# ruff: noqa: PTH, SIM115
+# ruff: noqa: PTH102, PTH103
 """Attempts to use up what others need: time, memory, disk, threads, the host's patience."""
 
 import os

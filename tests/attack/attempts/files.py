@@ -1,6 +1,6 @@
 # Attackers write neither types nor paths by the book; these modules are data that workers run.
 # mypy: ignore-errors
-# ruff: noqa: PTH, SIM115
+# ruff: noqa: PTH101, PTH104, PTH108, PTH115, PTH208, PTH211, SIM115
 """Attempts on files: read, list, change, create, link and remove what is outside."""
 
 import fcntl

@@ -1,6 +1,6 @@
 # Attackers write neither types nor paths by the book; these modules are data that workers run.
 # mypy: ignore-errors
-# ruff: noqa: PTH, SIM115
+# ruff: noqa: PTH100, PTH109
 """Attempts on the kernel: calls that widen what a process can do, native code, and other namespaces."""
 
 import ctypes

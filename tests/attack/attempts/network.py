@@ -1,6 +1,5 @@
 # Attackers write neither types nor paths by the book; these modules are data that workers run.
 # mypy: ignore-errors
-# ruff: noqa: PTH, SIM115
 """Attempts on the network: reach a listener of the host by every family of socket, or listen."""
 
 import ctypes

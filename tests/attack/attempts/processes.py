@@ -1,6 +1,6 @@
 # Attackers write neither types nor paths by the book; these modules are data that workers run.
 # mypy: ignore-errors
-# ruff: noqa: PTH, SIM115
+# ruff: noqa: SIM115
 """Attempts on processes: start, signal, trace and outlive."""
 
 import ctypes

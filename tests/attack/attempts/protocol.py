@@ -1,6 +1,5 @@
 # Attackers write neither types nor paths by the book; these modules are data that workers run.
 # mypy: ignore-errors
-# ruff: noqa: PTH, SIM115
 """Attempts on the host through the answer: forged, broken, too large, too deep, too early."""
 
 import ctypes

@@ -1,0 +1,20 @@
+"""One sandbox for the tests of a module; each call has a worker of its own anyway."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from sandbox import Sandbox
+
+
+@pytest_asyncio.fixture(scope="package", loop_scope="package")
+async def sandbox() -> AsyncIterator[Sandbox]:
+    async with await Sandbox.start() as started:
+        yield started
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent.name == "sandbox" and pytest_asyncio.is_async_test(item):
+            item.add_marker(pytest.mark.asyncio(loop_scope="package"), append=False)

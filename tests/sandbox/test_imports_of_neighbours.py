@@ -1,0 +1,135 @@
+"""How function code finds other modules of its workspace, and what it does not find."""
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from sandbox import Code, Evaluation, Raised, Returned, Sandbox
+from tests.sandbox.support import modules
+
+WORLD = modules(
+    top="""
+    from functions.web import pages
+    from functions.web.links import LINK as link
+    import functions.web.links as same
+
+    def both() -> list[str]:
+        return [pages.title(), link, same.LINK]
+    """,
+    web__pages="""
+    from . import links
+    from .links import LINK
+    from ..base import BASE
+
+    def title() -> str:
+        return LINK + BASE + links.LINK
+    """,
+    web__links="LINK = 'link'\n",
+    base="BASE = 'base'\n",
+    lazy="""
+    import importlib
+
+    def later() -> str:
+        return importlib.import_module("functions.web.pages").title()
+
+    def wrong() -> None:
+        from functions import nothing
+    """,
+    leaning="import functions.broken\n",
+    broken="def f(:\n",
+    traced="""
+    import traceback
+
+    def trace() -> str:
+        try:
+            raise ValueError("here")
+        except ValueError:
+            return traceback.format_exc()
+    """,
+    outside="import agent_core\n",
+    sandboxed="import sys\nNAMES = [name for name in sys.path if 'site-packages' in name or not name]\n",
+)
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "value"),
+    [
+        pytest.param("top", "both", ["linkbaselink", "link", "link"], id="absolute"),
+        pytest.param("web.pages", "title", "linkbaselink", id="relative"),
+        pytest.param("lazy", "later", "linkbaselink", id="at-run-time"),
+    ],
+)
+async def test_modules_of_the_workspace_import_one_another(
+    sandbox: Sandbox, module: str, function: str, value: object
+) -> None:
+    outcome = await sandbox.call(WORLD, module, function, {})
+    assert isinstance(outcome, Returned), outcome
+    assert outcome.value == value
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "kind", "says"),
+    [
+        pytest.param("lazy", "wrong", "ImportError", "cannot import name 'nothing'", id="no-such-module"),
+        pytest.param("outside", "f", "ModuleNotFoundError", "agent_core", id="the-host-program"),
+        pytest.param("leaning", "f", "SyntaxError", "invalid syntax", id="a-broken-neighbour"),
+    ],
+)
+async def test_what_cannot_be_imported_is_said_with_the_place(
+    sandbox: Sandbox, module: str, function: str, kind: str, says: str
+) -> None:
+    outcome = await sandbox.call(WORLD, module, function, {})
+    assert isinstance(outcome, Raised), outcome
+    assert (outcome.failure.type, says in outcome.failure.message) == (kind, True)
+    assert outcome.failure.frames[0].path == f"functions/{module}.py"
+
+
+async def test_neither_workspace_nor_current_folder_is_on_the_path(sandbox: Sandbox) -> None:
+    outcome = await sandbox.evaluate(WORLD, "sandboxed", Evaluation((), "NAMES"))
+    assert isinstance(outcome, Returned)
+    assert outcome.value == []
+
+
+async def test_tracebacks_inside_show_the_source(sandbox: Sandbox) -> None:
+    outcome = await sandbox.call(WORLD, "traced", "trace", {})
+    assert isinstance(outcome, Returned)
+    assert 'File "functions/traced.py", line 5, in trace\n    raise ValueError("here")' in outcome.value
+
+
+class Untouchable(Mapping[str, Code]):
+    """A workspace so large that nobody may walk through it."""
+
+    def __getitem__(self, name: str) -> Code:
+        return WORLD[name]
+
+    def __iter__(self) -> Iterator[str]:
+        raise AssertionError("the modules were walked")
+
+    def __len__(self) -> int:
+        raise AssertionError("the modules were counted")
+
+
+async def test_modules_are_looked_up_and_never_walked(sandbox: Sandbox) -> None:
+    outcome = await sandbox.call(Untouchable(), "web.pages", "title", {})
+    assert isinstance(outcome, Returned), outcome
+
+
+async def test_a_package_of_the_list_can_be_imported_and_others_cannot(sandbox: Sandbox) -> None:
+    listed = modules(listed="import pydantic, typing_extensions\nVERSION = pydantic.VERSION\n")
+    other = modules(other="import click\n")
+    assert isinstance(await sandbox.load(listed, "listed"), Returned)
+    assert isinstance(await sandbox.load(other, "other"), Raised)
+
+
+async def test_a_package_that_is_named_only_at_run_time_is_found_too(sandbox: Sandbox) -> None:
+    hidden = modules(hidden="def f() -> str:\n    return __import__('pydan' + 'tic').__name__\n")
+    outcome = await sandbox.call(hidden, "hidden", "f", {})
+    assert isinstance(outcome, Returned), outcome
+
+
+async def test_a_changed_version_is_compiled_anew(sandbox: Sandbox) -> None:
+    values = []
+    for number in (1, 2):
+        outcome = await sandbox.call(modules(m=f"def f() -> int:\n    return {number}\n"), "m", "f", {})
+        values.append(getattr(outcome, "value", outcome))
+    assert values == [1, 2]
