@@ -1,0 +1,79 @@
+"""What the benchmarks share: things timed in turn, so that a busy moment hits all of them, and rows of one table."""
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass
+
+Act = Callable[[], Awaitable[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure; an aim is for its ratio to the reference, which was taken in the same run, else for itself."""
+
+    what: str
+    ms: float
+    reference: str = ""
+    ratio: float | None = None
+    aim: float | None = None
+
+    @property
+    def is_met(self) -> bool | None:
+        """Whether the aim is reached, where there is one."""
+        return None if self.aim is None else (self.ms if self.ratio is None else self.ratio) <= self.aim
+
+
+async def timed(act: Awaitable[object]) -> float:
+    """Seconds that it takes."""
+    began = time.perf_counter()
+    await act
+    return time.perf_counter() - began
+
+
+async def in_turn(acts: Mapping[str, Act], rounds: int, warm_up: int = 1) -> dict[str, list[float]]:
+    """The seconds that each act told, round by round; the first rounds are not counted."""
+    taken: dict[str, list[float]] = {name: [] for name in acts}
+    for number in range(warm_up + rounds):
+        for name, act in acts.items():
+            seconds = await act()
+            if number >= warm_up:
+                taken[name].append(seconds)
+    return taken
+
+
+def median_ms(seconds: list[float]) -> float:
+    """The middle one, in milliseconds."""
+    return statistics.median(seconds) * 1000
+
+
+def ratio(taken: Mapping[str, list[float]], name: str, reference: str) -> float:
+    """The middle of the ratios of neighbours: each pair met the same machine."""
+    return statistics.median(ours / theirs for ours, theirs in zip(taken[name], taken[reference], strict=True))
+
+
+def options(description: str | None, rounds: int) -> argparse.Namespace:
+    """The options that all have."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--rounds", type=int, default=rounds, help="how often each is timed")
+    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
+    return parser.parse_args()
+
+
+def show(rows: list[Row], *, as_json: bool) -> None:
+    """Print the rows."""
+    if as_json:
+        print(json.dumps({"rows": [{**asdict(row), "met": row.is_met} for row in rows]}, ensure_ascii=False))
+        return
+    for row in rows:
+        print(line(row))
+
+
+def line(row: Row) -> str:
+    """A row for people."""
+    beside = "" if row.ratio is None else f"{row.ratio:6.2f} × {row.reference}"
+    aim = "" if row.aim is None else f"≤ {row.aim:g}{'' if row.ratio is not None else ' ms'}"
+    met = {None: "", True: "met", False: "NOT MET"}[row.is_met]
+    return f"{row.what:48} {row.ms:10.3f} ms  {beside:42} {aim:9} {met}".rstrip()

@@ -1,0 +1,151 @@
+"""`python -m benchmarks.reload`: from a file's save to its functions' being callable, and a start with nothing changed.
+
+1,000 modules are present. A save is an atomic rename, as editors do it; what was saved has been read,
+imported in a worker, written down and taken into the registry when the clock stops.
+"""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+from agent_core.assemble import Workspace
+from agent_core.clock import Clock
+from agent_core.gate import Gate
+from agent_core.registry.registry import Change, Registry
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import MODULE_LIMIT, Source, read_file
+from agent_core.storage import SqliteStore, open_store
+from agent_core.workshop.load import Loader
+from sandbox import Sandbox
+
+from .measure import Row, in_turn, median_ms, options, ratio, show, timed
+
+MODULES = 1_000
+SAVE_MS = 10.0
+START = 0.5
+# A human's saves are further apart than this; a spare worker stands ready after a few milliseconds.
+_PAUSE_S = 0.05
+_TEXT = '''\
+"""Module {n}."""
+
+
+def book_{n}(name: str, nights: int, price: float, guests: list[str], room: str = "single") -> str:
+    """Book a room in hotel {n}.
+
+    Args:
+        name: Who books.
+        nights: How many nights.
+        price: Price of a night.
+        guests: Names of all guests.
+        room: Kind of the room.
+
+    Returns:
+        The booking's number.
+    """
+    return f"{{name}}-{{room}}-{{len(guests)}}-{{nights * price}}-{edit}"
+'''
+
+
+def main() -> None:
+    given = options(__doc__, rounds=40)
+    show(asyncio.run(bench(given.rounds)), as_json=given.json)
+
+
+async def bench(rounds: int, modules: int = MODULES) -> list[Row]:
+    """Milliseconds from save to callable, and of a start with a warm state file beside parsing everything."""
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:  # a disk, not a memory disk
+        root = Path(folder)
+        (root / "functions").mkdir()
+        for n in range(modules):
+            (root / "functions" / f"hotel_{n}.py").write_text(_TEXT.format(n=n, edit=0))
+        saves = await _saves(root, rounds)
+        starts = await _starts(root, max(3, rounds // 4))
+    return [
+        Row(f"file saved → callable, {modules} modules", median_ms(saves), aim=SAVE_MS),
+        Row(f"read, parse and describe {modules} modules", median_ms(starts["parse"])),
+        Row(
+            f"start with {modules} unchanged modules",
+            median_ms(starts["start"]),
+            "parse and describe",
+            ratio(starts, "start", "parse"),
+            START,
+        ),
+    ]
+
+
+async def _saves(root: Path, rounds: int) -> list[float]:
+    async with Workspace.open(root) as workspace:
+        await workspace.sandbox_level()
+        editor = _Editor(root, workspace.workshop.registry)
+        taken = await in_turn({"save": editor.save}, rounds, warm_up=5)
+    return taken["save"]
+
+
+class _Editor:
+    """Saves one file after another, each with a new text."""
+
+    def __init__(self, root: Path, registry: Registry) -> None:
+        self._folder = root / "functions"
+        self._edits = count(1)
+        self._files = len(registry.snapshot().modules)
+        self._changes: asyncio.Queue[Change] = asyncio.Queue()
+        registry.subscribe(self._changes.put_nowait)
+
+    async def save(self) -> float:
+        """Seconds from the rename to the swap."""
+        await asyncio.sleep(_PAUSE_S)
+        n = self._write(next(self._edits))
+        began = time.perf_counter()
+        self._rename(n)
+        change = await self._changes.get()
+        seconds = time.perf_counter() - began
+        assert change.changed == (f"book_{n}",)
+        return seconds
+
+    def _write(self, edit: int) -> int:
+        n = edit % self._files
+        (self._folder / f".hotel_{n}.py.swp").write_text(_TEXT.format(n=n, edit=edit))
+        return n
+
+    def _rename(self, n: int) -> None:
+        (self._folder / f".hotel_{n}.py.swp").replace(self._folder / f"hotel_{n}.py")
+
+
+async def _starts(root: Path, rounds: int) -> dict[str, list[float]]:
+    async with _ground(root) as (store, sandbox):
+        acts = {"parse": partial(_parse, root), "start": partial(_start, root, store, Gate(sandbox))}
+        return await in_turn(acts, rounds)
+
+
+@asynccontextmanager
+async def _ground(root: Path) -> AsyncIterator[tuple[SqliteStore, Sandbox]]:
+    async with open_store(root / ".toolwright" / "state.db", clock=Clock()) as store, await Sandbox.start() as sandbox:
+        yield store, sandbox
+
+
+async def _parse(root: Path) -> float:
+    return await timed(asyncio.to_thread(_read_all, root / "functions"))
+
+
+def _read_all(folder: Path) -> None:
+    for path in sorted(folder.glob("*.py")):
+        source = read_file(folder, path)
+        assert isinstance(source, Source)
+        assert read_module(source).functions
+
+
+async def _start(root: Path, store: SqliteStore, gate: Gate) -> float:
+    registry = Registry(Snapshot.empty())
+    seconds = await timed(Loader(root, store, registry, gate, MODULE_LIMIT).start())
+    assert len(registry.snapshot().functions) == len(list((root / "functions").glob("*.py")))
+    return seconds
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""`python -m benchmarks.turn`: a step of the whole loop beside a step of the raw SDK loop, in a turn of 50 calls.
+
+Ours writes every step to disk (synced commits) and calls `add` in a sandboxed worker; the SDK's loop
+(`chat.completions.create`) adds in its own process. Both ask the same instant endpoint, without streaming.
+"""
+
+import asyncio
+import json
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import openai
+
+from agent_core.assemble import Workspace
+from agent_core.events import CallAnswered, Event, TurnEnded
+
+from .fake_endpoint import running
+from .measure import Row, in_turn, median_ms, options, ratio, show, timed
+
+CALLS = 50
+AIM = 0.5
+ADD = '''\
+def add(a: int, b: int) -> int:
+    """Add two numbers.
+
+    Args:
+        a: First number.
+        b: Second number.
+    """
+    return a + b
+'''
+_PARAMETERS = {
+    "type": "object",
+    "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+    "required": ["a", "b"],
+}
+_SCHEMA: Any = {
+    "type": "function",
+    "function": {"name": "add", "description": "Add two numbers.", "parameters": _PARAMETERS},
+}
+Ask = Callable[[list[Any]], Awaitable[dict[str, Any]]]  # Any: messages in the wire's own shape
+
+
+def main() -> None:
+    given = options(__doc__, rounds=9)
+    show(asyncio.run(bench(given.rounds)), as_json=given.json)
+
+
+async def bench(rounds: int, calls: int = CALLS) -> list[Row]:
+    """Milliseconds per step, of both loops and of the SDK's lower-level request."""
+    async with AsyncExitStack() as stack:
+        url = f"{stack.enter_context(running())}/{calls}/v1"
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=Path.cwd())))  # a disk, not a memory disk
+        workspace = await stack.enter_async_context(_workspace(root, url, calls))
+        client = await stack.enter_async_context(openai.AsyncOpenAI(base_url=url, api_key="none"))
+        sdk, post, ours = "SDK loop, chat.completions.create", "SDK loop, lower-level post", "Toolwright's loop"
+        acts = {
+            sdk: partial(_sdk_turn, partial(_create, client), calls),
+            post: partial(_sdk_turn, partial(_post, client), calls),
+            ours: partial(_our_turn, workspace, count(), calls),
+        }
+        taken = {
+            name: [seconds / (calls + 1) for seconds in found] for name, found in (await in_turn(acts, rounds)).items()
+        }
+    aims = {ours: AIM}
+    return [Row(f"step: {name}", median_ms(taken[name]), sdk, ratio(taken, name, sdk), aims.get(name)) for name in acts]
+
+
+def _workspace(root: Path, url: str, calls: int) -> Any:  # Any: a context manager that gives a Workspace
+    (root / "functions").mkdir()
+    (root / "functions" / "sums.py").write_text(ADD)
+    flags = {"model.base_url": url, "model.name": "fake", "model.stream": False, "model.context_tokens": 128_000}
+    return Workspace.open(root, flags={**flags, "turn.max_steps": calls + 10})
+
+
+async def _our_turn(workspace: Workspace, names: Iterator[int], calls: int) -> float:
+    agent = await workspace.agent(f"agent{next(names)}")  # a conversation of its own, as the SDK's loop has one
+    await workspace.sandbox_level()
+    await agent.model_line()
+    events: list[Event] = []
+    seconds = await timed(_listen(agent.turn("go"), events))
+    answered = [event for event in events if isinstance(event, CallAnswered) and event.outcome == "returned"]
+    last = events[-1]
+    assert len(answered) == calls
+    assert isinstance(last, TurnEnded)
+    assert last.reason == "replied"
+    return seconds
+
+
+async def _listen(turn: AsyncIterator[Event], events: list[Event]) -> None:
+    events.extend([event async for event in turn])
+
+
+async def _sdk_turn(ask: Ask, calls: int) -> float:
+    messages: list[Any] = [{"role": "user", "content": "go"}]
+    seconds = await timed(_loop(ask, messages))
+    assert len(messages) == 2 * calls + 2
+    return seconds
+
+
+async def _loop(ask: Ask, messages: list[Any]) -> None:
+    while True:
+        message = await ask(messages)
+        messages.append(message)
+        if not message.get("tool_calls"):
+            return
+        for call in message["tool_calls"]:
+            text = str(_add(**json.loads(call["function"]["arguments"])))
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": text})
+
+
+def _add(a: int, b: int) -> int:
+    return a + b
+
+
+async def _create(client: openai.AsyncOpenAI, messages: list[Any]) -> dict[str, Any]:
+    found = await client.chat.completions.create(model="fake", messages=messages, tools=[_SCHEMA])
+    return found.choices[0].message.model_dump(exclude_none=True)
+
+
+async def _post(client: openai.AsyncOpenAI, messages: list[Any]) -> dict[str, Any]:
+    body = {"model": "fake", "messages": messages, "tools": [_SCHEMA]}
+    found: Any = await client.post("/chat/completions", cast_to=object, body=body)
+    message: dict[str, Any] = found["choices"][0]["message"]
+    return message
+
+
+if __name__ == "__main__":
+    main()
