@@ -1,0 +1,105 @@
+"""A damaged or cramped workspace: a clear message, and nothing lost."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent_core.assemble import Workspace
+from agent_core.errors import AgentBusy, ToolwrightError, WorkspaceError
+from agent_core.messages import User
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Say, Wanted
+from tests.kit import scripted as running
+from tests.kit.desk import VOWELS, answers, desk, ended
+
+
+async def test_a_second_process_on_the_same_agent_is_told_who_has_it(tmp_path: Path) -> None:
+    async with Workspace.open(tmp_path) as workspace:
+        await workspace.agent()
+        other = "import asyncio, sys; from agent_core.assemble import Workspace\n"
+        other += "async def main():\n  async with Workspace.open(sys.argv[1]) as w:\n    await w.agent()\n"
+        command = [sys.executable, "-c", other + "asyncio.run(main())", str(tmp_path)]
+        done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True)
+        assert "AgentBusy" in done.stderr
+        assert str(os.getpid()) in done.stderr
+
+
+async def test_two_agents_of_one_workspace_keep_their_conversations_apart(tmp_path: Path) -> None:
+    with running([Say("One."), Say("Two.")]) as model:
+        flags = {"model.base_url": model.base_url, "model.name": "scripted", "model.stream": False}
+        async with Workspace.open(tmp_path, flags=flags) as workspace:
+            first, second = await workspace.agent("first"), await workspace.agent("second")
+            assert [event async for event in first.turn("To the first")]
+            assert [event async for event in second.turn("To the second")]
+            assert [each.text for each in await second.history() if isinstance(each, User)] == ["To the second"]
+
+
+async def test_the_same_agent_twice_in_one_process_is_refused(tmp_path: Path) -> None:
+    async with Workspace.open(tmp_path) as workspace:
+        await workspace.agent()
+        with pytest.raises(AgentBusy):
+            await workspace.agent()
+
+
+async def test_the_conversation_goes_on_at_the_next_start(tmp_path: Path) -> None:
+    with running([Say("Hello Ada."), Say("You are Ada.")]) as model:
+        async with desk(tmp_path, model) as first:
+            await first.say("I am Ada.")
+        async with desk(tmp_path, model) as second:
+            assert ended(await second.say("Who am I?")).reply == "You are Ada."
+        assert "I am Ada." in model.requests[-1].text
+
+
+async def test_a_corrupt_state_file_is_put_aside_and_functions_still_load(tmp_path: Path) -> None:
+    async with Workspace.open(tmp_path) as workspace:
+        (tmp_path / "functions" / "letters.py").write_text(VOWELS)
+        await workspace.workshop.reload()
+    state = tmp_path / ".toolwright" / "state.db"
+    state.write_bytes(b"this is not a database" * 500)
+    async with Workspace.open(tmp_path) as workspace:
+        assert "state.db" in workspace.recovered[0]
+        assert workspace.workshop.names() == ["count_vowels"]
+    assert list(state.parent.glob("state.db.corrupt-*"))
+
+
+async def test_a_folder_that_is_not_there_is_named_with_the_command_that_makes_it(tmp_path: Path) -> None:
+    with pytest.raises(WorkspaceError, match="toolwright init"):
+        async with Workspace.open(tmp_path / "none"):
+            raise AssertionError
+
+
+async def test_a_file_that_cannot_be_written_leaves_everything_as_it_was(at_desk: OpenDesk) -> None:
+    code = {"function_name": "count_vowels", "function_code_with_docstring": VOWELS, "module_name": "letters"}
+    at = await at_desk([Ask(Wanted("create_function", code)), Say("No.")])
+    (at.functions / "letters.py").mkdir()
+    (answer,) = answers(await at.say("Make it."))
+    assert "letters.py" in answer
+    assert at.workspace.workshop.names() == []
+
+
+async def test_a_module_whose_import_never_returns_is_rejected_and_the_others_work(at_desk: OpenDesk) -> None:
+    at = await at_desk([], sandbox__wall_s=1)
+    at.put("endless.py", "while True:\n    pass\n")
+    at.put("letters.py", VOWELS)
+    found = await at.workspace.workshop.reload()
+    assert [problem["path"] for problem in found["rejected"]] == ["functions/endless.py"]
+    assert at.workspace.workshop.names() == ["count_vowels"]
+
+
+async def test_a_pending_candidate_survives_a_restart(tmp_path: Path) -> None:
+    flawed = VOWELS.replace("    5\n", "    4\n")
+    async with Workspace.open(tmp_path) as workspace:
+        assert not (await workspace.workshop.create("count_vowels", flawed))["admitted"]
+    async with Workspace.open(tmp_path) as workspace:
+        assert (await workspace.workshop.confirm("count_vowels"))["admitted"]
+
+
+@pytest.mark.parametrize("path", ["", "no/such"])
+async def test_every_error_of_the_program_has_one_root(tmp_path: Path, path: str) -> None:
+    with pytest.raises(ToolwrightError):
+        async with Workspace.open(tmp_path / path, flags={"model.no_such": 1}):
+            raise AssertionError
