@@ -17,7 +17,7 @@ from .errors import ModelError, WorkspaceError
 from .interruption import Interrupted
 from .messages import Message
 from .step import Stepper
-from .storage import Entry, Post, Store
+from .storage import Entry, PinFunction, Post, Store, UnpinFunction
 from .storage import Turn as Claimed
 from .turn import Emit, Turn, messages_of, notice, unanswered, user
 from .workshop import Author, Workshop
@@ -63,6 +63,7 @@ class Agent:
 
         Calls whose outcome nobody saw are answered as unknown, and never run again by themselves.
         """
+        self._stepper.own_set = frozenset(await self._store.pins(self.name))
         claimed = await self._store.next(self.name, self._owner)
         if claimed is not None and claimed.attempt > 1:
             self.restored = await self._settle(claimed)
@@ -115,6 +116,26 @@ class Agent:
         entries = await self._store.hide_last_turn(self.name)
         self._history.drop_last()
         return next((str(entry.payload["text"]) for entry in entries if entry.kind == "user"), None)
+
+    async def keep(self, function: str) -> None:
+        """Put a function into this agent's own set: it is always shown to it.
+
+        Raises:
+            UsageError: there is no such function.
+        """
+        self.workshop.path_of(function)
+        await self._store.apply([PinFunction(self.name, function)])
+        self._stepper.own_set = frozenset(await self._store.pins(self.name))
+
+    async def release(self, function: str) -> None:
+        """Take a function out of this agent's own set; the file stays."""
+        await self._store.apply([UnpinFunction(self.name, function)])
+        self._stepper.own_set = frozenset(await self._store.pins(self.name))
+
+    @property
+    def own_set(self) -> frozenset[str]:
+        """The functions that are always shown to this agent."""
+        return self._stepper.own_set
 
     async def history(self) -> list[Message]:
         """The conversation as it is in the context."""

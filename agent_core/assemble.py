@@ -94,7 +94,6 @@ class Workspace:
         name = name or self.settings.agent
         stack = AsyncExitStack()
         stack.enter_context(lock_agent(prepare_state_dir(self.root), name))
-        self.workshop.own_set = frozenset(await self._store.pins(name))
         host = _host_functions()
         shown = Shown([each.function for each in host.values()], self.settings.turn.shown_functions)
         dispatcher = Dispatcher(self._cage, self.workshop, host, self.settings.turn, self._clock)

@@ -22,6 +22,7 @@ class Stepper:
 
     def __init__(self, asker: Asker, dispatcher: Dispatcher, workshop: Workshop, max_steps: int) -> None:
         self.asker = asker
+        self.own_set: frozenset[str] = frozenset()
         self._dispatcher = dispatcher
         self._workshop = workshop
         self._max_steps = max_steps
@@ -47,7 +48,7 @@ class Stepper:
             turn.step = number
             await self._take_up(turn)
             snapshot = self._workshop.registry.snapshot()
-            reply = await self.asker.ask(turn, snapshot, self._workshop.own_set, course.excluded)
+            reply = await self.asker.ask(turn, snapshot, self.own_set, course.excluded)
             follows = await self._act(turn, reply, snapshot, course)
             if follows.advice:
                 await turn.append([notice(follows.advice)])

@@ -9,7 +9,7 @@ async def add_function(self: Agent, function_name: str) -> str:
     Args:
         function_name: The function to keep at hand.
     """
-    await self.workshop.keep(self.name, function_name)
+    await self.keep(function_name)
     return f"`{function_name}` is in your own set now: it will always be shown to you."
 
 
@@ -19,5 +19,5 @@ async def remove_function(self: Agent, function_name: str) -> str:
     Args:
         function_name: The function that need not be at hand.
     """
-    await self.workshop.release(self.name, function_name)
+    await self.release(function_name)
     return f"`{function_name}` is out of your own set. It still exists: list_functions finds it."

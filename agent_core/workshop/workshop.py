@@ -9,14 +9,14 @@ from typing import Any
 from .. import events
 from ..answers import bad_arguments, outcome_json
 from ..cage import Cage
-from ..errors import UsageError, WorkspaceError
+from ..errors import ToolwrightError, UsageError, WorkspaceError
 from ..gate import Candidate, Gate, Policy
 from ..problem import Problem
 from ..registry.arguments import read as read_arguments
 from ..registry.function import Function
 from ..registry.registry import Change, Registry
 from ..requests import OnProgress, Requests
-from ..storage import PinFunction, RecordCall, Store, UnpinFunction
+from ..storage import RecordCall, Store
 from . import checking, telling, view
 from .carry_out import Carrier, Record
 from .changes import Changes
@@ -35,7 +35,6 @@ class Workshop:
         self.registry = registry
         self.plans = Changes(root, store, registry, gate, module_bytes)
         self.loader = Loader(root, store, registry, gate, module_bytes)
-        self.own_set: frozenset[str] = frozenset()
         self._root = root
         self._store = store
         self._gate = gate
@@ -94,10 +93,13 @@ class Workshop:
             "rejected": [problem.to_json() for problem in rejected],
         }
 
-    async def saved(self, paths: Iterable[Path]) -> Change:
-        """Take files that a human, or another program, has just changed."""
-        async with self._carrier.one_at_a_time:
-            return await self.loader.refresh(paths)
+    async def saved(self, paths: Iterable[Path]) -> None:
+        """Take files that a human, or another program, has just changed; what cannot be done is told to listeners."""
+        try:
+            async with self._carrier.one_at_a_time:
+                await self.loader.refresh(paths)
+        except ToolwrightError as error:
+            self._tell(events.FunctionsChanged(turn="", rejected=(str(error),)))
 
     async def list(self, pattern: str = "", module: str = "", standing: str = "") -> dict[str, Any]:
         """The functions of the workspace and the problems of what was rejected."""
@@ -151,17 +153,6 @@ class Workshop:
         results = await self._gate.run_examples(function, self.registry.snapshot())
         return {"name": name, "examples": [view.example_result(result) for result in results], "outcome": None}
 
-    async def keep(self, agent: str, name: str) -> None:
-        """Put a function into an agent's own set: it is always shown to it."""
-        self._function(name)
-        await self._store.apply([PinFunction(agent, name)])
-        self.own_set = frozenset(await self._store.pins(agent))
-
-    async def release(self, agent: str, name: str) -> None:
-        """Take a function out of an agent's own set; the file stays."""
-        await self._store.apply([UnpinFunction(agent, name)])
-        self.own_set = frozenset(await self._store.pins(agent))
-
     def names(self) -> Sequence[str]:
         """The names of all functions, sorted."""
         return sorted(self.registry.snapshot().functions)
@@ -201,6 +192,9 @@ class Workshop:
             rejected=rejected,
             by=change.by,
         )
+        self._tell(event)
+
+    def _tell(self, event: events.FunctionsChanged) -> None:
         for listener in tuple(self._listeners):
             listener(event)
 

@@ -126,4 +126,4 @@ async def test_a_name_that_cannot_be_a_functions_is_refused(at_desk: OpenDesk, n
 
 async def test_the_own_set_is_kept_over_a_restart(at_desk: OpenDesk) -> None:
     _, desk = await ask(at_desk, Wanted("add_function", {"function_name": "count_vowels"}))
-    assert desk.workspace.workshop.own_set == frozenset({"count_vowels"})
+    assert desk.agent.own_set == frozenset({"count_vowels"})
