@@ -5,6 +5,7 @@ A step costs what is new in it: messages written for the last request are not wr
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from ..clock import Clock
@@ -24,14 +25,23 @@ from .wire import Writer
 _KEPT_CHARS: Final = 2000
 
 
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The size of a model's window, and where the number is from."""
+
+    tokens: int
+    source: str
+
+
 class NativeModel:
     """A model behind an endpoint that takes functions and answers with calls."""
 
     mode: Final[Literal["native"]] = "native"
 
-    def __init__(self, endpoint: Endpoint, *, context_limit: int, clock: Clock | None = None) -> None:
+    def __init__(self, endpoint: Endpoint, *, window: Window, clock: Clock | None = None) -> None:
         self.name = endpoint.model
-        self.context_limit = context_limit
+        self.context_limit = window.tokens
+        self.context_source = window.source
         self.estimator = Estimator()
         self._endpoint = endpoint
         self._settings = endpoint.settings
@@ -87,19 +97,25 @@ async def open_model(chosen: Chosen, settings: ModelSettings, *, clock: Clock | 
 
         return await open_local(chosen.model_name, settings)
     endpoint = Endpoint(chosen.endpoint_url, chosen.model_name, key=chosen.key, settings=settings, clock=clock)
-    limit = await _window(endpoint, chosen)
+    window = await _window(endpoint, chosen)
     if settings.mode == "constrained":
-        return ConstrainedModel(endpoint, endpoint.model, limit, settings, clock)
-    return NativeModel(endpoint, context_limit=limit, clock=clock)
+        return ConstrainedModel(endpoint, endpoint.model, window.tokens, settings, clock)
+    return NativeModel(endpoint, window=window, clock=clock)
 
 
-async def _window(endpoint: Endpoint, chosen: Chosen) -> int:
+async def _window(endpoint: Endpoint, chosen: Chosen) -> Window:
     """The window: as set, as the endpoint tells, as the table knows, as assumed."""
-    told = endpoint.settings.context_tokens or chosen.context_tokens
+    if endpoint.settings.context_tokens:
+        return Window(endpoint.settings.context_tokens, "set in model.context_tokens")
+    told = chosen.context_tokens
     if told is None and tells_windows(endpoint.url):
         entries = await endpoint.listing()
         told = next((listed_window(entry) for entry in entries if entry["id"] == endpoint.model), None)
-    return told or known_window(endpoint.model) or quirks().assumed_window
+    if told:
+        return Window(told, "told by the endpoint")
+    if known := known_window(endpoint.model):
+        return Window(known, "known for models of this name")
+    return Window(quirks().assumed_window, "assumed: set model.context_tokens if it is not so")
 
 
 def _ids(messages: tuple[Message, ...]) -> set[str]:

@@ -13,7 +13,7 @@ from ..clock import Clock
 from ..errors import ModelError
 from ..settings import ModelSettings
 from .failures import ModelMissing, ParameterRefused, Unavailable
-from .quirks import quirks
+from .quirks import Instead, quirks
 from .reply import RetryPiece
 from .retry import Backoff, read_retry_after
 from .transport import Chunk, Transport
@@ -35,7 +35,7 @@ class Endpoint:
         self.model = model
         self._clock = clock or Clock()
         self._backoff = Backoff()
-        self._instead: dict[str, str] = {}
+        self._instead: dict[str, Instead] = {}
         self._transport = Transport(self.url, key=key, timeout_s=self.settings.timeout_s)
 
     async def complete(self, body: Body) -> AsyncGenerator[Chunk | RetryPiece, None]:
@@ -78,9 +78,13 @@ class Endpoint:
         await self._transport.aclose()
 
     def _attempt(self, body: Body) -> AsyncGenerator[Chunk, None]:
-        values = {"model": self.model}
-        values.update({self._instead.get(name, name): value for name, value in body.items()})
-        values.pop("", None)
+        values = {"model": self.model, **body}
+        for name, instead in self._instead.items():
+            given = values.pop(name, None)
+            if instead.value:
+                values[name] = instead.value
+            elif instead.name and given is not None:
+                values[instead.name] = given
         return self._transport.complete(write_body(values), streamed=bool(values.get("stream")))
 
     def _go_round(self, error: ParameterRefused) -> None:

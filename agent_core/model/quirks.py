@@ -16,15 +16,23 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
+class Instead:
+    """What is sent in place of a refused parameter: the same under another name, a fixed value, or nothing."""
+
+    name: str = ""
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Quirks:
-    """All of it; `refused` maps a parameter to its other name, or to "" where it can be left out."""
+    """All of it."""
 
     servers: tuple[Server, ...]
     mute: re.Pattern[str]
     openai_url: str
     openai_model: str
     overflow: re.Pattern[str]
-    refused: dict[str, str]
+    refused: dict[str, Instead]
     windows: tuple[tuple[re.Pattern[str], int], ...]
     assumed_window: int
     silent_hosts: frozenset[str]
@@ -41,7 +49,9 @@ def quirks() -> Quirks:
         openai_url=data["openai"]["base_url"],
         openai_model=data["openai"]["model"],
         overflow=re.compile("|".join(data["overflow"]["wordings"]), re.IGNORECASE | re.DOTALL),
-        refused=data["refused"],
+        refused={
+            name: Instead(instead.get("as", ""), instead.get("value", "")) for name, instead in data["refused"].items()
+        },
         windows=tuple((re.compile(pattern, re.IGNORECASE), size) for pattern, size in windows["known"]),
         assumed_window=windows["assumed"],
         silent_hosts=frozenset(windows["silent"]),

@@ -139,14 +139,19 @@ async def test_silence_before_the_answer_ends_after_the_time_limit(scripted: Scr
             id="another-name",
         ),
         pytest.param("Unsupported value: 'temperature' does not support 0.5.", {"max_tokens": 50}, id="left-out"),
+        pytest.param(
+            "Function tools need `reasoning_effort` set to 'none'.",
+            {"max_tokens": 50, "temperature": 0.5, "reasoning_effort": "none"},
+            id="set-although-it-was-not-sent",
+        ),
     ],
 )
 async def test_a_parameter_refused_by_name_is_gone_round(
-    scripted: Scripted, refusal: str, sent: dict[str, float]
+    scripted: Scripted, refusal: str, sent: dict[str, object]
 ) -> None:
     server = scripted([Fail(400, refusal), Say("Here.")])
     await ask_reply(server, max_tokens=50, temperature=0.5)
-    names = {"max_tokens", "max_completion_tokens", "temperature"}
+    names = {"max_tokens", "max_completion_tokens", "temperature", "reasoning_effort"}
     assert {name: value for name, value in server.requests[1].body.items() if name in names} == sent
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from agent_core.errors import ModelError, NoModel
 from agent_core.model import Model
-from agent_core.model.client import open_model
+from agent_core.model.client import NativeModel, open_model
 from agent_core.model.constrained import ConstrainedModel
 from agent_core.model.discover import Chosen, choose
 from agent_core.model.quirks import Server, quirks
@@ -95,22 +95,24 @@ async def test_nothing_found_names_the_three_ways(scripted: Scripted, name: str 
 
 
 @pytest.mark.parametrize(
-    ("entry", "name", "settings", "window"),
+    ("entry", "name", "settings", "window", "source"),
     [
-        pytest.param({"max_model_len": 4096}, "gpt-4.1", {"context_tokens": 2000}, 2000, id="setting-first"),
-        pytest.param({"max_model_len": 4096}, "gpt-4.1", {}, 4096, id="endpoint-before-table"),
-        pytest.param({"context_length": 5000}, "x", {}, 5000, id="openrouter"),
-        pytest.param({"meta": {"n_ctx_train": 6000}}, "x", {}, 6000, id="llama.cpp"),
-        pytest.param({"meta": None}, "gpt-4.1-mini", {}, 1_047_576, id="table"),
-        pytest.param({"max_model_len": "many"}, "nobody-knows", {}, 8192, id="assumed"),
+        pytest.param({"max_model_len": 4096}, "gpt-4.1", {"context_tokens": 2000}, 2000, "set in", id="setting-first"),
+        pytest.param({"max_model_len": 4096}, "gpt-4.1", {}, 4096, "told by", id="endpoint-before-table"),
+        pytest.param({"context_length": 5000}, "x", {}, 5000, "told by", id="openrouter"),
+        pytest.param({"meta": {"n_ctx_train": 6000}}, "x", {}, 6000, "told by", id="llama.cpp"),
+        pytest.param({"meta": None}, "gpt-4.1-mini", {}, 1_047_576, "known for", id="table"),
+        pytest.param({"max_model_len": "many"}, "nobody-knows", {}, 8192, "assumed", id="assumed"),
     ],
 )
 async def test_the_window_is_as_set_told_known_or_assumed(
-    scripted: Scripted, entry: dict[str, object], name: str, settings: dict[str, int], window: int
+    scripted: Scripted, entry: dict[str, object], name: str, settings: dict[str, int], window: int, source: str
 ) -> None:
     server = scripted([], models=[{"id": name, **entry}])
     model = await opened(server, name, ModelSettings(**settings))
+    assert isinstance(model, NativeModel)
     assert (model.name, model.mode, model.context_limit) == (name, "native", window)
+    assert model.context_source.startswith(source)
 
 
 async def test_constrained_mode_can_be_asked_for_at_any_endpoint(scripted: Scripted) -> None:
