@@ -11,11 +11,11 @@ from .docstring import Described
 from .function import Function, Reading
 from .literals import json_literal
 from .source import MODULE_LIMIT, Source, is_helper, parse
+from .spans import split
 from .tree import Definition, Scope, survey, workspace_imports
 from .typenames import Impossible, Schema, Unresolved
 
 _NAME = re.compile(r"^[a-zA-Z0-9_]{1,64}$")
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 def read_module(source: Source, limit: int = MODULE_LIMIT) -> Reading:
@@ -36,7 +36,7 @@ class _Reader:
 
     def __init__(self, source: Source, scope: Scope) -> None:
         self.source, self.scope = source, scope
-        self.lines = _LINE.findall(source.text)
+        self.lines = split(source.text)
         self.problems: list[Problem] = []
         self.refusals = 0
 
