@@ -95,24 +95,30 @@ async def test_nothing_found_names_the_three_ways(scripted: Scripted, name: str 
 
 
 @pytest.mark.parametrize(
-    ("entry", "name", "settings", "window", "source"),
+    ("entry", "name", "settings", "window"),
     [
-        pytest.param({"max_model_len": 4096}, "gpt-4.1", {"context_tokens": 2000}, 2000, "set in", id="setting-first"),
-        pytest.param({"max_model_len": 4096}, "gpt-4.1", {}, 4096, "told by", id="endpoint-before-table"),
-        pytest.param({"context_length": 5000}, "x", {}, 5000, "told by", id="openrouter"),
-        pytest.param({"meta": {"n_ctx_train": 6000}}, "x", {}, 6000, "told by", id="llama.cpp"),
-        pytest.param({"meta": None}, "gpt-4.1-mini", {}, 1_047_576, "known for", id="table"),
-        pytest.param({"max_model_len": "many"}, "nobody-knows", {}, 8192, "assumed", id="assumed"),
+        pytest.param(
+            {"max_model_len": 4096}, "gpt-4.1", {"context_tokens": 2000}, (2000, "set in"), id="setting-first"
+        ),
+        pytest.param({"max_model_len": 4096}, "gpt-4.1", {}, (4096, "told by"), id="endpoint-before-table"),
+        pytest.param({"context_length": 5000}, "x", {}, (5000, "told by"), id="openrouter"),
+        pytest.param({"meta": {"n_ctx_train": 6000}}, "x", {}, (6000, "told by"), id="llama.cpp"),
+        pytest.param({"meta": None}, "gpt-4.1-mini", {}, (1_047_576, "known for"), id="table"),
+        pytest.param({"max_model_len": "many"}, "nobody-knows", {}, (8192, "assumed"), id="assumed"),
     ],
 )
 async def test_the_window_is_as_set_told_known_or_assumed(
-    scripted: Scripted, entry: dict[str, object], name: str, settings: dict[str, int], window: int, source: str
+    scripted: Scripted,
+    entry: dict[str, object],
+    name: str,
+    settings: dict[str, int],
+    window: tuple[int, str],
 ) -> None:
     server = scripted([], models=[{"id": name, **entry}])
     model = await opened(server, name, ModelSettings(**settings))
     assert isinstance(model, NativeModel)
-    assert (model.name, model.mode, model.context_limit) == (name, "native", window)
-    assert model.context_source.startswith(source)
+    assert (model.name, model.mode, model.context_limit) == (name, "native", window[0])
+    assert model.context_source.startswith(window[1])
 
 
 async def test_constrained_mode_can_be_asked_for_at_any_endpoint(scripted: Scripted) -> None:
