@@ -82,12 +82,11 @@ def test_an_ordinary_user_is_as_safe_as_root(level: str) -> None:
 def _python_for_everybody() -> str:
     if os.geteuid() != 0:
         pytest.skip("the tests already run as an ordinary user")
+    # That it can start itself shows that nothing was read with what `setpriv` still held when it began.
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import sandbox, subprocess"
+    code += "; subprocess.run([sys.executable, '-c', ''], check=True); assert sys.version_info >= (3, 11)"
     for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
-        probe = ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", python, "-B", "-c"]
-        code = "import sys; sys.path.insert(0, sys.argv[1]); import sandbox; assert sys.version_info >= (3, 11)"
-        if (
-            Path(python).exists()
-            and not subprocess.run([*probe, code, arena.REPOSITORY], capture_output=True).returncode
-        ):
+        probe = ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", python, "-B", "-c", code]
+        if Path(python).exists() and not subprocess.run([*probe, arena.REPOSITORY], capture_output=True).returncode:
             return python
     pytest.skip("no Python ≥ 3.11 and copy of this repository that an ordinary user can read")
