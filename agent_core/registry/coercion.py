@@ -72,7 +72,10 @@ class Coercion:
             return self._array(value, schema)
         if kind == "object":
             return self._object(value, schema)
-        return _SCALARS[kind](value) if kind in _SCALARS else value
+        # A year is no date, and a number of seconds no duration: text with a format is never made of a number.
+        if kind not in _SCALARS or (kind == "string" and schema.get("format", "path") != "path"):
+            return value
+        return _SCALARS[kind](value)
 
     def _array(self, value: Any, schema: Schema) -> Any:
         if isinstance(value, str):

@@ -148,6 +148,7 @@ def test_what_loses_nothing_is_coerced(annotation: str, raw: str, value: Any) ->
         pytest.param("tuple[int, int]", "[1]", "v: expected array with at least 2 items, got [1] (array)", id="short"),
         pytest.param("Annotated[int, Field(ge=1)]", "0", "v: expected integer ≥ 1, got 0 (integer)", id="bound"),
         pytest.param("date", "3.5", "v: expected string (date), got 3.5 (number)", id="format"),
+        pytest.param("date", "2024", "v: expected string (date), got 2024 (integer)", id="a-year-is-no-date"),
         pytest.param("Item", '{"count": 1}', "v.name: expected string, got nothing", id="missing-field"),
         pytest.param("Item", '{"name": "a", "cuont": 1}', "v.cuont: expected no such key, got 1 (integer)", id="extra"),
         pytest.param("Item | None", '{"name": []}', "v.name: expected string, got [] (array)", id="closest-branch"),
