@@ -6,7 +6,7 @@ What was judged before is known by its hash and is not judged, nor parsed, again
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,10 +37,10 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What storage knows at the moment of a refresh."""
+    """What is good at the moment of a refresh: the version of each module, and what storage has read by path."""
 
-    manifest: dict[str, str]
-    readings: dict[str, ReadingRow]
+    manifest: Mapping[str, str]
+    readings: Mapping[str, ReadingRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +86,22 @@ class Loader:
         named = None if paths is None else list(paths)
         for attempt in range(_TRIES):
             try:
-                return await self._refresh(named, finished or {})
+                return await self._refresh(
+                    named, await self._known(stored=named is None or attempt > 0), finished or {}
+                )
             except ManifestConflict:
                 # Another process took the same file in the same moment: what it wrote down is read anew.
                 if attempt == _TRIES - 1:
                     raise
         raise AssertionError("the last try returns or raises")
 
-    async def _refresh(self, paths: list[Path] | None, finished: dict[str, str]) -> Change:
-        known = _Known(await self._store.manifest(), await self._store.readings())
+    async def _known(self, *, stored: bool) -> _Known:
+        """As storage has it; or as the registry has it, which is as good until another process takes a file."""
+        if stored:
+            return _Known(await self._store.manifest(), await self._store.readings())
+        return _Known({name: source.version for name, source in self._registry.snapshot().modules.items()}, {})
+
+    async def _refresh(self, paths: list[Path] | None, known: _Known, finished: dict[str, str]) -> Change:
         sources = await asyncio.to_thread(self._read, paths, known)
         before = self._registry.snapshot()
         taken = await asyncio.gather(*(self._take(path, found, known, before) for path, found in sources.items()))
@@ -123,19 +130,22 @@ class Loader:
         if found is None:
             return _gone(path, known, before)
         if isinstance(found, Problem):
-            return await self._keep_last_good(path, (found,), known)
-        row = known.readings.get(path)
-        if row is not None and row.version == found.version == known.manifest.get(found.module):
-            reading = Reading.from_json(json.loads(row.reading), found)
-            if reading is not None:
-                return _Taken(path, found.module, reading)
+            return await self._keep_last_good(path, (found,), known, before)
+        unchanged = _unchanged(path, found, known, before)
+        if unchanged is not None:
+            return _Taken(path, found.module, unchanged)
         previous = before.readings.get(found.module)
         verdict = await self._gate.judge_module(found, before, "human", previous=previous)
         if not verdict.admitted:
-            return await self._keep_last_good(path, verdict.problems, known)
+            return await self._keep_last_good(path, verdict.problems, known, before)
         return _Taken(path, found.module, verdict.reading, writes=_admission(path, found, verdict, known))
 
-    async def _keep_last_good(self, path: str, problems: tuple[Problem, ...], known: _Known) -> _Taken:
+    async def _keep_last_good(
+        self, path: str, problems: tuple[Problem, ...], known: _Known, before: Snapshot
+    ) -> _Taken:
+        held = before.readings.get(_module(path))
+        if held is not None and held.source.path == path:
+            return _Taken(path, held.source.module, held, problems)
         row = known.readings.get(path)
         text = await self._store.text(row.version) if row is not None else None
         if row is None or text is None:
@@ -148,14 +158,30 @@ class Loader:
         return _Taken(path, module, reading, problems)
 
 
+def _unchanged(path: str, found: Source, known: _Known, before: Snapshot) -> Reading | None:
+    """The reading of a text that was judged before, in the registry or in storage."""
+    if found.version != known.manifest.get(found.module):
+        return None
+    held = before.readings.get(found.module)
+    if held is not None and held.source == found:
+        return held
+    row = known.readings.get(path)
+    return Reading.from_json(json.loads(row.reading), found) if row and row.version == found.version else None
+
+
 def _placed(snapshot: Snapshot, taken: _Taken) -> Snapshot:
     if taken.gone and taken.module is not None:
         return snapshot.without_module(taken.module).with_rejection(taken.path, ())
-    if taken.reading is not None and snapshot.readings.get(taken.reading.source.module) is not taken.reading:
+    if taken.reading is not None and _is_news(snapshot, taken.path, taken.reading):
         snapshot = snapshot.with_module(taken.reading)
     if taken.problems:
         return snapshot.with_rejection(taken.path, taken.problems)
     return snapshot
+
+
+def _is_news(snapshot: Snapshot, path: str, reading: Reading) -> bool:
+    """Whether the reading is another than the one in place, or what was said against its file may be settled by it."""
+    return snapshot.readings.get(reading.source.module) is not reading or path in snapshot.rejections
 
 
 def _gone(path: str, known: _Known, before: Snapshot) -> _Taken:
