@@ -74,7 +74,8 @@ class Conversation:
         """
         told = [*self.workspace.recovered, self.agent.restored]
         self.voice.lines(line(("warn", f"! {sentence}")) for sentence in told if sentence)
-        self.voice.lines([line(("dim", f"{await self.agent.model_line()} · /help lists the commands"))])
+        model = await self.agent.model_line()
+        self.voice.lines([line(("dim", model)), line(("dim", "/help lists the commands; Ctrl-D leaves"))])
 
     def announce(self, change: FunctionsChanged) -> None:
         """Tell of functions that another hand changed between turns."""

@@ -52,8 +52,13 @@ def takes_colour(stream: IO[str]) -> bool:
 
 def write(lines: Iterable[Line], stream: IO[str]) -> None:
     """Print the lines in the form that the stream takes."""
-    stream.write(coloured(lines) if takes_colour(stream) else plain(lines))
+    stream.write(painted(lines, stream))
     stream.flush()
+
+
+def painted(lines: Iterable[Line], stream: IO[str]) -> str:
+    """The lines in the form that the stream takes."""
+    return coloured(lines) if takes_colour(stream) else plain(lines)
 
 
 def _paint(role: Role, text: str) -> str:

@@ -11,16 +11,16 @@ Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a shape that the design 
 _OUTCOME_ROLES: dict[str, Role] = {"returned": "ok", "interrupted": "warn", "skipped": "warn", "unknown": "warn"}
 
 
-def verdict_lines(verdict: Document) -> list[Line]:
+def verdict_lines(verdict: Document, joins: str = "joins") -> list[Line]:
     """One headline, then what was mended and every problem with its place and mend."""
     return [
-        verdict_headline(verdict),
+        verdict_headline(verdict, joins),
         *indented(line(("warn", "~ "), ("dim", "mended: "), str(mend["message"])) for mend in verdict.get("mends", ())),
         *indented(problem_line(problem) for problem in verdict.get("problems", ())),
     ]
 
 
-def verdict_headline(verdict: Document) -> Line:
+def verdict_headline(verdict: Document, joins: str) -> Line:
     """Whether the function joined, as what, and what the gate looked at."""
     name, module = str(verdict.get("name", "")), str(verdict.get("module", ""))
     stages = verdict.get("stages", ())
@@ -28,7 +28,7 @@ def verdict_headline(verdict: Document) -> Line:
     spent = sum(float(stage.get("seconds", 0)) for stage in stages)
     tail: Span = ("dim", f"  {len(stages)} stages, {duration(spent)}" + (f" · {notes}" if notes else ""))
     if verdict.get("admitted"):
-        return line(("ok", "✓ "), ("name", name), f" joins {module} as {verdict.get('standing', '')}", tail)
+        return line(("ok", "✓ "), ("name", name), f" {joins} {module} as {verdict.get('standing', '')}", tail)
     count = sum(problem.get("severity") != "warns" for problem in verdict.get("problems", ()))
     return line(("bad", "✗ "), ("name", name), f" refused: {count} problem{'' if count == 1 else 's'}", tail)
 

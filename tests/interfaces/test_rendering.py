@@ -102,7 +102,7 @@ def test_the_last_line_of_a_turn_says_what_it_made() -> None:
     event = events.TurnEnded(
         turn="t", reason="replied", reply="", steps=3, usage={"prompt_tokens": 1000}, made={"created": ["f", "g"]}
     )
-    assert plain(ended_lines(event, 2.5)) == "∙ created f, g  · 3 steps, 1,000 tokens, 2.5 s\n"
+    assert plain(ended_lines(event, 2.5)) == "∙ created f, g · 3 steps, 1,000 tokens, 2.5 s\n"
 
 
 def test_a_change_by_hand_names_functions_and_what_was_rejected() -> None:
@@ -151,4 +151,4 @@ def test_wrapped_lines_fit_the_screen_and_lose_nothing_but_spaces(spans: list[An
 
 def test_a_long_problem_is_folded_at_words_under_its_indentation() -> None:
     shown = plain(wrapped([line("    place: parameter has no description")], 20)).splitlines()
-    assert shown == ["    place: parameter ", "      has no ", "      description"]
+    assert shown == ["    place: parameter", "      has no", "      description"]

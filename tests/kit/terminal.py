@@ -97,6 +97,10 @@ class Terminal:
         """Until the screen shows the text."""
         self.wait(lambda: any(text in line for line in self.screen()), f"{text!r} on the screen", timeout_s)
 
+    def wait_count(self, text: str, count: int, timeout_s: float = 20) -> None:
+        """Until the text stands so many times on the screen and above it."""
+        self.wait(lambda: self.scrolled().count(text) >= count, f"{count} × {text!r}", timeout_s)
+
     def wait_gone(self, text: str, timeout_s: float = 20) -> None:
         """Until the screen shows the text no more."""
         self.wait(lambda: not any(text in line for line in self.screen()), f"{text!r} off the screen", timeout_s)

@@ -66,7 +66,7 @@ def check(scene: Scene, file: Path, policy: Policy, name: str, module: str) -> i
         if scene.as_json:
             print_json(verdict)
         else:
-            write(verdict_lines(verdict), sys.stdout)
+            write(verdict_lines(verdict, "could join"), sys.stdout)
     return 0 if all(verdict["admitted"] for verdict in verdicts) else 1
 
 

@@ -4,6 +4,7 @@ Lines typed before all is ready wait in a queue. Nothing here imports what is he
 """
 
 import asyncio
+import sys
 from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager, suppress
 from importlib import import_module
@@ -13,7 +14,7 @@ from typing import Protocol, cast
 from agent_core.errors import ToolwrightError
 
 from ..options import RunOptions
-from ..spans import coloured, line
+from ..spans import line, painted
 from .completion import Words
 from .keys import bindings
 from .prompt import MARK, Prompt
@@ -126,7 +127,7 @@ class Repl:
     def _echo(self, text: str) -> None:
         first, *others = text.split("\n")
         lines = [line(("name", MARK), ("strong", first)), *(line("  ", ("strong", other)) for other in others)]
-        self.prompt.print_above(coloured(lines))
+        self.prompt.print_above(painted(lines, sys.stdout))
 
     def _names(self) -> list[str]:
         return self._session.names() if self._session is not None else []

@@ -65,10 +65,11 @@ def gauge(used: int, limit: int) -> StyleAndTextTuples:
 
 
 def _facts(status: Status) -> StyleAndTextTuples:
-    shown, known = status.functions_shown, status.functions_known
+    known = status.functions_known
+    shown = f"{status.functions_shown}/{known}" if status.functions_shown else f"{known}"  # before the first step
     return [
         ("class:bar.name", f" {one_line(status.agent, 24)}"),
         ("class:bar", f" · {one_line(status.model or 'no model yet', 32)} · "),
         *gauge(status.context_tokens, status.context_limit),
-        ("class:bar", f" · functions {shown}/{known}"),
+        ("class:bar", f" · functions {shown}"),
     ]

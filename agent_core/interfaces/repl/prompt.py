@@ -24,6 +24,7 @@ from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.layout.processors import AppendAutoSuggestion
+from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets.toolbars import SearchToolbar
@@ -86,7 +87,8 @@ class Prompt:
     def __init__(self, history: Path, completer: Completer, keys: Callable[["Prompt"], KeyBindingsBase]) -> None:
         self.live = Live()
         self.bar = Bar()
-        self.output = SteadyOutput(sys.stdout, _size, term=os.environ.get("TERM"), enable_cpr=False)
+        term, depth = os.environ.get("TERM"), ColorDepth.from_env()
+        self.output = SteadyOutput(sys.stdout, _size, term=term, default_color_depth=depth, enable_cpr=False)
         self.buffer = Buffer(
             completer=completer,
             complete_while_typing=Condition(lambda: self.buffer.text.startswith("/")),

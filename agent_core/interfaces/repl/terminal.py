@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from prompt_toolkit.application import in_terminal
 
 from ..listeners import Listener
-from ..spans import Line, coloured, plain, takes_colour
+from ..spans import Line, painted
 from ..told import CallLog
 from ..wrap import wrapped
 from . import render
@@ -21,7 +21,6 @@ class TerminalVoice:
 
     def __init__(self, prompt: Prompt) -> None:
         self._prompt = prompt
-        self._paint = coloured if takes_colour(sys.stdout) else plain
         self._asked: asyncio.Future[bool] | None = None
 
     def lines(self, lines: Iterable[Line]) -> None:
@@ -43,7 +42,7 @@ class TerminalVoice:
         return Teller(log, prompt.live, lambda: prompt.columns, screen)
 
     def _painted(self, lines: Iterable[Line]) -> str:
-        return self._paint(wrapped(lines, self._prompt.columns))
+        return painted(wrapped(lines, self._prompt.columns), sys.stdout)
 
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:

@@ -1,0 +1,76 @@
+"""What the tests of the prompt and of the commands share: programs in processes, and a function to grow."""
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.kit import Script, ScriptedModel, Wanted, scripted
+from tests.kit.terminal import TOOLWRIGHT, Terminal, terminal
+
+HERE = str(Path(__file__).resolve().parents[2])
+READY = "sandbox full", "sandbox core", "SANDBOX OFF"
+
+COUNT_VOWELS = '''def count_vowels(text: str) -> int:
+    """Count the vowels in a text.
+
+    Args:
+        text: What to look at.
+
+    Examples:
+        >>> count_vowels("queueing")
+        5
+        >>> count_vowels("xyz")
+        0
+    """
+    return sum(letter in "aeiou" for letter in text.lower())
+'''
+FLAWED = COUNT_VOWELS.replace("        0\n", "        7\n")
+
+
+def create(code: str, name: str = "count_vowels") -> Wanted:
+    """The model's call that makes a function."""
+    arguments = {"function_name": name, "function_code_with_docstring": code, "module_name": "words", "reason": "asked"}
+    return Wanted("create_function", arguments)
+
+
+def toolwright(
+    *arguments: str, cwd: Path, given: str = "", environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """The program run to its end, with pipes."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return subprocess.run(
+        [*TOOLWRIGHT, *arguments],
+        cwd=cwd,
+        input=given,
+        text=True,
+        capture_output=True,
+        timeout=50,
+        check=False,
+        env={**kept, "PYTHONPATH": HERE, **(environment or {})},
+    )
+
+
+def flags(model: ScriptedModel) -> tuple[str, ...]:
+    """What makes a command talk to the scripted model."""
+    return "--base-url", model.base_url, "--model", "scripted"
+
+
+@contextmanager
+def prompt(
+    script: Script, cwd: Path, *, environment: Mapping[str, str] | None = None, columns: int = 80
+) -> Iterator[tuple[Terminal, ScriptedModel]]:
+    """A prompt that is ready, and the model behind it; on leaving, all must have gone by the script."""
+    with (
+        scripted(script) as model,
+        terminal("run", *flags(model), cwd=cwd, environment=environment, columns=columns) as screen,
+    ):
+        screen.wait_for("/help lists")
+        yield screen, model
+
+
+def leave(screen: Terminal) -> int:
+    """Ctrl-D; the exit code."""
+    screen.type("\x04")
+    return screen.exit_code()

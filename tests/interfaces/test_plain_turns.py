@@ -1,0 +1,101 @@
+"""Turns without a prompt: one message, pipes, JSON lines, dumb terminals."""
+
+import json
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.support import COUNT_VOWELS, HERE, create, flags, toolwright
+from tests.kit import Ask, Expect, Fail, Say, Script, Wanted, contains, scripted
+from tests.kit.terminal import CTRL_C, TOOLWRIGHT, terminal
+
+GROW: Script = [Ask(create(COUNT_VOWELS)), Ask(Wanted("count_vowels", {"text": "queueing"})), Say("There are **5**.")]
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def test_one_message_gives_the_reply_on_stdout_and_talk_on_stderr(tmp_path: Path) -> None:
+    with scripted(GROW) as model:
+        done = toolwright("run", *flags(model), "--message", "count", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "There are **5**.\n")
+    assert "✓ count_vowels joins words as trial" in done.stderr
+    assert "▸ count_vowels(text='queueing') → 5" in done.stderr
+    assert not CONTROL.search((done.stdout + done.stderr).replace("\n", ""))
+
+
+def test_a_message_of_many_lines_comes_from_standard_input(tmp_path: Path) -> None:
+    with scripted([Expect(Say("Both."), contains("one\ntwo"))]) as model:
+        done = toolwright("run", *flags(model), "--message", "-", cwd=tmp_path, given="one\ntwo\n")
+    assert done.stdout == "Both.\n"
+
+
+def test_each_line_of_a_pipe_is_a_turn_or_a_command(tmp_path: Path) -> None:
+    with scripted([Say("One."), Say("Two.")]) as model:
+        done = toolwright("run", *flags(model), cwd=tmp_path, given="first\n\n/functions\nsecond")
+    assert (done.returncode, done.stdout) == (0, "One.\nNone. Ask for one.\nTwo.\n")
+
+
+def test_events_are_json_lines_that_end_with_the_turn(tmp_path: Path) -> None:
+    with scripted(GROW) as model:
+        done = toolwright("run", *flags(model), "--message", "count", "--json", cwd=tmp_path)
+    events = [json.loads(text) for text in done.stdout.splitlines()]
+    types = [event["type"] for event in events]
+    assert (types[0], types[-1], done.returncode) == ("turn_started", "turn_ended", 0)
+    assert {"call", "answer", "text", "usage"} <= set(types)
+    assert events[-1]["made"] == {"created": ["count_vowels"]}
+
+
+@pytest.mark.parametrize("extra", [(), ("--json",)], ids=["plain", "json"])
+def test_a_turn_that_failed_exits_with_one(tmp_path: Path, extra: tuple[str, ...]) -> None:
+    with scripted([Fail(401, "bad key")]) as model:
+        done = toolwright("run", *flags(model), "--message", "hi", *extra, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "401" in done.stdout + done.stderr or "key" in done.stdout + done.stderr
+
+
+def test_the_step_limit_of_a_flag_ends_the_turn_with_one(tmp_path: Path) -> None:
+    asks: Script = [Ask(Wanted("list_functions", {"page": number})) for number in (1, 2)]
+    with scripted(asks) as model:
+        done = toolwright("run", *flags(model), "--message", "go", "--max-steps", "2", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "limit of steps" in done.stderr
+
+
+def test_ctrl_c_ends_a_one_shot_turn_with_a_valid_history(tmp_path: Path) -> None:
+    with scripted([Say("so it goes on and on " * 30, pause_s=0.05), Say("Here.")]) as model:
+        command = [*TOOLWRIGHT, "run", *flags(model), "--message", "tell"]
+        process = subprocess.Popen(
+            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={"PYTHONPATH": HERE}
+        )
+        assert process.stdout is not None
+        process.stdout.read(10)
+        process.send_signal(signal.SIGINT)
+        _, talk = process.communicate(timeout=20)
+        assert process.returncode == 1
+        assert b"Interrupted." in talk
+        assert toolwright("run", *flags(model), "--message", "there?", cwd=tmp_path).stdout == "Here.\n"
+
+
+def test_a_dumb_terminal_gets_lines_without_a_control_character(tmp_path: Path) -> None:
+    with (
+        scripted([Say("Plainly.")]) as model,
+        terminal("run", *flags(model), cwd=tmp_path, environment={"TERM": "dumb"}) as screen,
+    ):
+        screen.wait_for("›")
+        screen.type("hello\n")
+        screen.wait_for("Plainly.")
+        screen.type("\x04")
+        assert screen.exit_code() == 0
+        assert not CONTROL.search(screen.sent.decode().replace("\r\n", "").replace("^D\x08\x08", ""))
+
+
+def test_ctrl_c_at_the_line_of_a_dumb_terminal_leaves_at_once(tmp_path: Path) -> None:
+    with (
+        scripted([]) as model,
+        terminal("run", *flags(model), cwd=tmp_path, environment={"TERM": "dumb"}) as screen,
+    ):
+        screen.wait_for("›")
+        screen.type(CTRL_C)
+        assert screen.exit_code() == 1

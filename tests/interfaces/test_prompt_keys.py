@@ -1,0 +1,116 @@
+"""What keys do at the prompt, in a real pseudo-terminal."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.support import flags, leave, prompt
+from tests.kit import Expect, Say, contains, scripted
+from tests.kit.terminal import ALT_ENTER, CTRL_C, CTRL_D, ENTER, TAB, UP, terminal
+
+SHOUT = 'def shout(text: str) -> str:\n    """Shout.\n\n    Args:\n        text: What.\n    """\n    return text\n'
+RICH = "# Title\n\n`code`\n\n```python\nx = 1\n```\n"
+
+
+def test_what_is_typed_before_all_is_ready_is_kept_and_sent(tmp_path: Path) -> None:
+    with scripted([Say("Heard.")]) as model, terminal("run", *flags(model), cwd=tmp_path) as screen:
+        screen.wait_for("›")
+        screen.line("early bird")
+        screen.type("next thought")
+        screen.wait_for("Heard.")
+        screen.wait_for("› next thought")
+        assert "› early bird" in screen.scrolled()
+
+
+def test_alt_enter_and_pasted_lines_make_one_message(tmp_path: Path) -> None:
+    pasted = "\n".join(f"line {number}" for number in range(500))
+    with prompt([Expect(Say("All of it."), contains(f"first\n{pasted}\nlast"))], tmp_path) as (screen, _):
+        screen.type("first" + ALT_ENTER)
+        screen.paste(pasted)
+        screen.wait_for("line 499")
+        screen.type(ALT_ENTER + "last")
+        screen.wait_for("last")
+        screen.type(ENTER)
+        screen.wait_for("All of it.")
+
+
+def test_commands_and_functions_complete_as_one_types(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "voice.py").write_text(SHOUT)
+    with prompt([], tmp_path) as (screen, _):
+        screen.type("/intro")
+        screen.wait_for("A function's source, standing")
+        screen.type(TAB)
+        screen.wait_for("› /introspect")
+        screen.type(" sho")
+        screen.wait_for("  shout")
+        screen.type(TAB)
+        screen.wait_for("› /introspect shout")
+        screen.type(ENTER + ENTER)
+        screen.wait_for("functions/voice.py:1")
+
+
+def test_ctrl_c_empties_the_line_then_hints_and_ctrl_d_leaves(tmp_path: Path) -> None:
+    with prompt([], tmp_path) as (screen, _):
+        screen.type("never mind")
+        screen.wait_for("› never mind")
+        screen.type(CTRL_C)
+        screen.wait_gone("never mind")
+        screen.type(CTRL_C)
+        screen.wait_for("Ctrl-D or /exit leaves")
+        screen.type("x")
+        screen.wait_gone("Ctrl-D or /exit leaves")
+        screen.type(CTRL_C + CTRL_D)
+        assert screen.exit_code() == 0
+        assert not any("main ·" in line for line in screen.screen())
+
+
+def test_what_was_said_is_in_the_history_of_the_next_run(tmp_path: Path) -> None:
+    with prompt([Say("Hi.")], tmp_path) as (screen, _):
+        screen.line("remember this line")
+        screen.wait_for("1 step")
+        assert leave(screen) == 0
+    with prompt([], tmp_path) as (screen, _):
+        screen.type(UP)
+        screen.wait_for("› remember this line")
+
+
+def test_the_window_can_change_its_size_in_the_middle_of_a_reply(tmp_path: Path) -> None:
+    with prompt([Say("word " * 200, pause_s=0.02)], tmp_path) as (screen, _):
+        screen.line("talk")
+        screen.wait_for("word word")
+        screen.resize(50, 12)
+        screen.type("still typing")
+        screen.wait_for("1 step")
+        screen.wait_for("› still typing")
+
+
+@pytest.mark.parametrize("variable", ["NO_COLOR", "PLAIN"])
+def test_no_color_takes_the_colours_out_of_everything(tmp_path: Path, variable: str) -> None:
+    with prompt([Say(RICH)], tmp_path, environment={variable: "1"}) as (screen, _):
+        screen.line("go")
+        screen.wait_for("1 step")
+        screen.line("/help")
+        screen.wait_for("Alt-Enter")
+        found = re.search(rb"\x1b\[([0-9;]*;)?(3[0-7]|9[0-7])m", screen.sent)
+        assert (found is None) == (variable == "NO_COLOR")
+
+
+def test_a_sandbox_that_is_switched_off_is_shown_in_red_all_the_time(tmp_path: Path) -> None:
+    with prompt([], tmp_path, environment={"TOOLWRIGHT_SANDBOX_UNSAFE": "true"}) as (screen, _):
+        screen.wait_for("SANDBOX OFF")
+        assert screen.colour_of("SANDBOX OFF")[1] == "red"
+
+
+def test_without_a_model_the_prompt_names_the_three_ways_and_ends(tmp_path: Path) -> None:
+    with terminal("run", cwd=tmp_path, environment={"HOME": str(tmp_path)}) as screen:
+        assert screen.exit_code() == 1
+        seen = "".join(screen.scrolled().split())
+        assert all(way in seen for way in ("OPENAI_API_KEY", "Ollama", "modelsget"))
+
+
+def test_a_second_prompt_on_the_same_agent_says_who_has_it(tmp_path: Path) -> None:
+    with prompt([], tmp_path) as (first, model), terminal("run", *flags(model), cwd=tmp_path) as second:
+        assert second.exit_code() == 1
+        assert str(first.process.pid) in second.scrolled()

@@ -1,0 +1,106 @@
+"""A whole conversation in a real pseudo-terminal: grow, prove, use, edit by hand, break by hand, go on."""
+
+from pathlib import Path
+
+from tests.interfaces.support import COUNT_VOWELS, FLAWED, create, leave, prompt
+from tests.kit import Ask, Expect, Say, Script, Wanted, contains, shows
+from tests.kit.terminal import CTRL_C, Terminal
+
+CALL = Wanted("count_vowels", {"text": "queueing"})
+MEND = Wanted("edit_function", {"function_name": "count_vowels", "old_text": "        7\n", "new_text": "        0\n"})
+GROW: Script = [
+    Ask(create(FLAWED), text="I lack a function for that."),
+    Expect(Ask(MEND), contains("you wrote `7`, it returned `0`")),
+    Expect(Ask(CALL), shows("count_vowels")),
+    Expect(Say("There are **5** vowels."), contains("5")),
+]
+
+
+def test_a_function_is_refused_mended_used_and_shown_in_one_turn(tmp_path: Path) -> None:
+    with prompt(GROW, tmp_path, columns=100) as (screen, _):
+        screen.line("how many vowels are in 'queueing'?")
+        screen.wait_for("∙ created count_vowels · 4 steps")
+        seen = screen.scrolled()
+        assert screen.colour_of("return sum")[0] != "default"
+        assert leave(screen) == 0
+    for part in (
+        "› how many vowels are in 'queueing'?",
+        "I lack a function for that.",
+        "▸ create_function(count_vowels) → refused",
+        "✗ count_vowels refused: 1 problem",
+        'example-disagrees: for `count_vowels("xyz")` you wrote `7`',
+        "✓ count_vowels joins words as trial",
+        "▸ count_vowels(text='queueing') → 5",
+        "There are 5 vowels.",
+    ):
+        assert part in seen, part
+    assert "def count_vowels(text: str) -> int:" in (tmp_path / "functions" / "words.py").read_text()
+
+
+def test_a_save_by_hand_appears_above_what_is_typed_and_the_model_is_told(tmp_path: Path) -> None:
+    then = [Expect(Say("I see."), contains("`louder` appeared: louder(text: string, marks?: integer = 1)"))]
+    with prompt([*then, Say("Still here.")], tmp_path) as (screen, _):
+        screen.type("half a sentence")
+        screen.wait_for("› half a sentence")
+        save(tmp_path, 'def louder(text: str, marks: int = 1) -> str:\n    """Shout.\n\n    Args:\n')
+        screen.wait_for("⟳ by hand loaded: louder")
+        screen.wait_for("› half a sentence")
+        screen.line(" and its end")
+        screen.wait_for("I see.")
+        (tmp_path / "functions" / "loud.py").write_text("def louder(:\n")
+        screen.wait_for("✗ rejected: functions/loud.py:1")
+        screen.line('/test louder {"text": "hi"}')
+        screen.wait_for("hi!")
+        screen.line("and now?")
+        screen.wait_for("Still here.")
+
+
+def save(root: Path, head: str) -> None:
+    body = '        text: What.\n        marks: How many.\n    """\n    return text + "!" * marks\n'
+    (root / "functions" / "loud.py").write_text(head + body)
+
+
+def test_ctrl_c_ends_the_turn_and_keeps_what_is_being_typed(tmp_path: Path) -> None:
+    slow = Say("one two three four five six seven eight nine ten " * 20, pause_s=0.05)
+    with prompt([slow, Say("Yes, I am here.")], tmp_path) as (screen, _):
+        screen.line("tell me a long story")
+        screen.wait_for("one two three")
+        screen.type("typed meanwhile")
+        screen.wait_for("› typed meanwhile")
+        screen.type(CTRL_C)
+        screen.wait_for("Interrupted. What was said is kept")
+        screen.line(", and sent")
+        screen.wait_for("Yes, I am here.")
+        assert "› typed meanwhile, and sent" in screen.scrolled()
+
+
+def test_a_message_typed_during_a_turn_is_delivered_at_its_next_step(tmp_path: Path) -> None:
+    script: Script = [
+        Ask(create(COUNT_VOWELS), text="Wait a moment. " * 12, pause_s=0.03),
+        Expect(Say("Noted."), contains("use words")),
+    ]
+    with prompt(script, tmp_path) as (screen, _):
+        screen.line("make a function")
+        screen.wait_for("Wait a moment.")
+        screen.line("and use words.py")
+        screen.wait_for("delivered at the next step")
+        screen.wait_for("Noted.")
+
+
+def test_nothing_that_a_model_or_function_says_reaches_the_terminal_as_an_escape(tmp_path: Path) -> None:
+    evil = "\x1b]0;pwned\x07 \x9b2J **\x1b[8mbold** [x](http://e/\x1b[2J)"
+    code = 'def evil() -> str:\n    """Say.\n    """\n    print("\\x1b[5mout")\n    return "\\x1b]0;pwned\\x07"\n'
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "evil.py").write_text(code)
+    with prompt([Ask(Wanted("evil\x1b[5m"), Wanted("evil"), text=evil), Say(evil)], tmp_path) as (screen, _):
+        screen.line("go")
+        screen.wait_for("2 steps")
+        screen.line("/show 2")
+        screen.wait_for("arguments")
+        escapes(screen)
+
+
+def escapes(screen: Terminal) -> None:
+    for sent in (b"\x1b]", b"\x07", b"\x1b[2J", b"\x1b[5m", b"\x1b[8m", b"\xc2\x9b"):
+        assert sent not in screen.sent, sent
+    assert "pwned" in screen.scrolled()

@@ -1,0 +1,85 @@
+"""The commands that begin with a slash, in a real pseudo-terminal."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.support import COUNT_VOWELS, prompt
+from tests.kit import Expect, Say, Script, contains
+
+
+@pytest.fixture
+def grown(tmp_path: Path) -> Path:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS)
+    return tmp_path
+
+
+def test_functions_can_be_listed_looked_into_and_tested(grown: Path) -> None:
+    with prompt([], grown) as (screen, _):
+        screen.line("/functions vow")
+        screen.wait_for("Count the vowels in a text.")
+        screen.line("/introspect count_vowels")
+        screen.wait_for("   1 def count_vowels(text: str) -> int:")
+        screen.line("/test count_vowels")
+        screen.wait_for("count_vowels: 2 of 2 examples agree")
+        screen.line('/test count_vowels {"txt": "aa"}')
+        screen.wait_for("txt")
+        screen.line("/test")
+        screen.wait_for("Type /test NAME [JSON].")
+
+
+def test_delete_asks_first_and_only_yes_deletes(grown: Path) -> None:
+    with prompt([], grown) as (screen, _):
+        screen.line("/delete count_vowels")
+        screen.wait_for("Delete count_vowels? Type y and Enter for yes.")
+        screen.line("no")
+        screen.wait_for("Nothing was deleted.")
+        assert "count_vowels" in (grown / "functions" / "words.py").read_text()
+        screen.line("/delete count_vowels")
+        screen.wait_for("Delete count_vowels? Type y and Enter for yes.")
+        screen.line("y")
+        screen.wait_for("✓ deleted count_vowels from words")
+
+
+def test_edit_opens_the_editor_at_the_line_and_shows_the_change(grown: Path) -> None:
+    editor = grown / "editor.py"
+    editor.write_text(
+        "import sys, pathlib\nline, file = sys.argv[1:]\nprint('at', line)\npath = pathlib.Path(file)\n"
+        "path.write_text(path.read_text().replace('Count the', 'Tally the'))\n"
+    )
+    with prompt([], grown, environment={"EDITOR": f"{sys.executable} {editor}"}) as (screen, _):
+        screen.line("/edit count_vowels")
+        screen.wait_for("at +1")
+        screen.wait_for("⟳ by hand changed: count_vowels")
+        screen.line("/functions Tally")
+        screen.wait_for("Tally the vowels in a text.")
+
+
+def test_retry_sends_again_pop_takes_back_and_dump_shows_the_rest(tmp_path: Path) -> None:
+    script: Script = [Say("First."), Say("Second."), Expect(Say("Third."), contains("two"))]
+    with prompt(script, tmp_path) as (screen, model):
+        for turns, message in enumerate(("one", "two", "/retry"), 1):
+            screen.line(message)
+            screen.wait_count("∙ 1 step", turns)
+        assert "Second." not in model.requests[-1].text
+        screen.line("/pop")
+        screen.wait_for("out of the context: two")
+        screen.line("/dump kept.txt")
+        screen.wait_for("lines in kept.txt")
+        assert (tmp_path / "kept.txt").read_text() == "user\n  one\nassistant\n  First.\n"
+
+
+def test_help_names_every_command_and_a_wrong_one_is_forgiven(tmp_path: Path) -> None:
+    with prompt([Say("Fine.")], tmp_path) as (screen, _):
+        screen.line("/hlep")
+        screen.wait_for("Did you mean /help?")
+        screen.line("/help retry")
+        screen.wait_for("Take the last message back and send it again.")
+        screen.line("/model")
+        screen.wait_for("scripted at http://127.0.0.1")
+        screen.line("//not a command")
+        screen.wait_for("Fine.")
+        screen.line("/exit")
+        assert screen.exit_code() == 0
