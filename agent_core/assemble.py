@@ -117,6 +117,7 @@ class Workspace:
         return self.settings.model_copy(update={"instructions": self.settings.instructions or INSTRUCTIONS})
 
     async def _open_model(self, name: str | None) -> Opened:
+        doctor.check_address(self.settings)
         settings = self.settings.model.model_copy(update={"name": name}) if name else self.settings.model
         chosen = await choose(settings, os.environ, weights=_best_installed)
         model = await open_model(chosen, settings)

@@ -12,7 +12,7 @@ from . import __version__
 from .cage import Cage
 from .errors import ModelError
 from .model.discover import choose
-from .settings import Settings
+from .settings import Settings, keyless_address
 from .storage import Store
 
 
@@ -36,6 +36,20 @@ async def examine(
     }
 
 
+def check_address(settings: Settings) -> None:
+    """Refuse to send the user's key to an address that only the workspace's file names.
+
+    Raises:
+        ModelError: the message says how to confirm the address.
+    """
+    url = keyless_address(settings, os.environ)
+    if url is not None and os.environ.get("OPENAI_API_KEY"):
+        raise ModelError(
+            f"toolwright.toml names {url}, and a key in your environment would be sent there.",
+            mend=f"If you know that address: export TOOLWRIGHT_MODEL_BASE_URL={url}",
+        )
+
+
 def level(found: Sandbox | SandboxUnavailable) -> str:
     """The level of confinement as one word."""
     return found.level if isinstance(found, Sandbox) else "none"
@@ -49,6 +63,7 @@ def _sandbox(found: Sandbox | SandboxUnavailable) -> dict[str, Any]:
 
 async def _model(settings: Settings, weights: Callable[[], str | None]) -> dict[str, Any]:
     try:
+        check_address(settings)
         chosen = await choose(settings.model, os.environ, weights=weights)
     except ModelError as error:
         return {"ok": False, "problem": error.message, "mend": error.mend}

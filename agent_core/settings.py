@@ -10,8 +10,9 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -25,6 +26,7 @@ from .errors import SettingsError
 
 FILE_NAME = "toolwright.toml"
 PREFIX = "TOOLWRIGHT_"
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class _Section(BaseModel):
@@ -106,12 +108,22 @@ class Settings(BaseSettings):
         """Only what `load` hands in: it has read the other sources, in their order, from the right folder."""
         return (init_settings,)
 
+    # Whether `model.base_url` was read from the file, which travels with the folder: no key goes there unasked.
+    _address_is_from_file: bool = PrivateAttr(default=False)
+
     agent: str = Field("main", pattern=r"^[A-Za-z0-9_-]{1,64}$", description="The agent that `run` talks to.")
     instructions: str | None = Field(None, description="Replaces the built-in instructions of the agent.")
     model: ModelSettings = ModelSettings()
     turn: TurnSettings = TurnSettings()
     sandbox: SandboxSettings = SandboxSettings()
     gate: GateSettings = GateSettings()
+
+
+def keyless_address(settings: Settings, environment: Mapping[str, str]) -> str | None:
+    """An address elsewhere that only the workspace's file names: a stranger's file must not collect the user's key."""
+    url = settings.model.base_url or ""
+    is_known = url == environment.get("OPENAI_BASE_URL") or urlsplit(url).hostname in _LOOPBACK
+    return url if url and settings._address_is_from_file and not is_known else None
 
 
 def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any: checked by the model
@@ -125,13 +137,7 @@ def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any
     if unknown:
         raise _unknown(unknown[0], [*_variables()])
     try:
-        values = _merge(_read_file(root / FILE_NAME), EnvSettingsSource(Settings)())
-        for path, value in given:
-            nested = value
-            for part in reversed(path):
-                nested = {part: nested}
-            values = _merge(values, nested)
-        return Settings(**values)
+        return _combine(_read_file(root / FILE_NAME), given)
     except ValidationError as error:
         raise _explain(error) from error
     except UnreadableVariable as error:
@@ -140,6 +146,28 @@ def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any
             f"A {PREFIX} variable cannot be read (set are those for {set_now}).",
             mend=f"A list is written as JSON: {PREFIX}SANDBOX_PACKAGES='[\"pydantic\"]'.",
         ) from error
+
+
+def _combine(file: dict[str, Any], given: list[tuple[list[str], Any]]) -> Settings:
+    _check_file(file)
+    mine: dict[str, Any] = EnvSettingsSource(Settings)()
+    for path, value in given:
+        nested = value
+        for part in reversed(path):
+            nested = {part: nested}
+        mine = _merge(mine, nested)
+    settings = Settings(**_merge(file, mine))
+    settings._address_is_from_file = "base_url" in file.get("model", {}) and "base_url" not in mine.get("model", {})
+    return settings
+
+
+def _check_file(values: Mapping[str, Any]) -> None:
+    # The file travels with the folder, and so perhaps from somebody else: it cannot take the walls down.
+    if values.get("sandbox", {}).get("unsafe"):
+        raise SettingsError(
+            f"`sandbox.unsafe` cannot be set in {FILE_NAME}, which travels with the folder.",
+            mend=f"To run functions without protection on this machine: {PREFIX}SANDBOX_UNSAFE=true.",
+        )
 
 
 def known_keys() -> list[str]:

@@ -21,7 +21,7 @@ _NOBODY_BASE: Final = 0x60000000  # users above here belong to no account; each 
 _NOBODY: Final = 65534
 _CHOICES: Final = (
     "Function code does not run without it. The choices: a Linux (x86-64) machine whose kernel has Landlock and "
-    "seccomp, also as WSL2, a container or a virtual machine; or `sandbox.unsafe = true` in toolwright.toml, which "
+    "seccomp, also as WSL2, a container or a virtual machine; or TOOLWRIGHT_SANDBOX_UNSAFE=true, which "
     "runs function code with whatever layers hold, with your own rights."
 )
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from agent_core import settings
 from agent_core.errors import SettingsError
-from agent_core.settings import FILE_NAME, PREFIX, Settings, known_keys, load
+from agent_core.settings import FILE_NAME, PREFIX, Settings, keyless_address, known_keys, load
 
 
 @pytest.fixture(autouse=True)
@@ -130,3 +130,31 @@ def test_every_setting_says_what_it_is_for() -> None:
     ]
     assert all(described)
     assert len(described) >= len(known_keys())
+
+
+def test_a_file_that_travels_with_the_folder_cannot_take_the_walls_down(root: Path) -> None:
+    (root / "toolwright.toml").write_text("[sandbox]\nunsafe = true\n")
+    with pytest.raises(SettingsError, match="TOOLWRIGHT_SANDBOX_UNSAFE"):
+        load(root)
+
+
+ELSEWHERE = "https://elsewhere.example/v1"
+
+
+@pytest.mark.parametrize(
+    ("address", "environment", "is_keyless"),
+    [
+        pytest.param("https://elsewhere.example/v1", {}, True, id="elsewhere"),
+        pytest.param(
+            "https://elsewhere.example/v1", {"OPENAI_BASE_URL": "https://elsewhere.example/v1"}, False, id="known"
+        ),
+        pytest.param("http://127.0.0.1:11434/v1", {}, False, id="this-machine"),
+        pytest.param("http://127.0.0.1@elsewhere.example/v1", {}, True, id="dressed-up"),
+    ],
+)
+def test_an_address_that_only_the_file_names_gets_no_key(
+    root: Path, address: str, environment: dict[str, str], is_keyless: bool
+) -> None:
+    (root / "toolwright.toml").write_text(f'[model]\nbase_url = "{address}"\n')
+    assert (keyless_address(load(root), environment) is not None) == is_keyless
+    assert keyless_address(load(root, {"model.base_url": address}), environment) is None
