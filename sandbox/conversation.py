@@ -71,6 +71,7 @@ class Conversation:
         self._frames = FrameBuffer(limits.result + _SLACK)
         self._loop = asyncio.get_running_loop()
         self._requests = 0
+        self.was_confined = False
         self.output = Output(worker.output, limits.output)
 
     def listen(self) -> None:
@@ -83,7 +84,8 @@ class Conversation:
     async def ready(self) -> bool:
         """Wait until the worker says that it is confined; False where it died instead."""
         frame = await self._hear()
-        return frame is not None and frame["kind"] == "ready"
+        self.was_confined = frame is not None and frame["kind"] == "ready"
+        return self.was_confined
 
     async def hold(self, job: bytes, serve: Serve) -> Message | None:
         """Give the job and serve requests until the one reply; None where the worker died without."""

@@ -46,6 +46,8 @@ async def run(pool: Pool, job: Message, limits: Limits, serve: Serve) -> Told | 
             f"the worker was stopped, because it printed far more than {limits.output} bytes", output, seconds
         )
     match reply:
+        case None if not talk.was_confined:
+            return Killed(f"the worker could not be confined, so it was given nothing: {output}", "", seconds)
         case dict():
             return Told(reply, output, seconds)
         case _Late():
@@ -64,9 +66,7 @@ async def _reply(talk: Conversation, data: bytes, limits: Limits, serve: Serve) 
     """The reply; or that the clock ran out, or why the worker is stopped; None where it died by itself."""
     try:
         async with asyncio.timeout(limits.wall_s) as clock:
-            if not await talk.ready():
-                return "the worker could not be confined, so it was given nothing"
-            return await talk.hold(data, serve)
+            return await talk.hold(data, serve) if await talk.ready() else None
     except TimeoutError:
         if not clock.expired():
             raise

@@ -52,6 +52,7 @@ def main(ends: Ends, confinement: Confinement, *, ahead: bool) -> NoReturn:
     """Confine this process, do one job, end. Never returns into the zygote's code."""
     failure = attempt(lambda: _confine(ends, confinement))
     if isinstance(failure, BaseException):
+        os.write(ends.output, f"{type(failure).__name__}: {failure}".encode())
         os._exit(NOT_CONFINED)
     attempt(lambda: _serve(confinement.scratch, ahead=ahead))
     os._exit(0)

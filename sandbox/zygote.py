@@ -7,6 +7,7 @@ that descriptor: fork a worker; reap a dead one and empty its scratch. It ends w
 
 import _thread
 import contextlib
+import fcntl
 import gc
 import importlib
 import json
@@ -25,6 +26,7 @@ from .plan import Plan, Rlimits
 from .scratch import wipe
 
 _MAX_ORDER = 1 << 18
+_FIRST_KEPT = 64
 _THREAD_STACK = 1 << 20  # the default of 8 MiB counts against a worker's memory limit
 
 
@@ -99,7 +101,8 @@ class Zygote:
             return [None] * len(self._slots)
         readable = [path for path in (*self._plan.readable, os.devnull) if Path(path).exists()]
         make = landlock.ruleset
-        return [self.attempt("landlock", make, readable, [str(slot)]) for slot in self._slots]
+        made = [self.attempt("landlock", make, readable, [str(slot)]) for slot in self._slots]
+        return [None if rules is None else _out_of_the_way(rules) for rules in made]
 
     def _make_filter(self) -> seccomp.Filter | None:
         if "seccomp" not in self._plan.layers:
@@ -153,6 +156,13 @@ class Zygote:
 
     def _tell(self, message: dict[str, Any], descriptors: list[int] | None = None) -> None:  # JSON
         socket.send_fds(self._control, [json.dumps(message).encode()], descriptors or [])
+
+
+def _out_of_the_way(descriptor: int) -> int:
+    """The descriptor under a number that no worker needs for its own ends."""
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_KEPT)
+    os.close(descriptor)
+    return moved
 
 
 def _warm_up(preload: tuple[str, ...]) -> None:

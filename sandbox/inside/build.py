@@ -12,7 +12,7 @@ import typing
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .hints import NOTHING_TO_CHECK, Hint, is_union, of_class, origin_of, peel, words
+from .hints import NOTHING_TO_CHECK, Hint, is_union, of_class, origin_of, peel, required_keys, words
 from .scalars import SCALARS
 
 Maker = Callable[[Any, Hint, str], Any]  # value, hint, path → value
@@ -170,7 +170,7 @@ def _dataclass(value: Any, hint: Hint, path: str) -> Any:
 
 
 def _typed_dict(value: Any, hint: Hint, path: str) -> Any:
-    return _fields(value, of_class(hint), sorted(hint.__required_keys__), path)
+    return _fields(value, of_class(hint), required_keys(hint), path)
 
 
 def _named_tuple(value: Any, hint: Hint, path: str) -> Any:

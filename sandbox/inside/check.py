@@ -4,7 +4,7 @@ import collections.abc
 import typing
 from typing import Any
 
-from .hints import NOTHING_TO_CHECK, Hint, is_union, of_class, origin_of, peel, words
+from .hints import NOTHING_TO_CHECK, Hint, is_union, of_class, origin_of, peel, required_keys, words
 
 _NUMBERS = {float: (int, float), complex: (int, float, complex)}
 _SEQUENCES = (list, set, frozenset, collections.abc.Sequence, collections.abc.Set, collections.deque)
@@ -73,7 +73,7 @@ def _fields(value: Any, kind: Any, path: str) -> str:
     if not isinstance(value, dict):
         return _say(value, kind, path)
     hints = of_class(kind)
-    missing = sorted(kind.__required_keys__ - value.keys())
+    missing = [key for key in required_keys(kind) if key not in value]
     if missing:
         return f"{path}: the key {missing[0]!r} is missing"
     unknown = [key for key in value if key not in hints]

@@ -38,6 +38,12 @@ def peel(hint: Hint) -> Hint:
             return type(None) if hint is None else hint
 
 
+def required_keys(kind: Any) -> list[str]:
+    """The keys that a TypedDict must have; `__required_keys__` is wrong where annotations are text."""
+    hints = of_class(kind)
+    return sorted(key for key in kind.__required_keys__ if origin_of(hints[key]) is not typing.NotRequired)
+
+
 def origin_of(hint: Hint) -> Any:
     """`list` for `list[int]`, the hint itself where it takes no parameters."""
     origin: Any = typing.get_origin(hint)

@@ -1,0 +1,134 @@
+"""`self` in a function: progress, scratch, calls of other functions, and what needs a grant."""
+
+from typing import Any
+
+import pytest
+
+from sandbox import Evaluation, Killed, Limits, Raised, RequestRefused, Returned, Sandbox
+from tests.sandbox.support import modules
+
+ASKING = modules(
+    asking="""
+    def work(self, n: int) -> int:
+        for step in range(n):
+            self.progress(step + 1, n, f"step {step}")
+        return n
+
+    def relay(self, function: str, depth: int) -> object:
+        return self.call(function, depth=depth)
+
+    def keep(self) -> list[str]:
+        (self.scratch / "note.txt").write_text("kept")
+        return sorted(path.name for path in self.scratch.iterdir())
+
+    def reach(self, what: str) -> object:
+        return getattr(self, what)
+
+    def swallow(self) -> str:
+        try:
+            self.call("anything")
+        except PermissionError as error:
+            return str(error)
+        return "it was allowed"
+
+    async def threads(self) -> list[object]:
+        import asyncio
+        return await asyncio.gather(*(asyncio.to_thread(self.call, "echo", n=n) for n in range(5)))
+    """
+)
+
+
+class Handler:
+    """Answers like a host, and remembers."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+
+    async def __call__(self, name: str, arguments: dict[str, Any], /) -> Any:
+        self.asked.append((name, arguments))
+        if name == "progress":
+            return None
+        if arguments["function"] == "echo":
+            return arguments["arguments"]["n"]
+        if arguments["arguments"].get("depth", 0) <= 0:
+            raise RequestRefused("that is deep enough")
+        depth = arguments["arguments"]["depth"] - 1
+        further = {"function": "relay", "depth": depth}
+        outcome = await self._sandbox.call(ASKING, "asking", "relay", further, handler=self)
+        return outcome.value if isinstance(outcome, Returned) else repr(outcome)
+
+
+async def test_progress_reaches_the_handler_with_its_last_step(sandbox: Sandbox) -> None:
+    handler = Handler(sandbox)
+    outcome = await sandbox.call(ASKING, "asking", "work", {"n": 500}, handler=handler)
+    assert isinstance(outcome, Returned), outcome
+    assert handler.asked[-1] == ("progress", {"done": 500, "total": 500, "note": "step 499"})
+    assert len(handler.asked) < 50
+
+
+async def test_progress_without_a_handler_is_ignored(sandbox: Sandbox) -> None:
+    assert isinstance(await sandbox.call(ASKING, "asking", "work", {"n": 3}), Returned)
+
+
+async def test_a_call_without_a_handler_is_refused(sandbox: Sandbox) -> None:
+    outcome = await sandbox.call(ASKING, "asking", "swallow", {})
+    assert isinstance(outcome, Returned)
+    assert "made without a handler" in outcome.value
+
+
+async def test_calls_within_calls_need_no_second_place() -> None:
+    async with await Sandbox.start(parallel=1, packages=()) as narrow:
+        handler = Handler(narrow)
+        outcome = await narrow.call(ASKING, "asking", "relay", {"function": "relay", "depth": 3}, handler=handler)
+    assert "that is deep enough" in repr(outcome)
+    assert [arguments["arguments"]["depth"] for _name, arguments in handler.asked] == [3, 2, 1, 0]
+
+
+async def test_calls_that_nest_without_end_are_refused_and_do_not_hang() -> None:
+    async with await Sandbox.start(parallel=1, packages=()) as narrow:
+        handler = Handler(narrow)
+        outcome = await narrow.call(ASKING, "asking", "relay", {"function": "relay", "depth": 100}, handler=handler)
+    assert "too many calls wait for calls of their own" in repr(outcome)
+
+
+async def test_scratch_is_a_folder_of_the_calls_own_and_empty_at_start(sandbox: Sandbox) -> None:
+    for _time in range(3):
+        outcome = await sandbox.call(ASKING, "asking", "keep", {})
+        assert isinstance(outcome, Returned), outcome
+        assert outcome.value == ["note.txt"]
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "says"),
+    [
+        pytest.param("fetch", "PermissionError", "needs the grant 'network'", id="fetch"),
+        pytest.param("secret", "PermissionError", "needs the grant 'secret'", id="secret"),
+        pytest.param("memory", "PermissionError", "grants come in a later release", id="memory"),
+        pytest.param("nothing", "AttributeError", "it has progress, scratch and call", id="unknown"),
+    ],
+)
+async def test_what_needs_a_grant_says_which(sandbox: Sandbox, what: str, kind: str, says: str) -> None:
+    outcome = await sandbox.call(ASKING, "asking", "reach", {"what": what})
+    assert isinstance(outcome, Raised), outcome
+    assert (outcome.failure.type, says in outcome.failure.message) == (kind, True)
+
+
+async def test_an_example_of_a_function_with_self_gets_a_bare_context(sandbox: Sandbox) -> None:
+    outcome = await sandbox.evaluate(ASKING, "asking", Evaluation((), "work(2) + len(keep())"))
+    assert isinstance(outcome, Returned), outcome
+    assert outcome.value == 3
+
+
+async def test_threads_of_a_function_may_ask_at_once(sandbox: Sandbox) -> None:
+    outcome = await sandbox.call(ASKING, "asking", "threads", {}, handler=Handler(sandbox))
+    assert isinstance(outcome, Returned), outcome
+    assert outcome.value == [0, 1, 2, 3, 4]
+
+
+async def test_a_call_that_asks_too_often_is_stopped(sandbox: Sandbox) -> None:
+    world = modules(nag="def nag(self) -> None:\n    while True:\n        self.call('echo', n=1)\n")
+    handler = Handler(sandbox)
+    outcome = await sandbox.call(world, "nag", "nag", {}, limits=Limits(requests=20), handler=handler)
+    assert isinstance(outcome, Killed)
+    assert len(handler.asked) == 20
