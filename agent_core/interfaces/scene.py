@@ -31,6 +31,11 @@ class Scene:
         """Tell the human something that is not the result."""
         write([line(("dim", sentence)) for sentence in sentences], sys.stderr)
 
+    def hint(self, sentence: str) -> None:
+        """Name the next thing to type; a script does not need it."""
+        if not self.as_json:
+            self.talk(sentence)
+
 
 Command = Callable[..., int | None]
 

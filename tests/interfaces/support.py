@@ -26,6 +26,16 @@ COUNT_VOWELS = '''def count_vowels(text: str) -> int:
     """
     return sum(letter in "aeiou" for letter in text.lower())
 '''
+SLOW = '''import time
+
+
+def slow(self) -> str:
+    """Go slowly."""
+    for n in range(4):
+        self.progress(n, 4, "part\\x1b[5m")
+        time.sleep(0.3)
+    return "done"
+'''
 FLAWED = COUNT_VOWELS.replace("        0\n", "        7\n")
 
 

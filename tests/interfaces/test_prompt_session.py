@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.interfaces.support import COUNT_VOWELS, FLAWED, create, leave, prompt
+from tests.interfaces.support import COUNT_VOWELS, FLAWED, SLOW, create, leave, prompt
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains, shows
 from tests.kit.terminal import CTRL_C, Terminal
 
@@ -104,3 +104,13 @@ def escapes(screen: Terminal) -> None:
     for sent in (b"\x1b]", b"\x07", b"\x1b[2J", b"\x1b[5m", b"\x1b[8m", b"\xc2\x9b"):
         assert sent not in screen.sent, sent
     assert "pwned" in screen.scrolled()
+
+
+def test_progress_of_a_running_function_moves_above_the_prompt(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "slow.py").write_text(SLOW)
+    with prompt([Ask(Wanted("slow")), Say("It is.")], tmp_path) as (screen, _):
+        screen.line("go")
+        screen.wait_for("▸ slow() ██████████░░░░░░░░░░ 2/4 part\\x1b[5m")
+        screen.wait_for('▸ slow() → "done"')
+        screen.wait_gone("2/4")

@@ -10,6 +10,7 @@ from agent_core.errors import UsageError
 
 from ..scene import Scene, print_json, scene
 from ..spans import line, write
+from ..status_line import StatusLine
 from ..verdicts import changes_line, examples_lines, outcome_lines, problem_lines, value_text, verdict_lines
 from ..views import introspection_lines, list_lines
 
@@ -37,7 +38,7 @@ def list_(scene: Scene, pattern: str, module: str, standing: str) -> None:
     found = with_workshop(scene, lambda shop: shop.list(pattern, module, standing))
     scene.result(found, list_lines(found))
     if not found["functions"]:
-        scene.talk("No function matches. Next: toolwright run, and ask for one.")
+        scene.hint("No function matches. Next: toolwright run, and ask for one.")
 
 
 @functions.command()
@@ -140,7 +141,9 @@ def call(scene: Scene, name: str, arguments: str) -> int:
     """Call a function in a worker and print what it returned."""
     from ..opened import with_workshop
 
-    return _ended(scene, with_workshop(scene, lambda shop: shop.call(name, arguments)))
+    with StatusLine() as status:
+        outcome = with_workshop(scene, lambda shop: shop.call(name, arguments, status.count))
+    return _ended(scene, outcome)
 
 
 @functions.command()
@@ -164,7 +167,7 @@ def _read(file: str | None) -> str:
 def _judged(scene: Scene, verdict: dict[str, Any]) -> int:
     scene.result(verdict, verdict_lines(verdict))
     if verdict["admitted"]:
-        scene.talk(f"Next: toolwright functions call {verdict['name']} --args '{{…}}'")
+        scene.hint(f"Next: toolwright functions call {verdict['name']} --args '{{…}}'")
         return 0
     return 1
 

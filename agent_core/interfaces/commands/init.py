@@ -20,4 +20,4 @@ def init(scene: Scene, folder: Path | None) -> None:
     lines = [line(("ok", "+ "), name) for name in made] or [line(("dim", "Everything is there already."))]
     enter = "" if root.resolve() == Path.cwd() else f"cd {root} && "
     scene.result({"workspace": str(root), "made": made}, lines)
-    scene.talk(f"Next: {enter}toolwright run")
+    scene.hint(f"Next: {enter}toolwright run")

@@ -1,7 +1,6 @@
 """`toolwright models`: the local models: which there are, fetching one, and where it lies."""
 
 import asyncio
-import sys
 from typing import Any
 
 import click
@@ -11,7 +10,7 @@ from agent_core.errors import UsageError
 from ..columns import columns
 from ..scene import Scene, scene
 from ..spans import Line, line
-from ..visible import one_line
+from ..status_line import StatusLine
 
 
 @click.group()
@@ -28,7 +27,7 @@ def list_(scene: Scene) -> None:
     found = list_models()
     scene.result({"models": found}, _table(found))
     if not any(_is_here(model) for model in found):
-        scene.talk(f"Next: toolwright models get {found[0]['name']}" if found else "There are none.")
+        scene.hint(f"Next: toolwright models get {found[0]['name']}" if found else "There are none.")
 
 
 @models.command()
@@ -39,11 +38,10 @@ def get(scene: Scene, name: str, source: str | None) -> None:
     """Fetch a model; a broken download goes on where it stopped, and the file is checked before it is used."""
     from agent_core.offline import fetch_model
 
-    bar = _Bar()
-    fetched = asyncio.run(fetch_model(name, source, bar.show))
-    bar.end()
+    with StatusLine() as status:
+        fetched = asyncio.run(fetch_model(name, source, status.fetch))
     scene.result(fetched, [line(("ok", "✓ "), str(fetched.get("path", name)))])
-    scene.talk(f"Next: toolwright run --model local/{name.removeprefix('local/')}")
+    scene.hint(f"Next: toolwright run --model local/{name.removeprefix('local/')}")
 
 
 @models.command()
@@ -77,22 +75,3 @@ def _table(found: list[dict[str, Any]]) -> list[Line]:
         for model in found
     ]
     return columns(rows, ("name", "", "dim", "dim"))
-
-
-class _Bar:
-    """Bytes so far, on one line of a terminal's standard error; elsewhere nothing."""
-
-    def __init__(self) -> None:
-        self._shown = sys.stderr.isatty()
-
-    def show(self, done: int, total: int | None, note: str) -> None:
-        """Draw the line anew."""
-        if self._shown:
-            share = f" of {total / 1e6:.0f} MB, {done / total:.0%}" if total else " MB"
-            sys.stderr.write(f"\r{done / 1e6:.0f}{share}  {one_line(note, 40):40}")
-            sys.stderr.flush()
-
-    def end(self) -> None:
-        """Leave the line."""
-        if self._shown:
-            sys.stderr.write("\n")

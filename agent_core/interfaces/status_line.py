@@ -1,0 +1,41 @@
+"""One line on standard error that is drawn over again: how far something is. Elsewhere than on a terminal, nothing."""
+
+import sys
+
+from .spans import takes_colour
+from .visible import one_line
+
+CELLS = 24
+
+
+class StatusLine:
+    """The line; leave the block and it is gone."""
+
+    def __init__(self) -> None:
+        self._shown = takes_colour(sys.stderr)
+        self._used = False
+
+    def __enter__(self) -> "StatusLine":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._used:
+            self._draw("")
+
+    def count(self, done: float, total: float | None, note: str) -> None:
+        """What a running function tells of itself."""
+        share = done / total if isinstance(total, int | float) and total > 0 else None
+        filled = round(min(max(share, 0), 1) * CELLS) if share is not None else 0
+        bar = f"{'█' * filled}{'░' * (CELLS - filled)} {share:.0%} " if share is not None else f"{done:g} "
+        self._draw(bar + one_line(note, 40))
+
+    def fetch(self, done: int, total: int | None, note: str) -> None:
+        """Bytes of a download."""
+        share = f" of {total / 1e6:.0f} MB, {done / total:.0%}" if total else " MB"
+        self._draw(f"{done / 1e6:.0f}{share}  {one_line(note, 40)}")
+
+    def _draw(self, text: str) -> None:
+        if self._shown:
+            self._used = True
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
