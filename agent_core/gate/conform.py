@@ -50,8 +50,8 @@ def conform(draft: Draft) -> Draft:
         return draft.skip("there is no function to look at")
     reading = read_module(Source.of(draft.candidate.module, draft.text, draft.candidate.path))
     problems = [weighed(problem, draft) for problem in reading.problems if problem.code != "redefined"]
-    draft = replace(draft, own=reading).with_problems(problems).with_findings(STAGE, check(draft.function))
-    return draft.with_findings(STAGE, undefined(draft))
+    findings = [*check(draft.function), *undefined(draft.text, draft.tree, draft.module_names)]
+    return replace(draft, own=reading).with_problems(problems).with_findings(STAGE, findings)
 
 
 def weighed(problem: Problem, draft: Draft) -> Problem:
@@ -66,11 +66,10 @@ def check(node: FunctionNode) -> list[Finding]:
     return [*_docstring(node), *_return_type(node), *_defaults(node), *_names(node), *_self(node)]
 
 
-def undefined(draft: Draft) -> Iterator[Finding]:
+def undefined(text: str, tree: ast.Module, known: frozenset[str] = frozenset()) -> Iterator[Finding]:
     """Names that nothing defines: they would fail when their line is reached."""
-    assert draft.tree is not None
-    for name in sorted(missing_names(draft.text, draft.tree, draft.module_names)):
-        uses = [node for node in ast.walk(draft.tree) if isinstance(node, ast.Name) and node.id == name]
+    for name in sorted(missing_names(text, tree, known)):
+        uses = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == name]
         line = min((node.lineno for node in uses), default=0)
         what = f"`{name}` is used but defined nowhere"
         yield Finding("undefined-name", what, f"define `{name}`, import it, or mend the spelling", line)

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from ..registry import docstring
 from ..registry.examples import find as find_examples
 from .draft import Draft
-from .mends import add_imports, add_self, describe_parameters, hint_from_docstring, hint_none, to_google
+from .mends import (
+    add_description,
+    add_imports,
+    add_self,
+    describe_parameters,
+    hint_from_docstring,
+    hint_none,
+    to_google,
+)
 from .tree import find, functions, parse, takes_self
 
 _ROUNDS = 4
@@ -18,20 +26,29 @@ _ROUNDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """One mechanical repair: `apply` takes the text, the promised name and the names around."""
+    """One mechanical repair: `apply` gives the repaired text, or the text as it is."""
 
     code: str
     message: str
-    apply: Callable[[str, str, frozenset[str]], str]
+    apply: Callable[[Draft], str]
+
+
+def _of_text(repair: Callable[[str, str, frozenset[str]], str]) -> Callable[[Draft], str]:
+    return lambda draft: repair(draft.text, draft.candidate.name, draft.module_names)
+
+
+def _describe(draft: Draft) -> str:
+    return add_description(draft.text, draft.candidate.name, draft.candidate.description)
 
 
 REPAIRS: tuple[Repair, ...] = (
-    Repair("missing-self", "added the parameter `self`, which the body uses", add_self),
-    Repair("docstring-style", "wrote the docstring's sections in the Google style", to_google),
-    Repair("docstring-sections", "moved the descriptions of parameters under `Args:`", describe_parameters),
-    Repair("docstring-types", "wrote the types that the docstring names as hints", hint_from_docstring),
-    Repair("returns-none", "wrote `-> None`, since nothing is returned", hint_none),
-    Repair("missing-import", "added the imports of standard names that it uses", add_imports),
+    Repair("missing-self", "added the parameter `self`, which the body uses", _of_text(add_self)),
+    Repair("given-description", "wrote the description that came with it as its docstring", _describe),
+    Repair("docstring-style", "wrote the docstring's sections in the Google style", _of_text(to_google)),
+    Repair("docstring-sections", "moved the descriptions of parameters under `Args:`", _of_text(describe_parameters)),
+    Repair("docstring-types", "wrote the types that the docstring names as hints", _of_text(hint_from_docstring)),
+    Repair("returns-none", "wrote `-> None`, since nothing is returned", _of_text(hint_none)),
+    Repair("missing-import", "added the imports of standard names that it uses", _of_text(add_imports)),
 )
 
 
@@ -51,9 +68,8 @@ def mend(draft: Draft) -> Draft:
 def _try(repair: Repair, draft: Draft) -> Draft:
     if not draft.rules.makes(repair.code):
         return draft
-    name = draft.candidate.name
-    text = repair.apply(draft.text, name, draft.module_names)
-    if text == draft.text or not keeps_meaning(draft.text, text, name):
+    text = repair.apply(draft)
+    if text == draft.text or not keeps_meaning(draft.text, text, draft.candidate.name):
         return draft
     return draft.with_mend(repair.code, repair.message, text)
 

@@ -81,6 +81,7 @@ def look(saved: Saved) -> Saved:
         saved = saved.with_findings("substance", substance.check(node, text))
     parsed = parse(text)
     if isinstance(parsed, ast.Module):
+        saved = saved.with_findings("conform", conform.undefined(text, parsed))
         saved = saved.with_findings("capability", capability.check(parsed, saved.rules.packages))
     return saved
 

@@ -16,9 +16,9 @@ from .tree import FunctionNode, body, lines_of, own_nodes, parameters
 
 STAGE = "substance"
 _WORK_TO_COME = re.compile(
-    r"\b(?:TODO|FIXME|XXX)\b|(?i:\byour (?:code|logic|implementation)\b"
-    r"|\b(?:implementation|code|logic) (?:goes )?here\b"
-    r"|\bimplement (?:this|me|later|the (?:logic|function))\b|\bplaceholder\b|\b(?:not|to be) (?:yet )?implemented\b)"
+    r"\b(?:TODO|FIXME)\b|(?i:\byour (?:code|logic|implementation)\b|\b(?:implementation|code|logic) goes here\b"
+    r"|\bimplement (?:this|me|later|the (?:logic|function))\b"
+    r"|^#?\s*(?:placeholder|stub|not (?:yet )?implemented|to be implemented)\b)"
 )
 HOLLOW = ("placeholder", "not-implemented", "constant", "echo", "print-only")
 
@@ -155,6 +155,4 @@ def _not_implemented(statements: list[ast.stmt]) -> ast.stmt | None:
             raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
             if isinstance(raised, ast.Name) and raised.id == "NotImplementedError":
                 return node
-        if isinstance(node, ast.Return) and isinstance(node.value, ast.Name) and node.value.id == "NotImplemented":
-            return node
     return None

@@ -68,9 +68,10 @@ def find(tree: ast.Module, name: str) -> FunctionNode | None:
     return next((node for node in reversed(functions(tree)) if node.name == name), None)
 
 
-def first_line(node: FunctionNode) -> int:
-    """The line where a function begins, decorators included."""
-    return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+def first_line(node: ast.stmt) -> int:
+    """The line where a statement begins, decorators included."""
+    decorators = node.decorator_list if isinstance(node, FunctionNode | ast.ClassDef) else []
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def parameters(node: FunctionNode) -> list[ast.arg]:
@@ -113,7 +114,9 @@ def bound_names(tree: ast.Module) -> set[str]:
             names.add(node.id)
         elif isinstance(node, ast.alias):
             names.add(node.asname or node.name.partition(".")[0])
-    return names
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            names.add(node.name)
+    return names | {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
 
 
 def missing_names(text: str, tree: ast.Module, known: frozenset[str] = frozenset()) -> set[str]:

@@ -35,7 +35,7 @@ async def load(draft: Draft, bench: Bench) -> Draft:
     if blocked:
         return draft.skip(blocked)
     around = draft.snapshot.modules.get(draft.candidate.module)
-    text = place_function(around.text if around else "", draft.text, draft.candidate.name)
+    text = _placed(draft, around)
     if isinstance(text, Problem):
         return draft.with_problems([text])
     if len(text.encode("utf-8")) > draft.rules.module_bytes:
@@ -49,6 +49,13 @@ async def load(draft: Draft, bench: Bench) -> Draft:
     path = draft.candidate.path
     found = [replace(one, where=Place(path)) for one in problems]
     return replace(draft, reading=reading, trial=trial).with_problems(found)
+
+
+def _placed(draft: Draft, around: Source | None) -> str | Problem:
+    candidate = draft.candidate
+    if around is None:
+        return place_function("", draft.text, candidate.name)
+    return place_function(around.text, draft.text, candidate.name, path=around.path)
 
 
 def _blocked(draft: Draft) -> str:

@@ -79,3 +79,11 @@ async def test_a_module_sees_its_neighbours_as_they_are(gate: Gate) -> None:
     text = "from functions.other import double\n\n\ndef fourfold(n: int) -> int:\n    return double(double(n))\n"
     verdict = await gate.judge_module(saved(text), snapshot_of(other=BARE))
     assert verdict.admitted
+
+
+async def test_a_name_that_nothing_defines_is_warned_of_in_a_saved_file(gate: Gate) -> None:
+    verdict = await gate.judge_module(saved("def half(n: int) -> float:\n    return halve(n)\n"), Snapshot.empty())
+    assert verdict.admitted
+    assert [str(problem.where) for problem in verdict.problems if problem.code == "undefined-name"] == [
+        "functions/lib.py:2"
+    ]

@@ -178,3 +178,16 @@ async def test_the_examples_of_a_function_that_is_there_can_be_run_anew(gate: Ga
         ("add(1, 2)", "3", "3", True),
         ("add(2, 2)", "4", "4", True),
     ]
+
+
+async def test_an_async_function_is_tried_like_any_other(gate: Gate) -> None:
+    code = documented("f", "a: int", "int", "return a * 2", "f(2) → 4", "f(3) → 6").replace("def f", "async def f")
+    verdict = await judge(gate, code)
+    assert (verdict.admitted, verdict.standing, verdict.problems) == (True, "trial", ())
+
+
+async def test_more_examples_than_are_run_are_counted_in_the_note(gate: Gate) -> None:
+    examples = [f"f({n}) → {n * 2}" for n in range(52)]
+    verdict = await judge(gate, documented("f", "a: int", "int", "return a * 2", *examples))
+    assert verdict.admitted
+    assert verdict.stages[-1].note == "50 of 50 examples agree; 2 more were not run"

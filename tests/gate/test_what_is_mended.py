@@ -2,7 +2,11 @@
 
 import pytest
 
-from agent_core.gate import Rules
+from agent_core.gate import Candidate, Rules
+from agent_core.gate.draft import Draft
+from agent_core.gate.mend import mend
+from agent_core.gate.read import read
+from agent_core.registry.snapshot import Snapshot
 
 from .support import ADD, function, mends, on_text, snapshot_of
 
@@ -186,3 +190,20 @@ def test_one_kind_of_mend_can_be_switched_off_alone() -> None:
 def test_good_code_is_left_exactly_as_it_is() -> None:
     draft = on_text(ADD, "add")
     assert (draft.text, draft.mends, draft.problems) == (ADD, (), ())
+
+
+def test_a_description_that_came_with_the_code_becomes_its_docstring() -> None:
+    code = "def f(a, b):\n    return a + b\n"
+    draft = mend(
+        read(
+            Draft(
+                Candidate("f", code, "lib", description='Add "two"\nnumbers \\ more.'),
+                "import",
+                Rules(),
+                Snapshot.empty(),
+                code,
+            )
+        )
+    )
+    assert mends(draft) == ["given-description"]
+    assert draft.text == 'def f(a, b):\n    """Add "two"\n    numbers \\\\ more.\n    """\n    return a + b\n'

@@ -2,7 +2,16 @@
 
 from .hints import hint_from_docstring, hint_none
 from .imports import add_imports
+from .prose import add_description
 from .sections import describe_parameters, to_google
 from .signature import add_self
 
-__all__ = ["add_imports", "add_self", "describe_parameters", "hint_from_docstring", "hint_none", "to_google"]
+__all__ = [
+    "add_description",
+    "add_imports",
+    "add_self",
+    "describe_parameters",
+    "hint_from_docstring",
+    "hint_none",
+    "to_google",
+]

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from textwrap import dedent
 
-from ..tree import FunctionNode
+from ..tree import FunctionNode, find, first_line, parse
 from .signature import offset
 
 _LITERAL = re.compile(r"""^([rRuU]?)(\"\"\"|'''|"|')(.*)\2$""", re.DOTALL)
@@ -50,3 +50,21 @@ def prose(text: str, node: FunctionNode) -> Prose | None:
         else (first.strip(),)
     )
     return Prose(lines, found[1], start, end, " " * literal.col_offset)
+
+
+def add_description(text: str, name: str, description: str) -> str:
+    """The text with words that came beside it as the docstring of a function that has none."""
+    tree = parse(text)
+    node = find(tree, name) if isinstance(tree, ast.Module) else None
+    words = description.strip()
+    if node is None or not words or ">>>" in words or ast.get_docstring(node) is not None:
+        return text
+    start = offset(text, first_line(node.body[0]), node.body[0].col_offset)
+    line = text[:start].rpartition("\n")[2]
+    if line.strip():
+        return text
+    escaped = words.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    lines = escaped.split("\n")
+    body = "\n".join(f"{line}{one.strip()}".rstrip() if index else one for index, one in enumerate(lines))
+    close = f"\n{line}" if len(lines) > 1 or body.endswith('"') else ""
+    return f'{text[:start]}"""{body}{close}"""\n{line}{text[start:]}'
