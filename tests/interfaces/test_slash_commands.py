@@ -7,6 +7,7 @@ import pytest
 
 from tests.interfaces.support import COUNT_VOWELS, prompt
 from tests.kit import Expect, Say, Script, contains
+from tests.kit.terminal import CTRL_C
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def test_delete_asks_first_and_only_yes_deletes(grown: Path) -> None:
     with prompt([], grown) as (screen, _):
         screen.line("/delete count_vowels")
         screen.wait_for("Delete count_vowels? Type y and Enter for yes.")
-        screen.line("no")
+        screen.type(CTRL_C)
         screen.wait_for("Nothing was deleted.")
         assert "count_vowels" in (grown / "functions" / "words.py").read_text()
         screen.line("/delete count_vowels")

@@ -20,8 +20,8 @@ class Session:
 
     @property
     def busy(self) -> bool:
-        """Whether a turn runs."""
-        return self._talk.busy
+        """Whether a turn runs or a question is open: something that Ctrl-C ends."""
+        return self._talk.busy or self._voice.asking
 
     @property
     def left(self) -> bool:
@@ -45,13 +45,14 @@ class Session:
         await during(self._talk, text)
 
     async def interrupt(self) -> None:
-        """End the running turn."""
-        await self._talk.interrupt()
+        """End the running turn; an open question is answered by no."""
+        if not self._voice.answers("no"):
+            await self._talk.interrupt()
 
     async def leave(self) -> None:
         """Take nothing more, and end what runs."""
         self._talk.left = True
-        self._voice.answers("")
+        self._voice.answers("no")
         await self._talk.interrupt()
 
 

@@ -61,6 +61,11 @@ class TerminalVoice:
             self._asked = None
             self._prompt.live.question = ""
 
+    @property
+    def asking(self) -> bool:
+        """Whether a question is open."""
+        return self._asked is not None
+
     def answers(self, text: str) -> bool:
         """Take a typed line as the answer, if a question is open."""
         if self._asked is None or self._asked.done():
