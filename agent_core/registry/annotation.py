@@ -36,6 +36,8 @@ class Converter:
             Unresolved: only an import can tell.
             Impossible: no JSON value can be this.
         """
+        if not self._depth:
+            self._left = _BUDGET  # anew for each parameter: one that is too large costs the others nothing
         self._left -= 1
         self._depth += 1
         try:

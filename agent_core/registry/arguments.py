@@ -12,10 +12,10 @@ from typing import Any
 from jsonschema.exceptions import ValidationError
 
 from ..problem import Place, Problem
+from .checker import TooManySteps, counted, validator_for
 from .coercion import Coercion
 from .jsontext import LIMIT_CHARS, NotJson, read_object, shown
 from .typenames import Schema
-from .validation import validator_for
 
 _WHERE = Place("arguments")
 _MOST = 20
@@ -30,14 +30,22 @@ def read(
     except NotJson as error:
         mend = "send one JSON object whose keys are the parameters' names"
         return (Problem("arguments-not-json", str(error), _WHERE, mend),)
-    return read_values(value, schema)
+    return _fitted(value, schema, len(raw))
 
 
 def read_values(value: dict[str, Any], schema: Schema) -> dict[str, Any] | tuple[Problem, ...]:  # Any: JSON
     """The same for arguments that are parsed already, say those of a person or another function."""
+    return _fitted(value, schema, LIMIT_CHARS)
+
+
+def _fitted(value: dict[str, Any], schema: Schema, characters: int) -> dict[str, Any] | tuple[Problem, ...]:
     try:
-        coerced: dict[str, Any] = Coercion(schema).coerce(value, schema)
-        problems = _problems(coerced, schema)
+        with counted(characters):
+            coerced: dict[str, Any] = Coercion(schema).coerce(value, schema)
+            problems = _problems(coerced, schema)
+    except TooManySteps:
+        mend = "send a smaller value"
+        return (Problem("arguments-invalid", "expected a value that can be checked, got one too nested", _WHERE, mend),)
     except RecursionError:
         return (Problem("arguments-invalid", "expected fewer levels of nesting, got too many", _WHERE),)
     return problems or coerced

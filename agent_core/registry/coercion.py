@@ -8,29 +8,31 @@ import json
 import re
 from typing import Any
 
+from jsonschema.protocols import Validator
+
+from .checker import spend, validator_for
 from .jsontext import read_nested
 from .typenames import Schema
-from .validation import validator_for
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)", re.ASCII)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _EXACT = 2**53
-_STEPS = 20_000
 _DIGITS = 4_000
 
 
 class Coercion:
-    """One coercion under one root schema; after a number of steps it leaves the rest as it is."""
+    """One coercion under one root schema, within `checker.counted`."""
 
     def __init__(self, root: Schema) -> None:
         self.root = root
         self.validator = validator_for(root)
-        self._left = _STEPS
+        self._parts: dict[int, tuple[Any, Validator]] = {}  # by identity, each with what it must stay identical to
+        self._split: dict[int, tuple[Schema, list[Schema]]] = {}
 
     def coerce(self, value: Any, schema: Any) -> Any:  # Any: JSON in, JSON out; a schema may be a boolean
         """The value as the schema wants it, as far as nothing is lost."""
-        self._left -= 1
-        if self._left < 0 or not isinstance(schema, dict):
+        spend()
+        if not isinstance(schema, dict):
             return value
         if "$ref" in schema:
             value = self.coerce(value, self._target(schema["$ref"]))
@@ -41,7 +43,8 @@ class Coercion:
             value = self.coerce(value, part)
         kind = schema.get("type")
         if isinstance(kind, list):
-            return self._union(value, [{**schema, "type": one} for one in kind])
+            kept = self._split.setdefault(id(schema), (schema, [{**schema, "type": one} for one in kind]))
+            return self._union(value, kept[1])
         return self._typed(value, schema, kind)
 
     def _target(self, reference: str) -> Any:
@@ -51,10 +54,13 @@ class Coercion:
 
     def fits(self, value: Any, schema: Any) -> bool:
         """Whether a value is valid as it is."""
-        self._left -= 1
-        if self._left < 0:
-            return False
-        return self.validator.evolve(schema=schema).is_valid(value)
+        spend()
+        if isinstance(schema, dict) and schema.keys() == {"type"} and isinstance(schema["type"], str):
+            return self.validator.is_type(value, schema["type"])
+        kept = self._parts.get(id(schema))
+        if kept is None:
+            kept = self._parts[id(schema)] = (schema, self.validator.evolve(schema=schema))
+        return kept[1].is_valid(value)
 
     def _union(self, value: Any, branches: list[Any]) -> Any:
         """An exact match needs no coercion; else the first branch that a coercion reaches."""

@@ -1,75 +1,22 @@
-"""JSON Schemas at work: checking a schema itself, and compiled validators for arguments.
-
-`pattern` and `format` are never evaluated in the host (a pattern can run for years), and a `$ref`
-is local only; the worker, which has its own clock, does the rest.
-"""
+"""Checking a schema that a worker gave: sound by the standard, within limits, and referring to nothing outside."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import jsonschema
-import referencing
-from jsonschema.exceptions import ValidationError
-from jsonschema.protocols import Validator
 
 from ..problem import Place, Problem
 from .typenames import Schema
 
 _MOST_NODES = 5_000
 _DEEPEST = 40
-_KEPT = 4_096
-# `$schema` too: within a schema it would bring back the keywords that `_Checker` leaves out.
+# `$schema` too: within a schema it would bring back the keywords that `checker` leaves out.
 _FOREIGN = frozenset(
     {"$schema", "$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor", "$vocabulary"}
 )
 # Keywords whose keys are names that the schema's author chose, not keywords; and those that hold plain values.
 _NAMED = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
 _VALUES = frozenset({"const", "enum", "default", "examples", "required", "dependentRequired"})
-
-
-def _additional(validator: Validator, rule: Any, instance: Any, schema: Schema) -> Iterator[ValidationError]:
-    """`additionalProperties` without `patternProperties`, whose patterns the host does not run."""
-    if not isinstance(instance, dict) or "patternProperties" in schema:
-        return
-    for name in instance.keys() - schema.get("properties", {}).keys():
-        if rule is False:
-            yield ValidationError("unknown", validator="additionalProperties", path=[name], instance=instance[name])
-        elif isinstance(rule, dict):
-            yield from validator.descend(instance[name], rule, path=name)  # type: ignore[attr-defined] # not in the protocol
-
-
-def _ignored(_validator: Validator, _rule: Any, _instance: Any, _schema: Schema) -> Iterator[ValidationError]:
-    """A keyword that the worker looks after, or that coercion has: nothing is found."""
-    return iter(())
-
-
-def _is_integer(_checker: object, value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-_Draft = jsonschema.Draft202012Validator
-_Checker = jsonschema.validators.extend(  # type: ignore[no-untyped-call] # the stubs leave it out
-    _Draft,
-    validators={
-        "additionalProperties": _additional,
-        **dict.fromkeys(("pattern", "patternProperties", "format", "unevaluatedProperties", "uniqueItems"), _ignored),
-    },
-    type_checker=_Draft.TYPE_CHECKER.redefine("integer", _is_integer),
-)
-_compiled: dict[int, tuple[Schema, Validator]] = {}
-
-
-def validator_for(schema: Schema) -> Validator:
-    """The validator of a schema, compiled once for as long as the schema object is the same one."""
-    kept = _compiled.get(id(schema))
-    if kept is not None and kept[0] is schema:
-        return kept[1]
-    while len(_compiled) >= _KEPT:
-        _compiled.pop(next(iter(_compiled)))
-    # An empty registry of its own: nothing is ever fetched for a reference.
-    validator: Validator = _Checker(schema, registry=referencing.Registry())
-    _compiled[id(schema)] = (schema, validator)
-    return validator
 
 
 def check_schema(schema: Any, where: Place | None = None) -> Problem | None:  # Any: a worker's answer, not trusted
@@ -102,7 +49,7 @@ def _reaches_out(schema: Schema) -> str | None:
 def _breaks_the_standard(schema: Schema) -> str | None:
     try:
         # No formats: the one of the meta-schema would compile every `pattern`.
-        _Draft.check_schema(schema, format_checker=jsonschema.FormatChecker(formats=()))
+        jsonschema.Draft202012Validator.check_schema(schema, format_checker=jsonschema.FormatChecker(formats=()))
     except jsonschema.SchemaError as error:
         return f"{error.json_path}: {error.message[:200]}"
     return "it refers to itself without end" if _has_empty_cycle(schema) else None

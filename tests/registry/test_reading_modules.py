@@ -37,6 +37,18 @@ def test_a_module_offers_its_public_top_level_functions(text: str, names: list[s
     assert offered(text) == names
 
 
+def test_of_definitions_under_conditions_the_first_counts() -> None:
+    reading = read("if X:\n    def a(first): ...\nelse:\n    def a(second): ...\n")
+    assert list(reading.functions[0].parameters["properties"]) == ["first"]
+
+
+def test_overloads_are_neither_offered_nor_counted_as_losses() -> None:
+    reading = read(
+        "from typing import overload\n@overload\ndef a(x: int): ...\n@overload\ndef a(x: str): ...\ndef a(x): ..."
+    )
+    assert "redefined" not in codes(reading.problems)
+
+
 @pytest.mark.parametrize("module", ["_helpers", "web._shared", "_internal.pages"])
 def test_a_module_with_an_underscore_offers_nothing_but_can_be_imported(module: str) -> None:
     reading = read("def a(): ...", module)

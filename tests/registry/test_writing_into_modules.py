@@ -110,6 +110,11 @@ MERGED = {
         f'"""D."""\nfrom __future__ import division\n{FUTURE}\nimport os\nx = 1\n',
     ),
     "type checking": ("x = 1\n", "if TYPE_CHECKING:\n    import os", "if TYPE_CHECKING:\n    import os\n\n\nx = 1\n"),
+    "type checking again": (
+        "if TYPE_CHECKING:\n    import os\n",
+        "if TYPE_CHECKING:\n    import os",
+        "if TYPE_CHECKING:\n    import os\n",
+    ),
     "same alias": ("import a as b\n", "import a as b", "import a as b\n"),
     "relative": ("from .x import y\n", "from ..x import z", "from .x import y\nfrom ..x import z\n"),
 }
