@@ -37,6 +37,7 @@ class Sandbox:
         self.level = ground.level
         self.layers = ground.layers
         self.missing = ground.missing
+        self.plan = ground.plan
         self._folder = folder
         self._places = Places(parallel)
         self._pools = Pools(ground.plan, ground.pool)

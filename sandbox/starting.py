@@ -52,7 +52,8 @@ async def find_ground(packages: dict[str, str], slots: int, scratch_folder: str,
             return ground
     if override:
         return await _unsafe(replace(without_root(plan), layers=LAYERS, tolerant=True))
-    raise SandboxUnavailable(f"The sandbox cannot be enforced here: {'; '.join(missing)}. {_CHOICES}", tuple(missing))
+    reasons = tuple(dict.fromkeys(missing))
+    raise SandboxUnavailable(f"The sandbox cannot be enforced here: {'; '.join(reasons)}. {_CHOICES}", reasons)
 
 
 async def try_level(level: Level, plan: Plan, missing: list[str]) -> Ground | None:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from .confine import landlock, limits
-from .confine.kernel import PR_SET_PDEATHSIG, prctl
 from .confine.seccomp import Filter
 from .inside.channel import Channel
 from .inside.edge import attempt
@@ -23,7 +22,6 @@ from .inside.rehearsal import rehearse
 from .plan import Rlimits
 
 NOT_CONFINED: Final = 97
-_SIGKILL: Final = 9
 _CHANNEL, _RULES = 3, 4
 
 
@@ -60,7 +58,7 @@ def main(ends: Ends, confinement: Confinement, *, ahead: bool) -> NoReturn:
 
 def _confine(ends: Ends, confinement: Confinement) -> None:
     zygote = os.getppid()
-    prctl("parent-death signal", PR_SET_PDEATHSIG, _SIGKILL)
+    limits.end_with_parent()
     if os.getppid() != zygote or zygote == 0:
         raise OSError("the zygote has ended")
     _keep_only(ends)

@@ -89,6 +89,8 @@ class Zygote:
                 slot.chmod(0o777)
         if "privileges" in plan.layers:
             self.attempt("privileges", limits.drop_privileges, plan.user)
+        if self._held.get("namespaces") == "":  # else the parent is the host, and its threads may come and go
+            limits.end_with_parent()  # after the change of user, which would undo it
         self._rules = self._make_rules()
         self._filter = self._make_filter()
         self._null = os.open(os.devnull, os.O_RDWR)

@@ -2,10 +2,19 @@
 
 import os
 import resource
+import signal
 import struct
 
 from ..plan import Rlimits
-from .kernel import PR_CAP_AMBIENT, PR_CAPBSET_DROP, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, prctl, syscall
+from .kernel import (
+    PR_CAP_AMBIENT,
+    PR_CAPBSET_DROP,
+    PR_SET_DUMPABLE,
+    PR_SET_NO_NEW_PRIVS,
+    PR_SET_PDEATHSIG,
+    prctl,
+    syscall,
+)
 
 _CAPSET = 126
 _AMBIENT_CLEAR_ALL = 4
@@ -25,6 +34,11 @@ def restrict(limits: Rlimits, *, own_user: bool) -> None:
         hard(resource.RLIMIT_NPROC, (_THREADS, _THREADS))
     hard(resource.RLIMIT_MEMLOCK, (0, 0))
     hard(resource.RLIMIT_MSGQUEUE, (0, 0))
+
+
+def end_with_parent() -> None:
+    """Be killed when the parent ends. A change of user takes this back."""
+    prctl("parent-death signal", PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def drop_privileges(user: int | None) -> None:

@@ -26,7 +26,7 @@ def fly(folder: str, port: int) -> Frame:
         "chmod": lambda: secret.chmod(0o600),
         "connect": lambda: socket.create_connection(("127.0.0.1", port), 1),
         "fork": _fork,
-        "exec": lambda: os.execv("/bin/true", ["true"]),
+        "exec": _exec,
         "signal": lambda: os.kill(os.getppid(), 0),
         "new code": lambda: mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC),
         **{f"call {number}": _raw(number) for number in (_BPF, _IO_URING_SETUP, _KEYCTL, _PTRACE)},
@@ -55,6 +55,13 @@ def _talk_to_itself() -> None:
     one, other = socket.socketpair()
     one.send(b"x")
     other.recv(1)
+
+
+def _exec() -> None:
+    try:
+        os.execv("/no/such/program", ["program"])
+    except FileNotFoundError:  # it was looked for, so it would have been run
+        return
 
 
 def _fork() -> None:

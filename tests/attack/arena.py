@@ -204,8 +204,8 @@ async def _nobody(_name: str, _arguments: dict[str, Any]) -> None:
     return None
 
 
-def left_behind() -> int:
-    """How many processes came from a zygote of this process."""
+def zygotes_of(host: int) -> set[int]:
+    """The sandbox's processes among the descendants of this one."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -213,11 +213,17 @@ def left_behind() -> int:
         except OSError:
             continue
         parents[int(pid)] = int(rest.rsplit(") ", 1)[1].split()[1])
-    found = {os.getpid()}
+    found = {host}
     while fresh := {pid for pid, parent in parents.items() if parent in found and pid not in found}:
         found |= fresh
-    commands = [Path(f"/proc/{pid}/cmdline") for pid in found]
-    return sum(1 for path in commands if path.exists() and b"sandbox.zygote" in path.read_bytes())
+    return {pid for pid in found if _is_zygote(pid)}
+
+
+def _is_zygote(pid: int) -> bool:
+    try:
+        return b"sandbox.zygote" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 async def _main(level: Level) -> dict[str, list[str]]:

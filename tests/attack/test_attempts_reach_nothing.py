@@ -44,7 +44,7 @@ async def test_after_all_attempts_no_process_is_left(attacked: tuple[Sandbox, ar
     sandbox, world = attacked
     await arena.attack(sandbox, world, "processes", "become_a_daemon")
     waiting_parent_and_zygote_and_spare = 3 if sandbox.level == "full" else 2
-    assert arena.left_behind() <= waiting_parent_and_zygote_and_spare
+    assert len(arena.zygotes_of(os.getpid())) <= waiting_parent_and_zygote_and_spare
 
 
 @in_one_loop

@@ -1,0 +1,76 @@
+"""What a start finds: the strongest level that holds, or a refusal that names what is missing and the choices."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from sandbox import Sandbox, SandboxUnavailable
+from sandbox.plan import LAYERS
+from sandbox.starting import try_level
+from tests.attack.arena import REPOSITORY, sandbox_without_layers
+
+NO_LANDLOCK, NO_NAMESPACES, NO_SECCOMP, NO_MOUNTS = "444:38", "272:1", "157:22", "165:1"
+
+
+def started(*words: str) -> Any:
+    """What becomes of a start where the kernel refuses these calls."""
+    command = [sys.executable, "-m", "tests.sandbox.lacking", *words]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+async def test_the_level_of_this_machine_is_told_with_every_layer(sandbox: Sandbox) -> None:
+    assert sandbox.level in ("full", "core")
+    assert set(sandbox.layers) == set(LAYERS)
+    assert all(held for layer, held in sandbox.layers.items() if layer != "namespaces")
+    assert sandbox.layers["namespaces"] is (sandbox.level == "full")
+
+
+@pytest.mark.parametrize("lacking", [pytest.param(NO_NAMESPACES, id="unshare"), pytest.param(NO_MOUNTS, id="mount")])
+def test_without_namespaces_the_level_is_core_and_says_so(lacking: str) -> None:
+    found = started(lacking)
+    assert (found["level"], found["works"]) == ("core", True)
+    assert found["layers"] == dict.fromkeys(LAYERS, True) | {"namespaces": False}
+    assert "namespaces" in found["missing"][0]
+
+
+@pytest.mark.parametrize(
+    ("lacking", "names"),
+    [pytest.param(NO_LANDLOCK, "landlock", id="landlock"), pytest.param(NO_SECCOMP, "no_new_privs", id="prctl")],
+)
+def test_without_a_layer_that_carries_nothing_runs_and_the_choices_are_named(lacking: str, names: str) -> None:
+    found = started(lacking)
+    assert names in found["unavailable"]
+    assert all(choice in found["unavailable"] for choice in ("WSL2", "container", "TOOLWRIGHT_SANDBOX_UNSAFE=true"))
+    assert found["missing"]
+
+
+def test_the_override_runs_with_what_holds_and_calls_itself_none() -> None:
+    found = started(NO_LANDLOCK, "override")
+    assert (found["level"], found["works"]) == ("none", True)
+    assert found["layers"]["seccomp"] is True
+    assert found["layers"]["landlock"] is False
+    assert any("landlock" in reason for reason in found["missing"])
+
+
+async def test_the_override_calls_itself_none_even_where_every_layer_holds() -> None:
+    async with await Sandbox.start(packages=(), override=True) as unsafe:
+        assert unsafe.level == "none"
+
+
+async def test_another_platform_is_refused_with_the_choices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(SandboxUnavailable, match=r"no sandbox for darwin.*WSL2"):
+        await Sandbox.start()
+
+
+async def test_the_self_test_sees_a_worker_that_is_not_confined() -> None:
+    missing: list[str] = []
+    async with sandbox_without_layers() as bare:
+        assert await try_level("core", bare.plan, missing) is None
+    got_out = {line.split("'s ")[-1].removesuffix(" got out") for line in missing}
+    assert {"read", "write", "connect", "fork", "signal", "new code", "kernel:Seccomp"} <= got_out

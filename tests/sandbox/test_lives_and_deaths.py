@@ -1,0 +1,161 @@
+"""Zygotes and workers that die, hosts that die, and what is left of them: nothing."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sandbox import Killed, Limits, Returned, Sandbox
+from sandbox.pool import Places
+from sandbox.scratch import wipe
+from tests.attack.arena import REPOSITORY, zygotes_of
+from tests.sandbox.support import modules
+
+LIFE = modules(
+    life="""
+    import builtins, os, time
+
+    def rest(seconds: float) -> int:
+        time.sleep(seconds)
+        return os.getpid()
+
+    def poison() -> int:
+        builtins.sum = lambda items: 666
+        return sum([1])
+
+    def total() -> int:
+        return sum([1, 2])
+
+    def draw() -> float:
+        import random
+        return random.random()
+    """
+)
+
+
+@pytest.mark.parametrize("which", [pytest.param(0, id="the-waiting-parent"), pytest.param(1, id="the-zygote")])
+async def test_a_zygote_that_dies_takes_its_calls_along_and_the_next_call_works(which: int) -> None:
+    before = zygotes_of(os.getpid())
+    async with await Sandbox.start(packages=()) as sandbox:
+        call = asyncio.ensure_future(sandbox.call(LIFE, "life", "rest", {"seconds": 20}))
+        await asyncio.sleep(0.3)
+        os.kill(sorted(zygotes_of(os.getpid()) - before)[which], signal.SIGKILL)
+        outcome = await call
+        assert isinstance(outcome, Killed)
+        assert "ended" in outcome.reason
+        again = await sandbox.call(LIFE, "life", "total", {})
+        assert isinstance(again, Returned), again
+
+
+async def test_closing_leaves_no_process_and_no_folder_behind() -> None:
+    before = zygotes_of(os.getpid())
+    sandbox = await Sandbox.start(packages=())
+    assert isinstance(await sandbox.call(LIFE, "life", "total", {}), Returned)
+    await sandbox.aclose()
+    assert zygotes_of(os.getpid()) == before
+
+
+def test_when_the_host_is_killed_nothing_stays() -> None:
+    code = (
+        "import asyncio, sys; from sandbox import Sandbox; from tests.sandbox.support import modules\n"
+        "async def main():\n"
+        "    async with await Sandbox.start(packages=()) as sandbox:\n"
+        "        world = modules(m='def f() -> None:\\n    while True: pass\\n')\n"
+        "        call = asyncio.ensure_future(sandbox.call(world, 'm', 'f', {}))\n"
+        "        await asyncio.sleep(0.3); print('running', flush=True); await call\n"
+        "asyncio.run(main())\n"
+    )
+    host = subprocess.Popen([sys.executable, "-c", code], cwd=REPOSITORY, stdout=subprocess.PIPE)
+    with host:
+        assert host.stdout is not None
+        assert host.stdout.readline() == b"running\n"
+        started = zygotes_of(host.pid)
+        assert len(started) >= 2
+        host.kill()
+    patience = time.monotonic() + 20
+    while (left := {pid for pid in started if Path(f"/proc/{pid}").exists()}) and time.monotonic() < patience:
+        time.sleep(0.05)
+    assert not left
+
+
+async def test_what_one_call_breaks_the_next_never_sees(sandbox: Sandbox) -> None:
+    poisoned = await sandbox.call(LIFE, "life", "poison", {})
+    after = await sandbox.call(LIFE, "life", "total", {})
+    assert [getattr(outcome, "value", outcome) for outcome in (poisoned, after)] == [666, 3]
+
+
+async def test_two_calls_never_draw_the_same_random_numbers(sandbox: Sandbox) -> None:
+    drawn = [getattr(await sandbox.call(LIFE, "life", "draw", {}), "value", None) for _time in range(4)]
+    assert len(set(drawn)) == 4
+
+
+async def test_other_limits_get_a_worker_of_their_own(sandbox: Sandbox) -> None:
+    world = modules(big="def fill(size: int) -> int:\n    return open('f', 'wb').write(bytes(size))\n")
+    limits = Limits(file_size=2 << 20, scratch=1 << 20)
+    outcomes = [
+        await sandbox.call(world, "big", "fill", {"size": size}, limits=each)
+        for size, each in ((1 << 19, limits), (3 << 19, limits), (3 << 19, Limits()))
+    ]
+    assert [type(outcome).__name__ for outcome in outcomes] == (
+        ["Returned", "Raised", "Returned"] if sandbox.level == "full" else ["Returned", "Returned", "Returned"]
+    )
+
+
+def test_a_folder_is_emptied_however_deep_and_closed_it_was_left(tmp_path: Path) -> None:
+    folder = tmp_path / "slot"
+    folder.mkdir()
+    deep = folder
+    for number in range(300):
+        deep = deep / f"{number % 10}"
+        deep.mkdir()
+    (folder / "closed").mkdir()
+    (folder / "closed" / "inner").mkdir(mode=0)
+    (folder / "closed").chmod(0)
+    (folder / ".pulled-0").write_text("in the way")
+    (folder / "link").symlink_to(tmp_path)
+    (tmp_path / "kept").write_text("kept")
+    wipe(folder)
+    assert list(folder.iterdir()) == []
+    assert (tmp_path / "kept").read_text() == "kept"
+
+
+async def test_places_are_given_in_turn_and_never_lost_by_cancelling() -> None:
+    places = Places(1)
+    order: list[int] = []
+
+    async def work(number: int) -> None:
+        async with places:
+            order.append(number)
+            await asyncio.sleep(0)
+
+    await places.__aenter__()
+    tasks = [asyncio.ensure_future(work(number)) for number in range(4)]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    places.leave()
+    tasks[0].cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert order == [2, 3]
+    async with asyncio.timeout(5), places:
+        pass
+
+
+@pytest.mark.parametrize("count", [2, 5])
+async def test_a_call_that_asks_holds_no_place_meanwhile(count: int) -> None:
+    places = Places(1)
+
+    async def ask(depth: int) -> int:
+        async with places:
+            places.leave()
+            try:
+                return 1 + (await ask(depth - 1) if depth else 0)
+            finally:
+                places.resume()
+
+    async with asyncio.timeout(5):
+        assert await ask(count) == count + 1

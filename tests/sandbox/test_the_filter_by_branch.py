@@ -1,0 +1,144 @@
+"""Each branch of the seccomp filter, run on an interpreter of classic BPF: one allowed and one refused at least."""
+
+import errno
+import struct
+
+import pytest
+
+from sandbox.confine import seccomp
+from sandbox.confine.assembler import EQUAL, RETURN, Program
+from sandbox.confine.calls_x86_64 import ARCHITECTURE, CHECKED, FREE
+from sandbox.confine.seccomp import ALLOW, KILL, build, refuse
+
+EPERM = refuse(errno.EPERM)
+THREAD = 0x3D0F00  # what glibc passes for a new thread
+ABSENT = {"fork": 57, "vfork": 58, "execve": 59, "execveat": 322, "kill": 62, "tgkill": 234, "ptrace": 101}
+ABSENT |= {"socket": 41, "connect": 42, "sendmsg": 46, "recvmsg": 47, "bind": 49, "listen": 50, "prctl": 157}
+ABSENT |= {"chmod": 90, "chown": 92, "utimensat": 280, "link": 86, "symlink": 88, "mknod": 133, "setxattr": 188}
+ABSENT |= {"mount": 165, "unshare": 272, "setns": 308, "bpf": 321, "io_uring_setup": 425, "memfd_create": 319}
+ABSENT |= {"keyctl": 250, "perf_event_open": 298, "userfaultfd": 323, "shmget": 29, "setuid": 105, "truncate": 76}
+ABSENT |= {"pkey_mprotect": 329, "process_vm_readv": 310, "pidfd_getfd": 438, "seccomp": 317, "landlock": 444}
+
+
+def verdict(program: bytes, number: int, *arguments: int, architecture: int = ARCHITECTURE) -> int:
+    """What the kernel would do with this call."""
+    padded = [*arguments, 0, 0, 0, 0, 0, 0][:6]
+    data = struct.pack("=IIQ6Q", number, architecture, 0, *padded)
+    instructions = [struct.unpack("=HBBI", program[at : at + 8]) for at in range(0, len(program), 8)]
+    at = accumulator = 0
+    while True:
+        code, yes, no, operand = instructions[at]
+        at += 1
+        match code:
+            case 0x20:
+                accumulator = struct.unpack_from("=I", data, operand)[0]
+            case 0x54:
+                accumulator &= operand
+            case 0x06:
+                return int(operand)
+            case 0x15:
+                at += yes if accumulator == operand else no
+            case 0x35:
+                at += yes if accumulator >= operand else no
+            case 0x45:
+                at += yes if accumulator & operand else no
+            case _:
+                raise AssertionError(f"the filter holds an unknown instruction {code:#x}")
+
+
+STRICT, WITH_FILES = build(executable_files=False), build(executable_files=True)
+
+
+@pytest.mark.parametrize("program", [pytest.param(STRICT, id="strict"), pytest.param(WITH_FILES, id="with-files")])
+def test_every_call_number_is_free_or_checked_or_refused(program: bytes) -> None:
+    free = set(FREE.values())
+    for number in range(600):
+        if number not in CHECKED.values():
+            assert verdict(program, number) == (ALLOW if number in free else EPERM), number
+
+
+@pytest.mark.parametrize("name", ABSENT)
+def test_a_dangerous_call_is_refused_whatever_its_arguments(name: str) -> None:
+    for arguments in ((), (1, 1, 1, 1, 1, 1), (2**64 - 1,) * 6):
+        assert verdict(WITH_FILES, ABSENT[name], *arguments) == EPERM
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "expected"),
+    [
+        pytest.param("clone", (THREAD,), ALLOW, id="a-thread"),
+        pytest.param("clone", (17,), EPERM, id="a-process"),
+        pytest.param("clone", (0x100 | 0x4000 | 17,), EPERM, id="a-vfork"),
+        pytest.param("clone", (THREAD | 0x10000000,), EPERM, id="a-thread-in-a-new-namespace"),
+        pytest.param("clone", (THREAD | 0x80,), EPERM, id="a-thread-in-a-new-time-namespace"),
+        pytest.param("clone3", (), refuse(errno.ENOSYS), id="clone3"),
+        pytest.param("mprotect", (0, 0, 3), ALLOW, id="make-writable"),
+        pytest.param("mprotect", (0, 0, 5), EPERM, id="make-executable"),
+        pytest.param("mmap", (0, 0, 3, 0x22), ALLOW, id="map-memory"),
+        pytest.param("mmap", (0, 0, 7, 0x22), EPERM, id="map-memory-as-code"),
+        pytest.param("mmap", (0, 0, 5, 0x22), EPERM, id="map-empty-memory-as-code"),
+        pytest.param("mmap", (0, 0, 7, 2), EPERM, id="map-a-file-as-writable-code"),
+        pytest.param("ioctl", (0, 0x5451), ALLOW, id="close-on-exec"),
+        pytest.param("ioctl", (0, 0x5450), ALLOW, id="not-close-on-exec"),
+        pytest.param("ioctl", (0, 0x5421), ALLOW, id="non-blocking"),
+        pytest.param("ioctl", (0, 0x5412), refuse(errno.ENOTTY), id="push-a-key"),
+        pytest.param("ioctl", (0, 0x5401), refuse(errno.ENOTTY), id="ask-for-a-terminal"),
+        pytest.param("prlimit64", (0, 7, 0, 1), ALLOW, id="read-own-limits"),
+        pytest.param("prlimit64", (1, 7, 0, 1), EPERM, id="read-limits-of-another"),
+        pytest.param("prlimit64", (0, 7, 1, 0), EPERM, id="set-own-limits"),
+        pytest.param("prlimit64", (0, 7, 1 << 32, 0), EPERM, id="set-own-limits-from-high-memory"),
+        pytest.param("socketpair", (1, 1), ALLOW, id="an-unnamed-pair"),
+        pytest.param("socketpair", (1, 1 | 0x80000 | 0x800), ALLOW, id="an-unnamed-pair-with-flags"),
+        pytest.param("socketpair", (1, 2), EPERM, id="a-pair-of-datagrams"),
+        pytest.param("socketpair", (2, 1), EPERM, id="a-pair-of-another-family"),
+        pytest.param("sendto", (3, 1, 1, 0, 0, 0), ALLOW, id="send-to-the-other-end"),
+        pytest.param("sendto", (3, 1, 1, 0, 1, 16), EPERM, id="send-to-an-address"),
+        pytest.param("sendto", (3, 1, 1, 0, 1 << 32, 16), EPERM, id="send-to-an-address-in-high-memory"),
+    ],
+)
+@pytest.mark.parametrize("program", [pytest.param(STRICT, id="strict"), pytest.param(WITH_FILES, id="with-files")])
+def test_a_checked_call_depends_on_its_arguments(
+    program: bytes, name: str, arguments: tuple[int, ...], expected: int
+) -> None:
+    assert verdict(program, CHECKED[name], *arguments) == expected
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [pytest.param(STRICT, EPERM, id="strict"), pytest.param(WITH_FILES, ALLOW, id="with-files")],
+)
+def test_only_where_no_file_can_be_written_and_run_may_a_file_be_mapped_as_code(program: bytes, expected: int) -> None:
+    assert verdict(program, CHECKED["mmap"], 0, 4096, 5, 2, 3) == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "architecture"),
+    [
+        pytest.param(39, 0x40000003, id="calls-of-32-bit"),
+        pytest.param(0x40000000 | 39, ARCHITECTURE, id="calls-of-x32"),
+        pytest.param(2**32 - 1, ARCHITECTURE, id="no-call-at-all"),
+    ],
+)
+def test_a_call_of_another_kind_ends_the_process(number: int, architecture: int) -> None:
+    assert verdict(STRICT, number, architecture=architecture) == KILL
+
+
+def test_a_jump_that_does_not_reach_is_an_error_when_the_filter_is_built() -> None:
+    program = Program()
+    program.test(EQUAL, 1, yes="far")
+    for _number in range(300):
+        program.add(RETURN, KILL)
+    program.label("far")
+    with pytest.raises(ValueError, match="does not reach"):
+        program.assemble()
+
+
+def test_a_label_that_is_used_twice_is_an_error() -> None:
+    program = Program()
+    program.label("here")
+    with pytest.raises(ValueError, match="used twice"):
+        program.label("here")
+
+
+def test_the_filter_is_short_enough_to_be_put_on_quickly() -> None:
+    assert len(seccomp.build(executable_files=True)) // 8 < 256

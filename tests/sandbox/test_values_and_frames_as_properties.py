@@ -1,0 +1,185 @@
+"""Properties: what crosses comes back the same, and whatever arrives never harms the host."""
+
+import datetime
+import decimal
+import json
+import math
+import pathlib
+import uuid
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from sandbox.conversation import judge
+from sandbox.errors import ProtocolError
+from sandbox.protocol import FrameBuffer, pack, read_frame, unpack
+from sandbox.values import MAX_DEPTH, Unsendable, decode, encode
+
+quick = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+_text = st.text(st.characters(exclude_categories=["Cs"]))
+_plain = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), _text, st.binary())
+_times = st.one_of(st.dates(), st.datetimes(), st.times(), st.timedeltas())
+_others = st.one_of(st.decimals(allow_nan=False), st.uuids(), st.complex_numbers(allow_nan=False))
+_paths = _text.filter(lambda text: "\0" not in text).map(pathlib.PurePosixPath)
+_leaves = st.one_of(_plain, _times, _others, _paths)
+_keys = st.one_of(st.none(), st.booleans(), st.integers(), _text, st.dates(), st.tuples(st.integers(), _text))
+
+
+def _nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    lists = st.one_of(st.lists(inner, max_size=4), st.lists(inner, max_size=4).map(tuple))
+    sets = st.one_of(st.sets(_keys, max_size=4), st.frozensets(_keys, max_size=4))
+    return st.one_of(
+        lists, sets, st.dictionaries(_text | st.just("$"), inner, max_size=4), st.dictionaries(_keys, inner, max_size=4)
+    )
+
+
+values = st.recursive(_leaves, _nested, max_leaves=12)
+json_values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text()),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.dictionaries(
+            st.one_of(st.text(max_size=5), st.sampled_from(["$", "v", "kind", "value"])), inner, max_size=4
+        ),
+    ),
+    max_leaves=12,
+)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and repr(one) == repr(other) if isinstance(one, float | complex) else one == other
+
+
+@quick
+@given(values)
+@example({"$": "tuple", "v": [1]})
+@example({1: {"$": 1}, (2, "x"): {3}})
+@example([True, 1, 1.0, "1", decimal.Decimal("1.0"), b"1"])
+def test_every_value_that_is_sent_arrives_as_itself(value: Any) -> None:
+    arrived = decode(unpack(pack({"kind": "x", "value": encode(value)})[4:])["value"])
+    assert _alike(arrived, value)
+    assert type(arrived) is type(value) or isinstance(value, pathlib.PurePath)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [math.inf, -math.inf, decimal.Decimal("sNaN"), datetime.timedelta.max, uuid.UUID(int=0), complex("inf+nanj")],
+)
+def test_values_at_the_edge_arrive_as_themselves(value: Any) -> None:
+    assert repr(decode(json.loads(json.dumps(encode(value))))) == repr(value)
+
+
+def test_not_a_number_arrives_as_not_a_number() -> None:
+    assert math.isnan(decode(encode([math.nan]))[0])
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        pytest.param("\ud800", "lone surrogate", id="surrogate"),
+        pytest.param({"\ud800": 1}, "lone surrogate", id="surrogate-key"),
+        pytest.param(10**5000, "more than 4300 digits", id="large-integer"),
+        pytest.param(object(), "object cannot be sent", id="object"),
+    ],
+)
+def test_a_value_that_cannot_cross_says_why(value: Any, says: str) -> None:
+    with pytest.raises(Unsendable, match=says):
+        encode(value)
+
+
+def test_a_value_that_is_nested_too_deep_is_refused_on_both_sides() -> None:
+    value: list[Any] = []
+    encoded: list[Any] = []
+    for _level in range(MAX_DEPTH + 1):
+        value = [value]
+    for _level in range(3 * MAX_DEPTH):
+        encoded = [encoded]
+    with pytest.raises(Unsendable, match="deeper"):
+        encode(value)
+    with pytest.raises(ProtocolError, match="deep"):
+        decode(encoded)
+
+
+_tagged = st.fixed_dictionaries(
+    {
+        "$": st.sampled_from(
+            ["tuple", "set", "dict", "bytes", "Decimal", "date", "timedelta", "UUID", "float", "Path", "?"]
+        )
+    },
+    optional={"v": json_values, "w": json_values},
+)
+
+
+@quick
+@given(st.one_of(json_values, _tagged, st.lists(_tagged)))
+def test_whatever_json_arrives_is_a_plain_value_or_a_protocol_error(encoded: Any) -> None:
+    try:
+        value = decode(encoded)
+    except ProtocolError:
+        return
+    assert encode(value) is not None or value is None
+
+
+@quick
+@given(st.dictionaries(st.sampled_from(["kind", "value", "shown", "type", "message", "frames", "reason"]), json_values))
+@example({"kind": "raised", "type": "E", "message": "m", "frames": [["p", 1, "f", [["a", 1]]]]})
+@example({"kind": "raised", "type": "E", "message": "m", "frames": [["p", 1, "f", [["a", "b", "c"]]]]})
+@example({"kind": "returned", "value": 1})
+def test_whatever_reply_arrives_is_judged_or_a_protocol_error(reply: dict[str, Any]) -> None:
+    try:
+        judge(reply, "", 0.0)
+    except ProtocolError:
+        return
+
+
+@quick
+@given(st.binary(max_size=300))
+@example(b"\xff\xff\xff\xff")
+@example(b"\0\0\0\2[]")
+@example(b'\0\0\0\x0f{"kind":Infinity}')
+def test_whatever_bytes_arrive_are_frames_or_a_protocol_error(data: bytes) -> None:
+    frames = FrameBuffer(cap=200)
+    frames.feed(data)
+    try:
+        while (frame := frames.next()) is not None:
+            assert isinstance(frame["kind"], str)
+    except ProtocolError:
+        return
+
+
+@quick
+@given(
+    st.lists(st.dictionaries(_text, st.integers(), max_size=3).map(lambda body: body | {"kind": "k"}), max_size=5),
+    st.data(),
+)
+def test_frames_survive_being_cut_anywhere(frames: list[dict[str, Any]], data: st.DataObject) -> None:
+    stream = b"".join(pack(frame) for frame in frames)
+    buffer, arrived = FrameBuffer(cap=10_000), []
+    while stream:
+        size = data.draw(st.integers(1, len(stream)))
+        buffer.feed(stream[:size])
+        stream = stream[size:]
+        while (frame := buffer.next()) is not None:
+            arrived.append(frame)
+    assert arrived == frames
+    assert buffer.is_empty
+
+
+@quick
+@given(st.binary(max_size=100))
+def test_the_workers_side_reads_a_frame_or_an_end_or_a_protocol_error(data: bytes) -> None:
+    left = bytearray(data)
+
+    def read(count: int) -> bytes:
+        piece = bytes(left[: min(count, 3)])
+        del left[: len(piece)]
+        return piece
+
+    try:
+        frame = read_frame(read, 90)
+    except ProtocolError:
+        return
+    assert frame is None or isinstance(frame["kind"], str)
