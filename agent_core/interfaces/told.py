@@ -65,7 +65,7 @@ def call_line(call: Told, columns: int) -> Line:
     tail = f"  {duration(call.seconds)}  [{call.number}]"
     result, role = _result(call)
     room = max(24, columns - width(tail) - 5)
-    asked = cut(one_line(_asked(call), 2 * room), room - min(width(result), room // 2))
+    asked = cut(one_line(_asked(call), 2 * room), max(room - width(result), room * 3 // 5))
     given = cut(result, room - width(asked))
     name, opening, rest = asked.partition("(")
     return line(("dim", "▸ "), ("name", name), opening + rest, ("dim", " → "), (role, given), ("dim", tail))
@@ -121,7 +121,7 @@ def _asked(call: Told) -> str:
 def _result(call: Told) -> tuple[str, Role]:
     if "admitted" in call.detail:
         return ("admitted", "ok") if call.detail["admitted"] else ("refused", "bad")
-    first = call.text.partition("\nIt printed:")[0]
+    first = call.text.partition("\n")[0]
     if call.outcome == "returned":
         return one_line(first), ""
     error = call.detail.get("error") or {}

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from agent_core import events
 from agent_core.interfaces import verdicts
 from agent_core.interfaces.columns import columns, cut, width
+from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.bar import gauge
 from agent_core.interfaces.repl.live import Live, Running
 from agent_core.interfaces.spans import line, plain
@@ -152,3 +153,19 @@ def test_wrapped_lines_fit_the_screen_and_lose_nothing_but_spaces(spans: list[An
 def test_a_long_problem_is_folded_at_words_under_its_indentation() -> None:
     shown = plain(wrapped([line("    place: parameter has no description")], 20)).splitlines()
     assert shown == ["    place: parameter", "      has no", "      description"]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        pytest.param("a **b**", ["a b"], id="emphasis"),
+        pytest.param("- one\n- two", [" • one", " • two"], id="list-without-blank-lines-around"),
+        pytest.param("[x](http://e/)", ["x (http://e/)"], id="link-as-text"),
+        pytest.param("[x](http://e/\x1b]8;;evil)", ["x (http://e/%5Cx1b%5D8;;evil)"], id="escape-in-a-link"),
+        pytest.param("\x1b[2J :smile: [red]x[/red]", ["\\x1b[2J :smile: [red]x[/red]"], id="no-markup-but-markdown"),
+        pytest.param("2. b", [" 2 b"], id="a-list-goes-on-after-a-cut"),
+    ],
+)
+def test_markdown_is_drawn_without_blank_edges_links_or_foreign_escapes(text: str, lines: list[str]) -> None:
+    drawn = render.markdown(text, 60)
+    assert re.sub("\x1b\\[[0-9;]*m", "", drawn).splitlines() == lines

@@ -11,7 +11,7 @@ from ..spans import Line, Span, line
 @click.command()
 @scene
 def doctor(scene: Scene) -> int:
-    """Say what works here and what is missing; exit code 1 if functions cannot run."""
+    """Say what works here and what is missing. The exit code is 1 if functions cannot run."""
     from ..opened import with_workspace
 
     report = with_workspace(scene, lambda workspace: workspace.doctor())

@@ -23,7 +23,7 @@ _code_file = click.option(
 
 @click.group()
 def functions() -> None:
-    """List, show, check, create, edit, delete, test and call functions."""
+    """List, show, check, create, edit, test and call functions."""
 
 
 @functions.command("list")
@@ -32,7 +32,7 @@ def functions() -> None:
 @click.option("--standing", default="", help="Only draft, trial, trusted or quarantined ones.")
 @scene
 def list_(scene: Scene, pattern: str, module: str, standing: str) -> None:
-    """The functions that can be called, and the files that were rejected."""
+    """List what can be called, and what was rejected."""
     from ..opened import with_workshop
 
     found = with_workshop(scene, lambda shop: shop.list(pattern, module, standing))
@@ -45,7 +45,7 @@ def list_(scene: Scene, pattern: str, module: str, standing: str) -> None:
 @click.argument("name")
 @scene
 def show(scene: Scene, name: str) -> None:
-    """A function's source, schema, examples, standing, verdict, callers and callees."""
+    """Lay a function open. Source, schema, examples, standing, verdict, callers and callees."""
     from ..opened import with_workshop
 
     found = with_workshop(scene, lambda shop: shop.introspect(name))
@@ -59,7 +59,7 @@ def show(scene: Scene, name: str) -> None:
 @click.option("--module", default="", help="The module that it would join.")
 @scene
 def check(scene: Scene, file: Path, policy: Policy, name: str, module: str) -> int:
-    """Run the gate on FILE (.py, or .jsonl with one candidate a line) without admitting anything."""
+    """Run the gate on FILE without admitting anything. FILE is .py, or .jsonl with one candidate a line."""
     from ..opened import with_workshop
 
     verdicts = with_workshop(scene, lambda shop: shop.check(file, policy=policy, name=name, module=module))
@@ -93,7 +93,7 @@ def create(scene: Scene, name: str, file: str | None, module: str, reason: str) 
 @click.option("--new", help="The text that takes its place.")
 @scene
 def edit(scene: Scene, name: str, file: str | None, old: str | None, new: str | None) -> int:
-    """Change a function through the gate: --old and --new, a new source with --file, or your editor."""
+    """Change a function through the gate. Give --old and --new, a new source with --file, or use your editor."""
     from ..opened import edit_function, with_workshop
 
     if old is not None and new is not None:
@@ -111,7 +111,7 @@ def edit(scene: Scene, name: str, file: str | None, old: str | None, new: str | 
 @click.argument("name")
 @scene
 def delete(scene: Scene, name: str) -> None:
-    """Take a function out of its module; refused while others call it."""
+    """Take a function out of its module. It is refused while others call it."""
     from ..opened import with_workshop
 
     gone = with_workshop(scene, lambda shop: shop.delete(name))
@@ -149,7 +149,7 @@ def call(scene: Scene, name: str, arguments: str) -> int:
 @functions.command()
 @scene
 def reload(scene: Scene) -> int:
-    """Read the folder again: what was loaded, changed, removed, and rejected and why."""
+    """Read the folder again. Says what was loaded, changed, removed, and rejected and why."""
     from ..opened import with_workshop
 
     return _changed(scene, with_workshop(scene, lambda shop: shop.reload()))

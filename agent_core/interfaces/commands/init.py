@@ -12,7 +12,7 @@ from ..spans import line
 @click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
 @scene
 def init(scene: Scene, folder: Path | None) -> None:
-    """Make a workspace: functions/ with five starters, and toolwright.toml. Nothing is overwritten."""
+    """Make a workspace. It gets functions/ with five starters, and toolwright.toml; nothing is overwritten."""
     from agent_core.assemble import Workspace
 
     root = folder or scene.root

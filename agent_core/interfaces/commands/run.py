@@ -26,7 +26,7 @@ from ..scene import Scene, scene
 )
 @scene
 def run(scene: Scene, **given: Any) -> int:  # Any: the options above, as RunOptions types them
-    """Talk to an agent: a prompt on a terminal, one turn with --message, a turn a line from a pipe."""
+    """Talk to an agent. A prompt on a terminal, one turn with --message, a turn a line from a pipe."""
     options = RunOptions(root=scene.root, as_json=scene.as_json, **given)
     if options.message is None and not scene.as_json and _can_prompt():
         return _prompt(options)

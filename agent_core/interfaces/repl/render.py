@@ -5,6 +5,7 @@ What comes in is untrusted and passes `visible` first; links are shown as text, 
 
 import io
 import os
+import re
 
 from rich.console import Console, RenderableType
 from rich.markdown import Markdown
@@ -13,6 +14,7 @@ from rich.syntax import Syntax
 from ..visible import visible
 
 THEME = "ansi_dark"
+_SGR = re.compile("\x1b\\[[0-9;]*m")
 
 
 def markdown(text: str, columns: int) -> str:
@@ -49,4 +51,9 @@ def _drawn(thing: RenderableType, columns: int) -> str:
     )
     with console.capture() as captured:
         console.print(thing)
-    return "\n".join(line.rstrip(" ") for line in captured.get().split("\n")).strip("\n") + "\n"
+    lines = [line.rstrip(" ") for line in captured.get().split("\n")]
+    while lines and not _SGR.sub("", lines[0]).strip():
+        lines.pop(0)
+    while lines and not _SGR.sub("", lines[-1]).strip():
+        lines.pop()
+    return "".join(f"{line}\n" for line in lines)
