@@ -52,6 +52,7 @@ class LayerFailed(SandboxError):
 class Worker:
     """One forked worker, as descriptors; `close` and `Zygote.release` end it."""
 
+    zygote: "Zygote"
     pid: int  # as the zygote numbers it
     channel: socket.socket
     output: int
@@ -90,7 +91,7 @@ class Zygote:
         with theirs:
             process = subprocess.Popen(  # noqa: ASYNC220 - takes a millisecond
                 _command(theirs.fileno()),
-                env=_ENVIRONMENT,
+                env=_ENVIRONMENT | _zone(),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -133,7 +134,7 @@ class Zygote:
             raise NoPlace("too many calls wait for calls of their own: call less deeply, or one after another")
         channel, output, pidfd = descriptors
         os.set_blocking(output, False)
-        worker = Worker(answer["pid"], socket.socket(fileno=channel), output, pidfd)
+        worker = Worker(self, answer["pid"], socket.socket(fileno=channel), output, pidfd)
         worker.channel.setblocking(False)
         return worker
 
@@ -196,6 +197,11 @@ class Zygote:
         except subprocess.TimeoutExpired:
             self._process.kill()
             await asyncio.to_thread(self._process.wait)
+
+
+def _zone() -> dict[str, str]:
+    """The one thing of the host's environment that function code may know: where the clocks are."""
+    return {"TZ": os.environ["TZ"]} if "TZ" in os.environ else {}
 
 
 def _command(control: int) -> list[str]:

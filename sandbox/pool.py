@@ -63,9 +63,8 @@ class Pool:
 
     def give_back(self, worker: Worker) -> Answer:
         """Kill the worker, have it reaped and its scratch emptied, and fork the next spare."""
-        assert self.zygote is not None
         self.taken -= 1
-        reaped = self.zygote.release(worker)
+        reaped = worker.zygote.release(worker)  # its own: there may be another by now
         self.refill()
         return reaped
 

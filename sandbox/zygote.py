@@ -101,9 +101,9 @@ class Zygote:
     def _make_rules(self) -> list[int | None]:
         if "landlock" not in self._plan.layers:
             return [None] * len(self._slots)
-        readable = [path for path in (*self._plan.readable, os.devnull) if Path(path).exists()]
+        readable = [path for path in self._plan.readable if Path(path).exists()]
         make = landlock.ruleset
-        made = [self.attempt("landlock", make, readable, [str(slot)]) for slot in self._slots]
+        made = [self.attempt("landlock", make, readable, [str(slot), os.devnull]) for slot in self._slots]
         return [None if rules is None else _out_of_the_way(rules) for rules in made]
 
     def _make_filter(self) -> seccomp.Filter | None:
@@ -169,7 +169,8 @@ def _out_of_the_way(descriptor: int) -> int:
 
 def _warm_up(preload: tuple[str, ...]) -> None:
     sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr] # a TextIOWrapper here
-    os.environ.clear()
+    for name in os.environ.keys() - {"TZ"}:
+        del os.environ[name]
     _thread.stack_size(_THREAD_STACK)
     for name in preload:
         with contextlib.suppress(ImportError):  # what this interpreter was built without

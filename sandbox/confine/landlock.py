@@ -34,7 +34,7 @@ def version() -> int:
 
 
 def ruleset(readable: Sequence[str], writable: Sequence[str]) -> int:
-    """A descriptor of rules: read below these paths, write below those, nothing else."""
+    """A descriptor of rules: read below these paths, write below (or to) those, nothing else."""
     known = version()
     rights = _RIGHTS_OF_VERSION[min(known, 5)]
     attributes = struct.pack("=QQQ", rights, _TCP_BOTH if known >= 4 else 0, _SCOPE_BOTH if known >= 6 else 0)

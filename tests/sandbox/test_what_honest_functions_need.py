@@ -1,0 +1,39 @@
+"""What a sandbox must not take away: the standard library as people use it."""
+
+import ast
+import time
+from pathlib import Path
+
+import pytest
+
+from sandbox import Returned, Sandbox
+from tests.sandbox.support import modules
+
+_TEXT = Path(__file__).with_name("needs.py").read_text()
+_NEEDS = [
+    node.name
+    for node in ast.parse(_TEXT).body
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
+]
+
+
+@pytest.mark.parametrize("need", _NEEDS)
+async def test_the_standard_library_works_inside(sandbox: Sandbox, need: str) -> None:
+    outcome = await sandbox.call(modules(needs=_TEXT), "needs", need, {})
+    assert isinstance(outcome, Returned), outcome
+    assert outcome.value == 1
+
+
+async def test_the_clock_of_a_worker_is_in_the_zone_of_the_host(sandbox: Sandbox) -> None:
+    world = modules(zone="import time\ndef f() -> list[int | str]:\n    return [time.timezone, *time.tzname]\n")
+    outcome = await sandbox.call(world, "zone", "f", {})
+    assert isinstance(outcome, Returned), outcome
+    assert outcome.value == [time.timezone, *time.tzname]
+
+
+async def test_a_zone_that_the_environment_names_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    world = modules(zone="import time\ndef f() -> int:\n    return time.localtime().tm_gmtoff\n")
+    async with await Sandbox.start(packages=()) as far:
+        outcome = await far.call(world, "zone", "f", {})
+    assert getattr(outcome, "value", outcome) == 9 * 3600
