@@ -1,6 +1,7 @@
 """`toolwright run`: the prompt on a terminal; elsewhere one turn, or a turn a line."""
 
 import asyncio
+import gc
 import os
 import sys
 from typing import Any
@@ -34,6 +35,7 @@ def run(scene: Scene, **given: Any) -> int:  # Any: the options above, as RunOpt
 
 
 def _prompt(options: RunOptions) -> int:
+    gc.disable()  # until all is loaded: imports leave no garbage, and looking for it is a tenth of the way to the prompt
     from ..repl.app import Repl
 
     asyncio.run(Repl(options).run())

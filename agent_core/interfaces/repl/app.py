@@ -4,6 +4,7 @@ Lines typed before all is ready wait in a queue. Nothing here imports what is he
 """
 
 import asyncio
+import gc
 import sys
 from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager, suppress
@@ -107,6 +108,7 @@ class Repl:
     async def _behind(self) -> None:
         try:
             rooms = cast("Behind", await asyncio.to_thread(import_module, f"{__package__}.behind"))
+            gc.enable()
             async with rooms.session(self._options, self.prompt) as self._session:
                 while not self._session.left:
                     await self._session.take(await self._lines.get())
