@@ -35,7 +35,7 @@ def run(scene: Scene, **given: Any) -> int:  # Any: the options above, as RunOpt
 
 
 def _prompt(options: RunOptions) -> int:
-    gc.disable()  # until all is loaded: imports leave no garbage, and looking for it is a tenth of the way to the prompt
+    gc.disable()  # until all is loaded: imports leave no garbage, and looking for it costs a tenth of the way
     from ..repl.app import Repl
 
     asyncio.run(Repl(options).run())
