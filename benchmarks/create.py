@@ -57,7 +57,7 @@ def main() -> None:
 
 async def bench(rounds: int) -> list[Row]:
     """Milliseconds of both, in turn."""
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:  # a disk, not a memory disk
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd()) as folder:  # a disk, not a memory disk
         async with Workspace.open(folder) as workspace, await Sandbox.start() as sandbox:
             await workspace.sandbox_level()
             acts = {

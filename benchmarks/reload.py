@@ -59,7 +59,7 @@ def main() -> None:
 
 async def bench(rounds: int, modules: int = MODULES) -> list[Row]:
     """Milliseconds from save to callable, and of a start with a warm state file beside parsing everything."""
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:  # a disk, not a memory disk
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd()) as folder:  # a disk, not a memory disk
         root = Path(folder)
         (root / "functions").mkdir()
         for n in range(modules):

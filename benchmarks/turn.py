@@ -55,7 +55,9 @@ async def bench(rounds: int, calls: int = CALLS) -> list[Row]:
     """Milliseconds per step, of both loops and of the SDK's lower-level request."""
     async with AsyncExitStack() as stack:
         url = f"{stack.enter_context(running())}/{calls}/v1"
-        root = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=Path.cwd())))  # a disk, not a memory disk
+        root = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd()))
+        )  # a disk, not a memory disk
         workspace = await stack.enter_async_context(_workspace(root, url, calls))
         client = await stack.enter_async_context(openai.AsyncOpenAI(base_url=url, api_key="none"))
         sdk, post, ours = "SDK loop, chat.completions.create", "SDK loop, lower-level post", "Toolwright's loop"

@@ -1,0 +1,91 @@
+"""`make bench`, or `python -m benchmarks [NAME …] [--json]`: the benches one after another, and one table.
+
+Every ratio is to a reference that was taken in the same run. A missed aim is said, and fails nothing.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from .measure import Row, show
+from .startup import LIMITS
+
+Figures: TypeAlias = dict[str, Any]  # Any: JSON, in the shape of each bench
+_LAST_LINES = 3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", choices=BENCHES, help=", ".join(BENCHES))
+    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
+    options = parser.parse_args()
+    rows, broken = [], False
+    for name in options.names or BENCHES:
+        print(f"{name} …", file=sys.stderr, flush=True)
+        figures = run(name)
+        broken |= figures is None
+        rows += BENCHES[name](figures) if figures is not None else []
+    show(rows, as_json=options.json)
+    sys.exit(1 if broken else 0)
+
+
+def run(name: str) -> Figures | None:
+    """What a bench prints, from a process of its own; None where it broke, which is said."""
+    done = subprocess.run([sys.executable, "-m", f"benchmarks.{name}", "--json"], capture_output=True, text=True)
+    try:
+        figures: Figures = json.loads(done.stdout)
+    except ValueError:
+        print(f"{name} broke:", *done.stderr.splitlines()[-_LAST_LINES:], sep="\n  ", file=sys.stderr)
+        return None
+    return figures
+
+
+def _own_rows(figures: Figures) -> list[Row]:
+    return [Row(**{key: value for key, value in row.items() if key != "met"}) for row in figures["rows"]]
+
+
+def _sandbox_rows(figures: Figures) -> list[Row]:
+    shown = ("plain", "hardened", "spare", "fresh python")
+    times, ratios, aims = figures["milliseconds"], figures["ratios"], figures["targets"]
+    return [Row(f"sandboxed add: {name}", times[name], "plain fork", ratios[name], aims.get(name)) for name in shown]
+
+
+def _registry_rows(figures: Figures) -> list[Row]:
+    schema, cached = figures["read files"] + figures["schema from source"], figures["load from cache"]
+    imported, parsed = figures["import and describe (reference)"], figures["parse"]
+    return [  # each in microseconds
+        Row("schema of one function from source, cold", schema / 1000, "import and describe", schema / imported, 1),
+        Row("reading of one unchanged module", cached / 1000, "parsing it", cached / parsed, 0.5),
+    ]
+
+
+def _startup_rows(figures: Figures) -> list[Row]:
+    reference = 'python -c "import argparse, json"'
+    names = {"version": "toolwright --version", "prompt": "the prompt, ready for typing"}
+    return [
+        Row(text, figures[name]["median_ms"], reference, figures[name]["ratio"], LIMITS[name])
+        for name, text in names.items()
+    ]
+
+
+def _storage_rows(figures: Figures) -> list[Row]:
+    found = figures["storage"]
+    names = {"append": "append of one entry", "append_with_record": "append of an answer with its record"}
+    return [Row(text, found[f"{name}_p50_ms"], "bare insert", found[f"{name}_ratio"]) for name, text in names.items()]
+
+
+BENCHES: dict[str, Callable[[Figures], list[Row]]] = {
+    "turn": _own_rows,
+    "registry": _registry_rows,
+    "reload": _own_rows,
+    "sandbox": _sandbox_rows,
+    "create": _own_rows,
+    "startup": _startup_rows,
+    "storage": _storage_rows,
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""The benchmarks run whole in a tiny setting; what they measure is nobody's business here."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks import __main__ as bench
+from benchmarks import create, registry, reload, turn
+from benchmarks.measure import Row, in_turn, ratio, show
+
+TINY = [
+    pytest.param(lambda: turn.bench(1, calls=2), 3, id="turn"),
+    pytest.param(lambda: reload.bench(1, modules=6), 3, id="reload"),
+    pytest.param(lambda: create.bench(1), 2, id="create"),
+]
+
+
+@pytest.mark.parametrize(("run", "count"), TINY)
+async def test_a_bench_gives_rows_that_can_be_printed_as_json(
+    run: Callable[[], Awaitable[list[Row]]], count: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = await run()
+    assert len(rows) == count
+    assert all(row.ms > 0 for row in rows)
+    assert any(row.is_met is not None for row in rows)
+    show(rows, as_json=True)
+    assert len(json.loads(capsys.readouterr().out)["rows"]) == count
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        pytest.param("sandbox", ["--rounds", "1"], id="sandbox"),
+        pytest.param("startup", ["--runs", "1"], id="startup"),
+        pytest.param("storage", ["--rows", "10"], id="storage"),
+    ],
+)
+def test_figures_of_every_other_bench_become_rows_of_the_table(name: str, options: list[str]) -> None:
+    command = [sys.executable, "-m", f"benchmarks.{name}", "--json", *options]
+    figures = json.loads(subprocess.run(command, capture_output=True, text=True).stdout)
+    rows = bench.BENCHES[name](figures)
+    assert all(row.ms > 0 and row.ratio for row in rows)
+
+
+def test_figures_of_the_registry_become_rows_with_aims(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "COUNT", 3)
+    monkeypatch.setattr(sys, "path", [*sys.path])  # it adds the folder that it measures in
+    rows = bench.BENCHES["registry"](registry.measure(tmp_path))
+    assert [row.aim for row in rows] == [1, 0.5]
+    assert all(row.is_met is not None for row in rows)
+
+
+async def test_things_take_turns_and_the_first_round_is_not_counted() -> None:
+    order: list[str] = []
+
+    async def act(name: str) -> float:
+        order.append(name)
+        return len(order)
+
+    taken = await in_turn({"a": lambda: act("a"), "b": lambda: act("b")}, 2)
+    assert order == ["a", "b"] * 3
+    assert taken == {"a": [3, 5], "b": [4, 6]}
+    assert ratio(taken, "b", "a") == pytest.approx((4 / 3 + 6 / 5) / 2)
+
+
+@pytest.mark.parametrize(
+    ("row", "met"),
+    [
+        pytest.param(Row("a", 5), None, id="no-aim"),
+        pytest.param(Row("a", 5, aim=4), False, id="too-long"),
+        pytest.param(Row("a", 5, "b", 0.4, 0.5), True, id="a-ratio-is-what-counts"),
+    ],
+)
+def test_an_aim_is_held_to_the_ratio_where_there_is_one(row: Row, met: bool | None) -> None:
+    assert row.is_met is met
+
+
+def test_a_bench_that_breaks_is_said_and_is_no_row(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench.run("no_such_bench") is None
+    assert "no_such_bench broke" in capsys.readouterr().err
