@@ -116,6 +116,13 @@ async def test_what_no_example_can_show_joins_as_a_draft_and_says_so(
     assert [(problem.code, problem.severity) for problem in verdict.problems] == [("unproven", "warns")]
 
 
+async def test_examples_that_need_another_function_are_not_held_against_a_draft(gate: Gate) -> None:
+    code = documented("f", "self, a: int", "int", "return self.call('g', a=a)", "f(1) → 2", "f(2) → 4")
+    verdict = await judge(gate, code)
+    assert (verdict.admitted, verdict.standing) == (True, "draft")
+    assert verdict.stages[-1].note == "its effects cannot run here"
+
+
 async def test_a_function_with_the_calls_context_is_tried_without_naming_it(gate: Gate) -> None:
     body = "(self.scratch / 'x').write_text(a)\n    return len((self.scratch / 'x').read_text())"
     verdict = await judge(gate, documented("f", "self, a: str", "int", body, "f('ab') → 2", "f('') → 0"))

@@ -95,6 +95,7 @@ def test_an_ellipsis_stands_for_some_texts_only(value: str) -> None:
         pytest.param("json.decoder.JSONDecodeError: bad", raised("JSONDecodeError", "bad"), True, id="dotted"),
         pytest.param("KeyError", raised("KeyError", ""), True, id="without-message"),
         pytest.param("ValueError: no", returned(3), False, id="returned"),
+        pytest.param("ValueError: no", returned(None), False, id="returned-nothing"),
         pytest.param("ValueError: no", TimedOut(1, "", 1), False, id="timed-out"),
         pytest.param("ValueError: no", Killed("gone", "", 1), False, id="killed"),
     ],

@@ -38,6 +38,7 @@ def test_a_standard_name_that_can_mean_one_thing_is_imported(body: str, line: st
         pytest.param("return numpy.add(a, b)", id="not-in-the-standard-library"),
         pytest.param("return frobnicate(a, b)", id="unknown"),
         pytest.param("math = [a, b]\nreturn math[0]", id="a-local-of-that-name"),
+        pytest.param("return json.loads(str(a)) + len(str(json)) + b", id="a-module-used-as-a-value"),
     ],
 )
 def test_a_name_that_could_mean_several_things_is_not_imported(body: str) -> None:
@@ -167,6 +168,11 @@ def test_a_type_that_the_docstring_names_becomes_a_hint(named: str, hint: str) -
 def test_a_type_that_is_not_certain_becomes_no_hint(named: str) -> None:
     draft = on_text(f'def f(a):\n    """Do.\n\n    Args:\n        a ({named}): A value.\n    """\n    return [a]\n')
     assert "def f(a):" in draft.text
+
+
+def test_a_default_of_none_belongs_to_the_hint() -> None:
+    draft = on_text('def f(a=None):\n    """Do.\n\n    Args:\n        a (int): A value.\n    """\n    return [a]\n')
+    assert "def f(a: int | None = None):" in draft.text
 
 
 def test_a_description_is_never_invented() -> None:

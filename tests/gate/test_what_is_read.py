@@ -89,6 +89,24 @@ def test_a_helper_that_the_function_calls_becomes_private() -> None:
     assert "def _total(a, b)" in draft.text
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("total = total(a, b)\n    return total", id="also-a-local"),
+        pytest.param("return total(a, b) + sum([total for total in (a, b)])", id="also-in-a-comprehension"),
+        pytest.param("return f'{total(a, b)}'", id="inside-an-f-string"),
+        pytest.param("return total(a, b) + _total", id="with-the-underscore-taken"),
+    ],
+)
+def test_a_helper_whose_name_means_more_than_one_thing_keeps_it(body: str) -> None:
+    helper = "\n\n_total = 3\n\n\ndef total(a, b):\n    return a + b\n"
+    draft = on_text(
+        ADD.replace("return a + b", body) + (helper if "_total" in body else helper.replace("_total", "LIMIT")), "add"
+    )
+    assert "private-helper" not in mends(draft)
+    assert "several-functions" in codes(draft)
+
+
 def test_a_name_that_another_function_has_is_refused_with_its_place() -> None:
     draft = on_text(ADD, "add", snapshot=snapshot_of(other=ADD))
     (problem,) = draft.problems
