@@ -116,11 +116,16 @@ class Loader:
 
     def _read(self, paths: list[Path] | None, known: _Known) -> dict[str, Source | Problem | None]:
         found = list(scan(self._folder, {}).stamps) if paths is None else paths
-        inside = [path.relative_to(self._folder) for path in found if path.suffix == ".py" or path.is_symlink()]
+        files = [path for path in found if path.suffix == ".py" or path.is_symlink()]
+        inside = [path.relative_to(self._folder) for path in files if not self._is_bare_marker(path)]
         sources: dict[str, Source | Problem | None] = {shown_path(path): self._read_one(path) for path in inside}
         if paths is None:
             sources.update(dict.fromkeys(known.readings.keys() - sources.keys()))
         return sources
+
+    def _is_bare_marker(self, path: Path) -> bool:
+        # `functions/__init__.py` belongs to no module; an empty one is a habit, and nothing to complain of.
+        return path == self._folder / "__init__.py" and path.is_file() and path.stat().st_size == 0
 
     def _read_one(self, path: Path) -> Source | Problem | None:
         whole = self._folder / path
