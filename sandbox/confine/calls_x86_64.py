@@ -17,6 +17,7 @@ CHECKED: Final = {
     "sendto": 44,
     "socketpair": 53,
     "clone": 56,
+    "fcntl": 72,
     "prlimit64": 302,
     "clone3": 435,
 }
@@ -40,7 +41,6 @@ _FILES: Final = {
     "dup": 32,
     "dup2": 33,
     "sendfile": 40,
-    "fcntl": 72,
     "fsync": 74,
     "fdatasync": 75,
     "ftruncate": 77,

@@ -22,6 +22,7 @@ _CLONE_NEEDS: Final = 0x100 | 0x800 | 0x10000  # VM, SIGHAND, THREAD: a thread a
 _CLONE_NEVER: Final = 0x7E020000 | 0x80  # every CLONE_NEW*
 _PROT_WRITE, _PROT_EXEC, _MAP_ANONYMOUS = 2, 4, 0x20
 _IOCTLS: Final = {"FIOCLEX": 0x5451, "FIONCLEX": 0x5450, "FIONBIO": 0x5421}
+_FCNTLS: Final = ((0, 8), (36, 39), (1030, 1031))  # duplicate, flags, locks · locks of open files · duplicate
 _AF_UNIX, _SOCK_STREAM, _SOCK_TYPES = 1, 1, 0xF
 
 
@@ -118,6 +119,13 @@ def _own_files_only(program: Program) -> None:
     for request in _IOCTLS.values():
         program.test(EQUAL, request, yes="allow")
     program.add(RETURN, _VERDICTS["ENOTTY"])
+    # Not F_SETOWN and F_SETSIG: through them the kernel sends any signal to any process of this user.
+    program.label("fcntl")
+    program.add(LOAD, _argument(1))
+    for first, end in _FCNTLS:
+        program.test(AT_LEAST, first, no="EPERM")
+        program.test(AT_LEAST, end, no="allow")
+    program.add(RETURN, _VERDICTS["EPERM"])
     program.label("prlimit64")  # only to read one's own limits
     for index in (0, 2):
         for high in (False, True):

@@ -4,6 +4,7 @@
 """Attempts on processes: start, signal, trace and outlive."""
 
 import ctypes
+import fcntl
 import multiprocessing
 import os
 import signal
@@ -101,6 +102,15 @@ def kill_the_parent(world: dict) -> str:
 
 def kill_everything(world: dict) -> str:
     os.kill(-1, signal.SIGKILL)
+    return world["mark"]
+
+
+def kill_by_a_descriptors_owner(world: dict) -> str:
+    reader, writer = os.pipe()
+    fcntl.fcntl(reader, 10, signal.SIGKILL)
+    fcntl.fcntl(reader, fcntl.F_SETOWN, world["victim"])
+    fcntl.fcntl(reader, fcntl.F_SETFL, fcntl.fcntl(reader, fcntl.F_GETFL) | os.O_ASYNC)
+    os.write(writer, b"x")
     return world["mark"]
 
 
