@@ -66,6 +66,11 @@ def _same_answer(node: FunctionNode, statements: list[ast.stmt]) -> Iterator[Fin
         yield Finding("print-only", what, "compute the result from the parameters and return it", live[0].lineno)
         return
     answer = constant_answer(live)
+    if answer == "None" and not any(one.value for one in returned(live)):
+        prints = any(isinstance(one, ast.Name) and one.id == "print" for one in own_nodes(live))
+        mend = "return the result instead of printing it" if prints else "end with `return` and the result"
+        yield Finding("constant", f"`{node.name}` returns nothing, so nobody gets its result", mend, live[-1].lineno)
+        return
     if answer is not None:
         line = next((one.lineno for one in returned(live)), live[0].lineno)
         what = f"`{node.name}` always returns {answer}, whatever it is given ({names})"

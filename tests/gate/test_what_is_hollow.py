@@ -98,3 +98,15 @@ def test_a_stub_that_a_human_saved_is_only_warned_of() -> None:
 def test_an_unused_parameter_of_a_library_only_warns() -> None:
     draft = on_text(function("return a + 1"), policy="import")
     assert (codes(draft), warnings(draft)) == (set(), {"dead-parameter"})
+
+
+@pytest.mark.parametrize(
+    ("body", "mend"),
+    [
+        pytest.param("total = a + b\nprint(total)", "return the result instead of printing it", id="printed"),
+        pytest.param("total = a + b", "end with `return` and the result", id="forgotten"),
+    ],
+)
+def test_a_result_that_is_not_returned_is_told_as_that(body: str, mend: str) -> None:
+    (problem,) = on_text(function(body)).problems
+    assert (problem.code, problem.mend) == ("constant", mend)

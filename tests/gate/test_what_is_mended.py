@@ -213,3 +213,40 @@ def test_a_description_that_came_with_the_code_becomes_its_docstring() -> None:
     )
     assert mends(draft) == ["given-description"]
     assert draft.text == 'def f(a, b):\n    """Add "two"\n    numbers \\\\ more.\n    """\n    return a + b\n'
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        pytest.param("f(1, 2) -> 3", id="arrow"),
+        pytest.param("- `f(1, 2)` returns `3`.", id="words"),
+        pytest.param("f(1, 2) == 3", id="comparison"),
+        pytest.param(">>> f(1, 2)  # 3", id="comment"),
+        pytest.param(">>> f(1, 2)  # Returns: 3", id="comment-in-words"),
+        pytest.param(">>> f(1, 2) => 3", id="arrow-behind-a-prompt"),
+        pytest.param(">>>f(1, 2)\n        3", id="no-space-after-the-prompt"),
+    ],
+)
+def test_an_example_in_another_form_becomes_a_doctest(written: str) -> None:
+    code = function("return a + b").replace(
+        '    """\n    return', f'\n    Examples:\n        {written}\n    """\n    return'
+    )
+    draft = on_text(code)
+    assert mends(draft) == ["example-form"]
+    assert "    Examples:\n        >>> f(1, 2)\n        3\n" in draft.text
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        pytest.param("f(1, 2) -> the sum", id="no-literal"),
+        pytest.param("g(1, 2) -> 3", id="another-function"),
+        pytest.param(">>> f(1, 2) == 3\n        True", id="comparison-with-its-result"),
+        pytest.param(">>> f(1, 2)  # 4\n        3", id="comment-beside-a-result"),
+    ],
+)
+def test_what_is_no_example_or_one_already_is_left_alone(written: str) -> None:
+    code = function("return a + b").replace(
+        '    """\n    return', f'\n    Examples:\n        {written}\n    """\n    return'
+    )
+    assert mends(on_text(code)) == []

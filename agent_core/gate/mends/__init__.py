@@ -2,6 +2,7 @@
 
 from .hints import hint_from_docstring, hint_none
 from .imports import add_imports
+from .prompts import write_prompts
 from .prose import add_description
 from .sections import describe_parameters, to_google
 from .signature import add_self
@@ -14,4 +15,5 @@ __all__ = [
     "hint_from_docstring",
     "hint_none",
     "to_google",
+    "write_prompts",
 ]

@@ -1,0 +1,64 @@
+"""Examples that stand in a docstring in another form (`f(2) -> 4`, `f(2) == 4`, `f(2)  # 4`) become doctests.
+
+Only a call of the promised function beside a literal is taken for an example; both stay as they are written.
+"""
+
+import ast
+import re
+
+from ..tree import find, parse
+from .prose import prose
+
+_ARROW = re.compile(
+    r"^(?P<indent>\s*)(?:[-*•]\s+)?(?:>>> ?)?`?(?P<call>[A-Za-z_]\w*\(.*\))`?"
+    r"\s*(?P<mark>->|=>|→|==|#|returns?\b|gives\b)\s*`?(?P<result>.+?)(?:`\.?)?$"
+)
+_TIGHT = re.compile(r"^(\s*>>>)(?=[^\s>])")
+
+
+def write_prompts(text: str, name: str, known: frozenset[str]) -> str:
+    """The text with its examples in doctest's form."""
+    tree = parse(text)
+    node = find(tree, name) if isinstance(tree, ast.Module) else None
+    written = prose(text, node) if node else None
+    if written is None or f"{name}(" not in "\n".join(written.lines):
+        return text
+    lines: list[str] = []
+    for index, line in enumerate(written.lines):
+        following = written.lines[index + 1] if index + 1 < len(written.lines) else ""
+        lines += _example(_TIGHT.sub(r"\1 ", line), name, following)
+    return text if lines == list(written.lines) else written.rewritten(text, lines)
+
+
+def _example(line: str, name: str, following: str) -> list[str]:
+    found = _ARROW.match(line)
+    if not found or not _is_call(found["call"], name):
+        return [line]
+    is_prompt = line.lstrip().startswith(">>>")
+    # A comparison is true or not by itself, and a prompt with its result below is an example already.
+    has_result = following.strip() not in ("", '"""') and not following.lstrip().startswith(">>>")
+    if is_prompt and (found["mark"] == "==" or has_result):
+        return [line]
+    result = re.sub(r"^(?:returns?|gives|->|=>)\s*:?\s*", "", found["result"].strip(), flags=re.IGNORECASE)
+    if found["mark"] not in ("->", "=>", "→", "=="):
+        result = result.rstrip(".;")  # the end of a sentence
+    if not _is_literal(result):
+        return [line]
+    indent = found["indent"]
+    return [f"{indent}>>> {found['call']}", f"{indent}{result}"]
+
+
+def _is_call(text: str, name: str) -> bool:
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == name
+
+
+def _is_literal(text: str) -> bool:
+    try:
+        ast.literal_eval(text)
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return False
+    return True
