@@ -110,6 +110,11 @@ class Sandbox:
         job = {"kind": "describe", "module": module, "functions": list(functions)}
         return await self._run(modules, job, limits, None)
 
+    @property
+    def zygotes(self) -> int:
+        """How many warm processes stand ready or may be started."""
+        return len(self._pools)
+
     async def aclose(self) -> None:
         """End every worker and the processes they come from."""
         await self._pools.aclose()

@@ -5,6 +5,7 @@ what somebody waits for. It serves the default limits; other limits are forked o
 """
 
 import asyncio
+import contextlib
 from collections import deque
 
 from .launch import Answer, Worker, Zygote, ZygoteEnded
@@ -43,17 +44,22 @@ class Pool:
 
     async def take(self, limits: Rlimits) -> Worker:
         """A worker of one's own; give it back whatever happens."""
-        for attempt in range(MAX_ATTEMPTS):
-            zygote = await self.started()
-            try:
-                worker = await zygote.collect(self._ahead(limits) or zygote.order(limits))
-            except ZygoteEnded:
-                if attempt == MAX_ATTEMPTS - 1:
-                    raise
-                continue
-            break
-        self.taken += 1
-        return worker
+        self.taken += 1  # from the first moment: a pool that is being waited for is not idle
+        try:
+            return await self._worker(limits)
+        except BaseException:
+            self.taken -= 1
+            raise
+
+    async def _worker(self, limits: Rlimits) -> Worker:
+        for _attempt in range(MAX_ATTEMPTS - 1):
+            with contextlib.suppress(ZygoteEnded):
+                return await self._collect(limits)
+        return await self._collect(limits)
+
+    async def _collect(self, limits: Rlimits) -> Worker:
+        zygote = await self.started()
+        return await zygote.collect(self._ahead(limits) or zygote.order(limits))
 
     def _ahead(self, limits: Rlimits) -> Answer | None:
         if limits != self._default:

@@ -31,6 +31,7 @@ class Pools:
         key = (ahead, scratch)
         if key not in self._pools:
             await self._end_an_idle_one()
+        if key not in self._pools:  # somebody else may have made it meanwhile
             self._made += 1
             folder = f"{self._plan.scratch_folder}/{self._made}"
             plan = replace(self._plan, scratch=scratch, preload=self._plan.preload + ahead, scratch_folder=folder)
@@ -44,6 +45,9 @@ class Pools:
         packages = self._plan.packages
         heavy = describes or any(name in names or name in text for name in packages)
         return ((_SLOW_TO_IMPORT,) if _SLOW_TO_IMPORT in names else ()) + (tuple(packages) if heavy else ())
+
+    def __len__(self) -> int:
+        return len(self._pools)
 
     async def _end_an_idle_one(self) -> None:
         idle = [key for key, pool in self._pools.items() if pool is not self.lean and not pool.taken]
