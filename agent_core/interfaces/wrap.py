@@ -23,18 +23,20 @@ def _folded(line: Line, columns: int) -> Iterator[Line]:
     row: list[Span] = []
     used = 0
     for role, word in _words(shown, columns - margin):
-        if used + width(word.rstrip()) > columns:
+        if used + width(word.rstrip(" ")) > columns:
             yield _trimmed(row)
             row, used = [("", " " * margin)], margin
-            word = word.lstrip()
+            word = word.lstrip(" ")
         row.append((role, word))
         used += width(word)
     yield _trimmed(row)
 
 
 def _trimmed(row: list[Span]) -> Line:
-    *before, (role, last) = row
-    return (*before, (role, last.rstrip(" ")))
+    kept = list(row)
+    while kept and not kept[-1][1].strip(" "):
+        kept.pop()
+    return (*kept[:-1], (kept[-1][0], kept[-1][1].rstrip(" "))) if kept else ()
 
 
 def _words(line: Line, longest: int) -> Iterator[Span]:
