@@ -6,6 +6,7 @@ what is new goes last, and what must leave is what was used least recently.
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from ..model.request import FunctionShown
 from ..registry.function import Function
@@ -15,13 +16,13 @@ class Shown:
     """The functions that one agent is shown; kept from step to step."""
 
     def __init__(self, pinned: Iterable[Function], limit: int) -> None:
-        self._pinned = {function.name: _as_shown(function) for function in pinned}
+        self._pinned = {function.name: _Place.of(function) for function in pinned}
         self._limit = limit
-        self._places: dict[str, tuple[Function, FunctionShown]] = {}
+        self._places: dict[str, _Place] = {}
         self._used: dict[str, int] = {}
         self._uses = 0
         self._seen: object = None
-        self._key: object = None
+        self._kept: frozenset[str] = frozenset()
         self.line: tuple[FunctionShown, ...] = ()
         self.size = 0
         self.hidden = 0
@@ -30,23 +31,23 @@ class Shown:
         """A function was called: it leaves last when room is needed."""
         self._uses += 1
         self._used[name] = self._uses
+        if name not in self._places and name not in self._pinned:
+            self._seen = None  # it comes into sight: only then does a use change the choice
 
     def choose(
         self, functions: Mapping[str, Function], kept: frozenset[str] = frozenset()
     ) -> tuple[FunctionShown, ...]:
         """The functions for this step, also held as `line` with their `size` in bytes; `kept` always stay."""
-        room = max(self._limit - len(self._pinned), 0)
-        # Uses decide only where there is no room for all: else the choice of the last step still stands.
-        key = (kept, self._uses if len(functions) > room else 0)
-        if functions is self._seen and key == self._key:
+        if functions is self._seen and kept == self._kept:
             return self.line
-        self._seen, self._key = functions, key
-        staying = self._most_useful(functions, kept, room)
+        self._seen, self._kept = functions, kept
+        staying = self._most_useful(functions, kept, max(self._limit - len(self._pinned), 0))
         self.hidden = len(functions) - len(staying)
         order = [*self._in_place(staying), *self._new(staying)]
         self._places = {name: self._place(name, functions[name]) for name in order}
-        self.line = (*self._pinned.values(), *(shown for _, shown in self._places.values()))
-        self.size = sum(_size(each) for each in self.line)
+        places = [*self._pinned.values(), *self._places.values()]
+        self.line = tuple(place.shown for place in places)
+        self.size = sum(place.size for place in places)
         return self.line
 
     @property
@@ -72,15 +73,21 @@ class Shown:
     def _new(self, staying: set[str]) -> list[str]:
         return sorted(name for name in staying if name not in self._places)
 
-    def _place(self, name: str, function: Function) -> tuple[Function, FunctionShown]:
+    def _place(self, name: str, function: Function) -> "_Place":
         # The same object from step to step: the wire form of what did not change is not made again.
         known = self._places.get(name)
-        return known if known is not None and known[0] is function else (function, _as_shown(function))
+        return known if known is not None and known.function is function else _Place.of(function)
 
 
-def _size(shown: FunctionShown) -> int:
-    return len(shown.name) + len(shown.description.encode()) + len(json.dumps(shown.parameters))
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A function in the line, as it is shown, and about how many bytes that takes."""
 
+    function: Function
+    shown: FunctionShown
+    size: int
 
-def _as_shown(function: Function) -> FunctionShown:
-    return FunctionShown(function.name, function.description, function.parameters)
+    @classmethod
+    def of(cls, function: Function) -> "_Place":
+        size = len(function.name) + len(function.description.encode()) + len(json.dumps(function.parameters))
+        return cls(function, FunctionShown(function.name, function.description, function.parameters), size)
