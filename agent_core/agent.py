@@ -144,14 +144,14 @@ class Agent:
     def status(self) -> Status:
         """The figures for a bottom bar; cheap."""
         asker = self._stepper.asker
-        known = len(self.workshop.registry.snapshot().functions)
+        known = len(self.workshop.registry.snapshot().functions) + asker.shown.pinned_count
         return Status(
             self.name,
             asker.model_name,
             asker.context_tokens,
             asker.context_limit,
-            len(asker.shown.line),
-            known + asker.shown.pinned_count,
+            min(len(asker.shown.line), known),
+            known,
         )
 
     def on_change(self, listener: Listener) -> Callable[[], None]:

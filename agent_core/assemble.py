@@ -21,7 +21,6 @@ from .context import INSTRUCTIONS, Shown
 from .dispatch import Dispatcher, HostFunction
 from .errors import WorkspaceError
 from .gate import Gate, Rules
-from .model.client import open_model
 from .model.discover import choose
 from .offline import installed_models
 from .registry.function import Reading
@@ -119,6 +118,10 @@ class Workspace:
     async def _open_model(self, name: str | None) -> Opened:
         doctor.check_address(self.settings)
         settings = self.settings.model.model_copy(update={"name": name}) if name else self.settings.model
+        # The SDK takes half a second to import: only a turn pays for it, and the prompt is not held up by it.
+        await asyncio.to_thread(import_module, "agent_core.model.client")
+        from .model.client import open_model  # noqa: PLC0415 - see above
+
         chosen = await choose(settings, os.environ, weights=_best_installed)
         model = await open_model(chosen, settings)
         return Opened(model, chosen.why)

@@ -17,7 +17,6 @@ class RunOptions:
     message: str | None = None
     max_steps: int | None = None
     stream: bool = True
-    approve: str = "ask"
     as_json: bool = False
 
     def flags(self) -> Mapping[str, Any]:  # Any: values of settings, checked where they are read

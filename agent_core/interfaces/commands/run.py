@@ -19,12 +19,6 @@ from ..scene import Scene, scene
 @click.option("--message", metavar="TEXT", help="One turn with this message; - reads it from standard input.")
 @click.option("--max-steps", type=click.IntRange(1), metavar="N", help="Model replies in one turn, at most.")
 @click.option("--stream/--no-stream", default=True, help="Whether to ask the endpoint to stream.")
-@click.option(
-    "--approve",
-    type=click.Choice(["ask", "deny"]),
-    default="ask",
-    help="Whether to ask when a function needs a grant. (Grants are still to come: all are denied.)",
-)
 @scene
 def run(scene: Scene, **given: Any) -> int:  # Any: the options above, as RunOptions types them
     """Talk to an agent. A prompt on a terminal, one turn with --message, a turn a line from a pipe."""
