@@ -1,0 +1,102 @@
+"""Writes `docs/reference.md` from the program: commands, slash commands, meta-functions, settings.
+
+python docs/generate.py
+"""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from agent_core.interfaces.catalogue import ENTRIES  # noqa: E402
+from agent_core.interfaces.cli import LazyGroup  # noqa: E402
+from agent_core.settings import PREFIX, Settings  # noqa: E402
+from meta_functions import MODULES  # noqa: E402
+
+HEAD = """\
+# Reference
+
+Generated from the program by `python docs/generate.py`; a test compares the two.
+
+Every command takes `--workspace DIR` and `--json` before its name or after it, prints its result on standard output and all else on standard
+error, and exits with 0 (done), 1 (refused or failed) or 2 (usage). The JSON shapes: `problem` `{code, message, mend, path, line, column}`,
+`verdict` `{name, module, admitted, standing, version, mends, problems, stages, source}`, `outcome` `{outcome, value, output, seconds, error}`,
+and one `event` a line for `run --json`.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([HEAD, *commands(), *slash_commands(), *meta_functions(), *settings()])
+
+
+def commands() -> Iterator[str]:
+    """The help of every command."""
+    yield "## Commands\n"
+    for names, command in every_command(LazyGroup("toolwright"), ()):
+        context = click.Context(command, info_name=" ".join(("toolwright", *names)), max_content_width=100)
+        yield f"```\n{command.get_help(context)}\n```\n"
+
+
+def every_command(group: click.Group, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """All commands below a group, each with its name in parts."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from every_command(command, (*above, name))
+        elif command is not None:
+            yield (*above, name), command
+
+
+def slash_commands() -> Iterator[str]:
+    """What can be typed at the prompt."""
+    yield "## At the prompt\n"
+    yield "| type | what it does |\n|---|---|"
+    yield from (f"| `{entry.typed}` | {entry.says} |" for entry in ENTRIES)
+    yield ""
+
+
+def meta_functions() -> Iterator[str]:
+    """What the model can call besides the functions of the workspace."""
+    yield "## Meta-functions\n"
+    yield "| the model calls | what it does |\n|---|---|"
+    for module in MODULES:
+        tree = ast.parse((ROOT / "meta_functions" / f"{module}.py").read_text("utf-8"))
+        for node in tree.body:
+            if isinstance(node, ast.AsyncFunctionDef):
+                parameters = ", ".join(argument.arg for argument in node.args.args[1:])
+                says = (ast.get_docstring(node) or "").split("\n", 1)[0]
+                yield f"| `{node.name}({parameters})` | {says} |"
+    yield ""
+
+
+def settings() -> Iterator[str]:
+    """Every setting with its variable."""
+    yield "## Settings\n"
+    yield f"In `toolwright.toml` (`[section]` and `key`), or as a variable (`{PREFIX}SECTION_KEY`), or as a flag; each takes precedence"
+    yield "over the one before. Keys are read from `OPENAI_API_KEY` only. `sandbox.unsafe` cannot be set in the file.\n"
+    yield "| setting | default | what it is |\n|---|---|---|"
+    for name, field in Settings.model_fields.items():
+        section = field.annotation
+        if isinstance(section, type) and issubclass(section, BaseModel):
+            yield from (row(f"{name}.{key}", inner) for key, inner in section.model_fields.items())
+        else:
+            yield row(name, field)
+
+
+def row(name: str, field: FieldInfo) -> str:
+    """One setting's line."""
+    default = "" if field.default is None else f"`{field.default}`"
+    return f"| `{name}` | {default} | {field.description} |"
+
+
+if __name__ == "__main__":
+    (ROOT / "docs" / "reference.md").write_text(page() + "\n", "utf-8")

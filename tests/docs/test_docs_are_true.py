@@ -1,0 +1,43 @@
+"""The documents say what the program does: generated pages are compared, links lead somewhere, names exist."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+import agent_core
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+
+
+def test_the_reference_is_what_the_program_says_of_itself() -> None:
+    generated = runpy.run_path(str(ROOT / "docs" / "generate.py"))["page"]()
+    written = (ROOT / "docs" / "reference.md").read_text("utf-8")
+    assert written == generated + "\n", "run: python docs/generate.py"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
+    targets = re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text("utf-8"))
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_every_module_that_the_map_names_is_there() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    named = set(
+        re.findall(
+            r"`((?:agent_core|sandbox|meta_functions|gate|registry|model|context|interfaces|storage)/[\w/]+\.py)`", text
+        )
+    )
+    assert named
+    assert [
+        name for name in sorted(named) if not any((ROOT / base / name).exists() for base in (".", "agent_core"))
+    ] == []
+
+
+def test_the_public_names_are_few_sorted_and_importable() -> None:
+    assert len(agent_core.__all__) <= 15
+    assert [*agent_core.__all__] == sorted(agent_core.__all__)
+    assert all(getattr(agent_core, name) is not None for name in agent_core.__all__)
