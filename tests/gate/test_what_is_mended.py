@@ -241,6 +241,7 @@ def test_an_example_in_another_form_becomes_a_doctest(written: str) -> None:
     [
         pytest.param("f(1, 2) -> the sum", id="no-literal"),
         pytest.param("g(1, 2) -> 3", id="another-function"),
+        pytest.param("f(a, b) -> 3", id="no-values"),
         pytest.param(">>> f(1, 2) == 3\n        True", id="comparison-with-its-result"),
         pytest.param(">>> f(1, 2)  # 4\n        3", id="comment-beside-a-result"),
     ],
@@ -250,3 +251,9 @@ def test_what_is_no_example_or_one_already_is_left_alone(written: str) -> None:
         '    """\n    return', f'\n    Examples:\n        {written}\n    """\n    return'
     )
     assert mends(on_text(code)) == []
+
+
+def test_text_below_an_example_does_not_become_its_result() -> None:
+    words = "Examples:\n        f(1, 2) -> 3\n        and so on."
+    draft = on_text(function("return a + b").replace('    """\n    return', f'\n    {words}\n    """\n    return'))
+    assert "        >>> f(1, 2)\n        3\n\n        and so on.\n" in draft.text

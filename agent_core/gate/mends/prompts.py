@@ -24,9 +24,13 @@ def write_prompts(text: str, name: str, known: frozenset[str]) -> str:
     if written is None or f"{name}(" not in "\n".join(written.lines):
         return text
     lines: list[str] = []
-    for index, line in enumerate(written.lines):
-        following = written.lines[index + 1] if index + 1 < len(written.lines) else ""
-        lines += _example(_TIGHT.sub(r"\1 ", line), name, following)
+    after_result = False
+    for line, following in zip(written.lines, [*written.lines[1:], ""], strict=True):
+        taken = _example(_TIGHT.sub(r"\1 ", line), name, following)
+        if after_result and len(taken) == 1 and taken[0].strip() and not taken[0].lstrip().startswith(">>>"):
+            lines.append("")  # text right below a result would be read as a part of it
+        after_result = len(taken) > 1
+        lines += taken
     return text if lines == list(written.lines) else written.rewritten(text, lines)
 
 
@@ -53,7 +57,11 @@ def _is_call(text: str, name: str) -> bool:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
-    return isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == name
+    if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name) or tree.func.id != name:
+        return False
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    # `f(a)` speaks of any argument: an example has values.
+    return all(id(node) in called for node in ast.walk(tree) if isinstance(node, ast.Name))
 
 
 def _is_literal(text: str) -> bool:
