@@ -7,7 +7,7 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from .measure import Row, show
@@ -18,18 +18,26 @@ _LAST_LINES = 3
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", choices=BENCHES, help=", ".join(BENCHES))
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
-    options = parser.parse_args()
+    given = options(sys.argv[1:])
     rows, broken = [], False
-    for name in options.names or BENCHES:
+    for name in given.names:
         print(f"{name} …", file=sys.stderr, flush=True)
         figures = run(name)
         broken |= figures is None
         rows += BENCHES[name](figures) if figures is not None else []
-    show(rows, as_json=options.json)
+    show(rows, as_json=given.json)
     sys.exit(1 if broken else 0)
+
+
+def options(arguments: Sequence[str]) -> argparse.Namespace:
+    """What is to be run, all of it if nothing is named, and how it is shown."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", default=[*BENCHES], help=", ".join(BENCHES))
+    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
+    given = parser.parse_args(arguments)
+    if unknown := [name for name in given.names if name not in BENCHES]:
+        parser.error(f"there is no bench {unknown[0]!r}; there are {', '.join(BENCHES)}")
+    return given
 
 
 def run(name: str) -> Figures | None:

@@ -82,3 +82,14 @@ def test_an_aim_is_held_to_the_ratio_where_there_is_one(row: Row, met: bool | No
 def test_a_bench_that_breaks_is_said_and_is_no_row(capsys: pytest.CaptureFixture[str]) -> None:
     assert bench.run("no_such_bench") is None
     assert "no_such_bench broke" in capsys.readouterr().err
+
+
+def test_every_bench_is_run_where_none_is_named() -> None:
+    assert bench.options([]).names == [*bench.BENCHES]
+    assert bench.options(["turn", "--json"]).names == ["turn"]
+
+
+def test_a_name_that_is_no_bench_is_refused_with_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        bench.options(["nosuch"])
+    assert "there are turn, registry" in capsys.readouterr().err
