@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from sandbox import Limits, Sandbox
+from sandbox import Limits
 
 from ..problem import Place, Problem
 from ..registry.function import Function, Reading
@@ -25,7 +25,7 @@ from .read import read
 from .rules import Rules
 from .saved import look, prove_changed, read_saved, try_import
 from .substance import substance
-from .trial import Bench, load
+from .trial import Bench, Workers, load
 from .verdict import ModuleVerdict, StageReport, Standing, Verdict
 
 Run = Callable[[Draft, Bench], Awaitable[Draft]]
@@ -64,7 +64,7 @@ class Gate:
 
     def __init__(
         self,
-        sandbox: Sandbox,
+        sandbox: Workers,
         *,
         limits: Limits | None = None,
         rules: Rules | None = None,

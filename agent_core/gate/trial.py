@@ -3,10 +3,12 @@
 Here are also the means that every stage in a worker uses. What a worker says is a claim, shown fenced.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
-from sandbox import Killed, Limits, Outcome, Raised, Refused, Returned, Sandbox, TimedOut
+from sandbox import Evaluation, Killed, Limits, Outcome, Raised, Refused, Returned, TimedOut
+from sandbox.code import Modules
 
 from ..problem import Place, Problem
 from ..registry.function import Function, Reading
@@ -21,11 +23,24 @@ from .draft import Draft, Finding
 STAGE = "import"
 
 
+class Workers(Protocol):
+    """What the gate needs of the sandbox, or of whatever stands in front of it."""
+
+    async def load(self, modules: Modules, module: str, *, limits: Limits) -> Outcome:
+        """Import a module in a fresh worker."""
+
+    async def describe(self, modules: Modules, module: str, functions: Sequence[str], *, limits: Limits) -> Outcome:
+        """Import a module and ask for the schemas that syntax cannot give."""
+
+    async def evaluate(self, modules: Modules, module: str, evaluation: Evaluation, *, limits: Limits) -> Outcome:
+        """Run one example."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bench:
     """The means of trying code out: workers, and what each may use."""
 
-    sandbox: Sandbox
+    sandbox: Workers
     limits: Limits
 
 
