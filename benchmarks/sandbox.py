@@ -81,7 +81,7 @@ async def _fresh_python() -> None:
 async def bench(rounds: int) -> dict[str, float]:
     """Milliseconds per call (medians), by way; `start` is the start of a sandbox with its self-test."""
     with tempfile.TemporaryDirectory() as folder:
-        plan = plan_for({}, slots=2, scratch_folder=folder)
+        plan = plan_for({}, slots=2, scratch_folder=f"{folder}/scratch")
         plain = replace(plan, layers=(), user=None)
         pools = {
             "plain": Pool(plain, spare=False),

@@ -5,7 +5,9 @@ about a value. Cancelling any of these coroutines kills its worker.
 """
 
 import tempfile
+import uuid
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from . import visible
@@ -33,12 +35,11 @@ _NESTED: Final = 4  # workers per place that may exist, the others waiting for c
 class Sandbox:
     """Runs function code. Made by `start`; an async context manager."""
 
-    def __init__(self, ground: Ground, parallel: int, folder: "tempfile.TemporaryDirectory[str]") -> None:
+    def __init__(self, ground: Ground, parallel: int) -> None:
         self.level = ground.level
         self.layers = ground.layers
         self.missing = ground.missing
         self.plan = ground.plan
-        self._folder = folder
         self._places = Places(parallel)
         self._pools = Pools(ground.plan, ground.pool)
         self._shelf = Shelf(self._compile)
@@ -48,15 +49,11 @@ class Sandbox:
         cls, *, packages: Sequence[str] = ("pydantic",), parallel: int = 4, override: bool = False
     ) -> "Sandbox":
         """A sandbox whose self-test has passed; SandboxUnavailable, naming what is missing, otherwise."""
-        folder = tempfile.TemporaryDirectory(prefix="toolwright-scratch-", ignore_cleanup_errors=True)
+        folder = Path(tempfile.gettempdir(), f"toolwright-scratch-{uuid.uuid4().hex}")  # made only where it is used
         slots = _NESTED * parallel + 1
-        try:
-            ground = await find_ground(visible.packages(packages), slots, folder.name, override=override)
-        except BaseException:
-            folder.cleanup()
-            raise
+        ground = await find_ground(visible.packages(packages), slots, str(folder), override=override)
         ground.pool.refill()
-        return cls(ground, parallel, folder)
+        return cls(ground, parallel)
 
     async def call(  # noqa: PLR0913 - module, function, arguments: the call itself; the rest by name
         self,
@@ -118,7 +115,6 @@ class Sandbox:
     async def aclose(self) -> None:
         """End every worker and the processes they come from."""
         await self._pools.aclose()
-        self._folder.cleanup()
 
     async def __aenter__(self) -> "Sandbox":
         return self

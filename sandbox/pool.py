@@ -6,6 +6,7 @@ what somebody waits for. It serves the default limits; other limits are forked o
 
 import asyncio
 import contextlib
+import shutil
 from collections import deque
 
 from .launch import Answer, Worker, Zygote, ZygoteEnded
@@ -80,13 +81,14 @@ class Pool:
             self._spare = self.zygote.order(self._default, ahead=True)
 
     async def aclose(self) -> None:
-        """End the zygote and what it forked."""
+        """End the zygote and what it forked, and remove its scratch folders where they were on the disk."""
         if self.zygote is None:
             return
         if self._spare is not None:
             self._spare.add_done_callback(self.zygote.discard)
         await asyncio.sleep(0)
         await self.zygote.aclose()
+        await asyncio.to_thread(shutil.rmtree, self.plan.scratch_folder, ignore_errors=True)
 
 
 class Places:

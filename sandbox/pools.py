@@ -33,7 +33,7 @@ class Pools:
             await self._end_an_idle_one()
         if key not in self._pools:  # somebody else may have made it meanwhile
             self._made += 1
-            folder = f"{self._plan.scratch_folder}/{self._made}"
+            folder = f"{self._plan.scratch_folder}-{self._made}"
             plan = replace(self._plan, scratch=scratch, preload=self._plan.preload + ahead, scratch_folder=folder)
             self._pools[key] = Pool(plan)
         self._pools.move_to_end(key)

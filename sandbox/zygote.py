@@ -82,11 +82,7 @@ class Zygote:
             enter = namespaces.enter_root
             self.attempt("namespaces", enter, plan.readable, plan.hidden, plan.slots, plan.scratch)
             root = Path(namespaces.SCRATCH)
-        self._slots = [root / str(slot) for slot in range(plan.slots)]
-        for slot in self._slots:
-            slot.mkdir(parents=True, exist_ok=True)
-            if plan.user is not None:
-                slot.chmod(0o777)
+        self._slots = _make_slots(root, plan.slots, plan.user)
         if "privileges" in plan.layers:
             self.attempt("privileges", limits.drop_privileges, plan.user)
         if self._held.get("namespaces") == "":  # else the parent is the host, and its threads may come and go
@@ -158,6 +154,19 @@ class Zygote:
 
     def _tell(self, message: dict[str, Any], descriptors: list[int] | None = None) -> None:  # JSON
         socket.send_fds(self._control, [json.dumps(message).encode()], descriptors or [])
+
+
+def _make_slots(root: Path, count: int, user: int | None) -> list[Path]:
+    """The scratch folders, which whoever the workers will be owns, and nobody else can look into."""
+    if not root.exists():  # in a root of our own the slots are there, each a file system by itself
+        root.mkdir(mode=0o711)
+    slots = [root / str(number) for number in range(count)]
+    for slot in slots:
+        slot.mkdir(exist_ok=True)
+        slot.chmod(0o700)
+        if user is not None:
+            os.chown(slot, user, user)
+    return slots
 
 
 def _out_of_the_way(descriptor: int) -> int:

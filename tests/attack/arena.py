@@ -163,27 +163,28 @@ def look(folder: Path) -> dict[str, tuple[Any, ...]]:
     return seen
 
 
+def _scratch() -> str:
+    return str(Path(tempfile.gettempdir(), f"arena-scratch-{secrets.token_hex(8)}"))
+
+
 @asynccontextmanager
 async def sandbox_at(level: Level) -> AsyncIterator[Sandbox | str]:
     """A sandbox at just this level, or why there is none."""
-    folder = tempfile.TemporaryDirectory(prefix="arena-scratch-", ignore_cleanup_errors=True)
-    plan = plan_for({}, slots=17, scratch_folder=folder.name)
+    plan = plan_for({}, slots=17, scratch_folder=_scratch())
     missing: list[str] = []
     ground = await try_level(level, plan if level == "full" else without_root(plan), missing)
     if ground is None:
-        folder.cleanup()
         yield "; ".join(missing)
         return
-    async with Sandbox(ground, 4, folder) as sandbox:
+    async with Sandbox(ground, 4) as sandbox:
         yield sandbox
 
 
 @asynccontextmanager
 async def sandbox_without_layers() -> AsyncIterator[Sandbox]:
     """No sandbox at all, to see that the arena would notice."""
-    folder = tempfile.TemporaryDirectory(prefix="arena-scratch-", ignore_cleanup_errors=True)
-    plan = replace(without_root(plan_for({}, slots=17, scratch_folder=folder.name)), layers=(), user=None)
-    async with Sandbox(Ground("none", plan, Pool(plan), {}, ()), 4, folder) as sandbox:
+    plan = replace(without_root(plan_for({}, slots=17, scratch_folder=_scratch())), layers=(), user=None)
+    async with Sandbox(Ground("none", plan, Pool(plan), {}, ()), 4) as sandbox:
         yield sandbox
 
 

@@ -36,8 +36,8 @@ async def start(*, override: bool) -> dict[str, object]:
         return {"unavailable": str(error), "missing": error.missing}
     async with sandbox:
         outcome = await sandbox.call(modules(m="def f() -> int:\n    return 1\n"), "m", "f", {})
-        facts = {"level": sandbox.level, "layers": sandbox.layers, "missing": sandbox.missing}
-        return facts | {"works": isinstance(outcome, Returned)}
+        facts: dict[str, object] = {"level": sandbox.level, "layers": sandbox.layers, "missing": sandbox.missing}
+        return facts | {"works": isinstance(outcome, Returned), "user": sandbox.plan.user}
 
 
 if __name__ == "__main__":

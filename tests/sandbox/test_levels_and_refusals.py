@@ -1,8 +1,10 @@
 """What a start finds: the strongest level that holds, or a refusal that names what is missing and the choices."""
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,3 +76,14 @@ async def test_the_self_test_sees_a_worker_that_is_not_confined() -> None:
         assert await try_level("core", bare.plan, missing) is None
     got_out = {line.split("'s ")[-1].removesuffix(" got out") for line in missing}
     assert {"read", "write", "connect", "fork", "signal", "new code", "kernel:Seccomp"} <= got_out
+
+
+def test_as_root_without_namespaces_the_workers_are_another_user_where_that_can_read_python() -> None:
+    if os.geteuid() != 0 or not Path("/usr/bin/python3").exists():
+        pytest.skip("needs root, and a Python that everybody can read")
+    command = ["/usr/bin/python3", "-B", "-m", "tests.sandbox.lacking", NO_NAMESPACES]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, timeout=60, check=False)
+    if "SyntaxError" in done.stderr or "ImportError" in done.stderr:
+        pytest.skip("that Python is too old")
+    found = json.loads(done.stdout)
+    assert (found["level"], found["works"], found["user"] not in (0, None)) == ("core", True, True)
