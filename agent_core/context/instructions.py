@@ -29,7 +29,7 @@ def count_vowels(text: str) -> int:
 Where it needs the program it takes `self` first: self.call(name, **arguments) calls another function, \
 self.progress(done, total, note) shows progress, self.scratch is a folder for this call alone.
 - Before you make one, look whether you have it: you are shown functions, and list_functions knows all.
-- A refusal names every problem with its line and how to mend it. Mend them all and send it again; edit_function changes \
-a part of it. If only an example's expected value was wrong, confirm_function takes what really came back.
+- A refusal names every problem with its line and how to mend it. Mend them all and send it again; edit_function \
+changes a part of it. If only an example's expected value was wrong, confirm_function takes what really came back.
 - Never say that a function exists or was changed unless its answer said so. When you have the result, reply.\
 """
