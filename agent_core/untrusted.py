@@ -1,27 +1,41 @@
 """Text that agent-written code or a model produced, made fit to be shown.
 
-It may hold escape sequences for a terminal, instructions for a model, or megabytes: control
-characters are shown escaped, one-line text is fenced, and length is capped.
+It may hold escape sequences for a terminal, instructions for a model, or megabytes. Every control,
+format and direction character but newline and tab becomes its escaped form, so that nothing acts on a
+screen; text for a model is fenced; length is capped.
 """
 
+import re
 
-def fence(text: str, limit_chars: int = 400) -> str:
-    """One line in backquotes: control characters escaped, backquotes kept from closing the fence."""
-    escaped = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-    return "`" + shorten(escaped.replace("`", "'"), limit_chars).replace("\n", " ") + "`"
-
-
-def block(text: str, limit_chars: int) -> str:
-    """Many lines in a fence of three backquotes."""
-    inside = shorten(visible(text.rstrip()), limit_chars).replace("```", "'''")
-    return f"```\n{inside}\n```"
+# C0 but tab and newline, DEL and C1; soft hyphen, marks and overrides of direction, invisible operators and
+# the byte-order mark; lone surrogates, which no terminal's encoding takes; tags, which hide text. Joiners
+# stay: emoji are made of them.
+_ACTING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
 
 
 def visible(text: str) -> str:
-    """Many lines as they are, but control characters other than tab and newline escaped."""
-    return "".join(
-        char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode() for char in text
-    )
+    """The text as it may be printed: lines and tabs kept, everything that acts escaped."""
+    return _ACTING.sub(_escape, text.replace("\r\n", "\n"))
+
+
+def one_line(text: str, limit_chars: int = 200) -> str:
+    """The text on one line, cut at the limit: for lists, calls and answers shown compactly."""
+    shown = visible(text[: limit_chars * 2].strip()).replace("\n", "\\n").replace("\t", "\\t")
+    return shown if len(shown) <= limit_chars else shown[: limit_chars - 1] + "…"
+
+
+def fence(text: str, limit_chars: int = 400) -> str:
+    """One line between backquotes, which the text itself cannot close."""
+    return f"`{one_line(text, limit_chars).replace('`', chr(39))}`"
+
+
+def block(text: str, limit_chars: int) -> str:
+    """Many lines in a fence of three backquotes, which the text itself cannot close."""
+    inside = shorten(visible(text.rstrip()), limit_chars).replace("```", "'''")
+    return f"```\n{inside}\n```"
 
 
 def shorten(text: str, limit_chars: int) -> str:
@@ -30,3 +44,10 @@ def shorten(text: str, limit_chars: int) -> str:
         return text
     head, tail = text[: limit_chars * 2 // 3], text[len(text) - limit_chars // 3 :]
     return f"{head}\n… {len(text) - len(head) - len(tail):,} characters left out …\n{tail}"
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x100:
+        return {0x0D: "\\r"}.get(code, f"\\x{code:02x}")
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -3,8 +3,9 @@
 import unicodedata
 from collections.abc import Sequence
 
+from agent_core.untrusted import one_line
+
 from .spans import Line, Role, Span
-from .visible import one_line
 
 
 def columns(rows: Sequence[Sequence[str]], roles: Sequence[Role], gap: int = 2) -> list[Line]:

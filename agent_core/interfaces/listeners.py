@@ -6,11 +6,11 @@ from typing import Protocol
 
 from agent_core import events
 from agent_core.events import Event
+from agent_core.untrusted import visible
 
 from .scene import print_json
 from .spans import Line, line, write
 from .told import CallLog, call_line, ended_lines, verdict_part
-from .visible import visible
 
 WIDTH = 100
 

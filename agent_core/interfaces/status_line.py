@@ -2,8 +2,9 @@
 
 import sys
 
+from agent_core.untrusted import one_line
+
 from .spans import takes_colour
-from .visible import one_line
 
 CELLS = 24
 

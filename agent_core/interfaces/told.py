@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_core.events import CallAnswered, CallStarted, FunctionsChanged, TurnEnded
+from agent_core.untrusted import one_line
 
 from .columns import cut, width
 from .spans import Line, Role, Span, indented, line
 from .verdicts import changes_line, compact_call, duration, outcome_role, verdict_lines
-from .visible import one_line
 
 _ENDINGS = {
     "interrupted": "Interrupted. What was said is kept; type on, or /retry.",

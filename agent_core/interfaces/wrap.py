@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
+from agent_core.untrusted import visible
+
 from .columns import width
 from .spans import Line, Role, Span
-from .visible import visible
 
 HANG = 2
 

@@ -14,8 +14,8 @@ from agent_core.interfaces.repl.bar import gauge
 from agent_core.interfaces.repl.live import Live, Running
 from agent_core.interfaces.spans import line, plain
 from agent_core.interfaces.told import CallLog, call_line, changed_lines, ended_lines, laid_open
-from agent_core.interfaces.visible import visible
 from agent_core.interfaces.wrap import wrapped
+from agent_core.untrusted import visible
 
 VERDICT: dict[str, Any] = {
     "name": "count_vowels",

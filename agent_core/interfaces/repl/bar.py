@@ -5,7 +5,7 @@ from typing import Protocol
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
-from ..visible import one_line
+from agent_core.untrusted import one_line
 
 _CELLS = 8
 _FULL, _NEAR = 0.9, 0.7

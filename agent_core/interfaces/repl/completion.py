@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
+from agent_core.untrusted import one_line
+
 from ..catalogue import BY_NAME, ENTRIES
-from ..visible import one_line
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$")
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
+from agent_core.untrusted import one_line, visible
+
 from ..columns import cut, width
 from ..verdicts import compact_call, duration
-from ..visible import one_line, visible
 from .blocks import Blocks
 
 TAIL_LINES = 8

@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from rich.markdown import Markdown
 from rich.syntax import Syntax
 
-from ..visible import visible
+from agent_core.untrusted import visible
 
 THEME = "ansi_dark"
 _SGR = re.compile("\x1b\\[[0-9;]*m")
