@@ -77,7 +77,7 @@ def answer(outcome: CallOutcome, limit_chars: int) -> str:
                 f"The function's process ended without an answer: {fence(outcome.reason)}", outcome.output
             )
         case Refused() | Skipped():
-            return f"Not called: {outcome.reason}"
+            return f"Not called: {shorten(outcome.reason, limit_chars)}"
         case Interrupted() | Unknown():
             return _NOT_SEEN[type(outcome)]
         case _:

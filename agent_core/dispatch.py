@@ -8,7 +8,7 @@ import asyncio
 import difflib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sandbox import Refused
@@ -27,6 +27,7 @@ from .requests import Requests
 from .settings import TurnSettings
 from .storage import Entry, RecordCall, Write
 from .turn import Turn, call_started, result
+from .untrusted import shorten
 from .workshop import Author, Plan, Workshop
 
 _log = logging.getLogger(__name__)
@@ -123,13 +124,18 @@ class Dispatcher:
             return await self._close(running, None, plan)
 
         async def record(plan: Plan) -> None:
+            plan = self._readable(plan)
             running.plan = plan
             await running.record(plan.text, plan.outcome, plan.detail, plan.writes)
 
-        plan = await self._workshop.carry_out(plan, record, Author("agent"))
+        plan = self._readable(await self._workshop.carry_out(plan, record, Author("agent")))
         running.note_plan(plan)
         running.tell(plan.text, plan.outcome, plan.detail)
         return Done(running.call, plan.text, plan.outcome, plan.excluded)
+
+    def _readable(self, plan: Plan) -> Plan:
+        """The plan with a text that no name, however long, can make too long to be read."""
+        return replace(plan, text=shorten(plan.text, self._settings.answer_chars))
 
     async def _in_worker(self, call: Call, snapshot: Snapshot, turn: Turn) -> Done:
         running = _Running(call, turn, self._clock)
@@ -170,7 +176,8 @@ class Dispatcher:
     async def _close(
         self, running: "_Running", outcome: CallOutcome | None, text: str | None = None, version: str | None = None
     ) -> Done:
-        full = text if text is not None else answers.answer(outcome or Skipped(""), self._settings.answer_chars)
+        limit = self._settings.answer_chars
+        full = shorten(text, limit) if text is not None else answers.answer(outcome or Skipped(""), limit)
         word = answers.word(outcome) if outcome is not None else "returned"
         detail = answers.outcome_json(outcome) if outcome is not None else {}
         writes: tuple[Write, ...] = ()

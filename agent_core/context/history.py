@@ -62,9 +62,14 @@ def size_of(message: Message) -> int:
     """About how many bytes a message takes on the wire."""
     match message:
         case Assistant():
-            calls = sum(len(call.name) + len(call.arguments.encode()) + 2 * _ENVELOPE for call in message.calls)
-            return len(message.text.encode()) + calls + _ENVELOPE
+            calls = sum(len(call.name) + _bytes(call.arguments) + 2 * _ENVELOPE for call in message.calls)
+            return _bytes(message.text) + calls + _ENVELOPE
         case Answer():
-            return len(message.text.encode()) + 2 * _ENVELOPE
+            return _bytes(message.text) + 2 * _ENVELOPE
         case _:
-            return len(message.text.encode()) + _ENVELOPE
+            return _bytes(message.text) + _ENVELOPE
+
+
+def _bytes(text: str) -> int:
+    # A model can write half of a surrogate pair, and a conversation that holds one must go on.
+    return len(text.encode("utf-8", "surrogatepass"))

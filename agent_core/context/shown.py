@@ -89,5 +89,6 @@ class _Place:
 
     @classmethod
     def of(cls, function: Function) -> "_Place":
-        size = len(function.name) + len(function.description.encode()) + len(json.dumps(function.parameters))
+        described = function.description.encode("utf-8", "surrogatepass")  # an escape can write half of a pair
+        size = len(function.name) + len(described) + len(json.dumps(function.parameters))
         return cls(function, FunctionShown(function.name, function.description, function.parameters), size)

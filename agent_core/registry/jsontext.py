@@ -95,6 +95,7 @@ def _strict(text: str) -> Any:  # Any: JSON
     except ValueError as error:
         raise NotJson("expected an integer of at most 4300 digits, got a longer one") from error
     _check_depth(value)
+    _check_characters(text, value)
     return value
 
 
@@ -124,6 +125,15 @@ def _finite(text: str) -> float:
     if not math.isfinite(value):
         raise NotJson(f"expected a finite number, got {text[:40]}")
     return value
+
+
+def _check_characters(text: str, value: Any) -> None:  # Any: JSON
+    if text.isascii() and "\\ud" not in text.lower():
+        return
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise NotJson("expected whole characters, got half of a surrogate pair such as \\ud800") from error
 
 
 def _check_depth(value: Any) -> None:

@@ -18,6 +18,7 @@ from ..problem import Place, Problem
 
 FOLDER = "functions"
 MODULE_LIMIT = 256 * 1024
+_LONGEST_NAME = 200
 _COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _UTF8 = frozenset({"utf-8", "utf8", "utf_8", "utf-8-sig", "ascii", "us-ascii"})
 _BOM = b"\xef\xbb\xbf"
@@ -81,6 +82,12 @@ def check_module_name(module: str) -> Problem | None:
         what = f"`{module}` is a path, not the name of a module in `{FOLDER}/`"
         return Problem("module-name", what, where, "use a dotted name, say `text` or `web.pages`")
     bad = _bad_part(module.split("."))
+    if bad is None and is_helper(module):
+        what = f"`{module}` begins with an underscore, which keeps a module's functions private"
+        return Problem("module-name", what, where, "use a name without it, say `text` or `web.pages`")
+    if bad is None and len(module) > _LONGEST_NAME:
+        what = f"the name has {len(module):,} characters, and at most {_LONGEST_NAME} are taken"
+        return Problem("module-name", what, where, "use a short name, say `text` or `web.pages`")
     return None if bad is None else _unimportable(bad, where)
 
 

@@ -163,7 +163,7 @@ class Changes:
 
     async def _refused(self, candidate: Candidate, verdict: Verdict) -> Plan:
         before = await self._store.pending(candidate.name)
-        again = before is not None and before["code"] == candidate.code
+        again = before is not None and (before["code"], before["module"]) == (candidate.code, candidate.module)
         kept = {
             "code": candidate.code,
             "module": candidate.module,
