@@ -160,8 +160,7 @@ def _shown(event: Event) -> Iterator[str]:
         case Thought():
             yield event.text
         case CallStarted():
-            code = json.loads(event.arguments).get("function_code_with_docstring", "") if event.arguments else ""
-            yield f"\n--- {event.name} {event.arguments}\n{code}\n"
+            yield "\n--- {} {}\n".format(event.name, event.arguments.replace("\\n", "\n").replace('\\"', '"'))
         case CallAnswered():
             yield f"\n{event.text}\n"
         case TurnEnded():

@@ -16,7 +16,7 @@ from .conversation import Conversation, Entry
 from .growing import GrowingStep
 from .reply import Finish, Piece, Reply, RetryPiece, TextPiece, TokenUsage
 from .request import Request
-from .step import read_step, step_schema
+from .step import REPLY, read_step, step_schema
 
 REPLY_TOKENS: Final = 1_536
 """Longest step unless the settings say otherwise: a function of about a hundred lines."""
@@ -80,7 +80,7 @@ class ConstrainedModel:
         await self._completions.aclose()
 
     def _body(self, request: Request, entries: list[Entry]) -> dict[str, Any]:
-        schema = step_schema(self._conversation.callable_now(request))
+        schema = step_schema(self._conversation.callable_now(request), may_reply=REPLY not in request.excluded)
         temperature = self._settings.temperature
         body: dict[str, Any] = {
             "messages": entries,

@@ -27,6 +27,7 @@ To answer the user:
 thought: one short sentence on what comes next."""
 
 _MOST_NAMED: Final = 6
+_ASKED_CHARS: Final = 400
 _NAMED = re.compile(r"`([A-Za-z_]\w*)`")
 _NAMES = re.compile(r"[A-Za-z_]\w*")
 
@@ -70,7 +71,8 @@ def _news(message: Message, functions: Mapping[str, FunctionShown], known: Itera
         case Answer() | Notice():
             about = dict.fromkeys(_NAMED.findall(message.text))
             own = message.name if isinstance(message, Answer) else ""
-            named = [functions[name] for name in about if name in functions and name not in {own, *choice().always}]
+            known = {own, *choice().always, *re.findall(r"(\w+)\(", message.text)}
+            named = [functions[name] for name in about if name in functions and name not in known]
             return tuple(named[:_MOST_NAMED])
         case _:
             return ()
@@ -94,6 +96,7 @@ def _system_text(messages: Iterable[Message], functions: Mapping[str, FunctionSh
 
 def _append(entries: list[Entry], messages: Iterable[Message], told: Mapping[Message, Told]) -> None:
     waiting: dict[str, tuple[Call, str]] = {}
+    asked = ""
     for message in messages:
         match message:
             case System():
@@ -103,15 +106,28 @@ def _append(entries: list[Entry], messages: Iterable[Message], told: Mapping[Mes
                 waiting.update({call.id: (call, thought or text) for call in calls})
                 if text and not calls:
                     _add(entries, "assistant", write_step(thought, reply=text))
-            case Answer(call_id, name, text):
+                continue
+            case Answer(call_id, name):
                 call, thought = waiting.pop(call_id, (Call(call_id, name, "{}"), ""))
                 _add(entries, "assistant", _call_text(call, thought))
-                hint = "" if name in choice().about_functions else "\n" + choice().after_result
-                _add(entries, "user", f"Result of {name}: {text}{hint}{_told_text(told.get(message, ()))}")
+                said = _answer_text(message, asked)
             case Notice(text):
-                _add(entries, "user", NOTICE_PREFIX + text + _told_text(told.get(message, ())))
+                said = NOTICE_PREFIX + text
             case User(text):
-                _add(entries, "user", text + _told_text(told.get(message, ())))
+                said = asked = text
+        _add(entries, "user", said + _told_text(told.get(message, ())))
+
+
+def _answer_text(answer: Answer, asked: str) -> str:
+    """A result with what to do about it: a small model forgets whose data it has, and that it is done."""
+    is_result = answer.name not in choice().about_functions
+    hint = choice().after_result if is_result else choice().after_change
+    return f"Result of {answer.name}: {answer.text}\n{hint.format(asked=shorten(' '.join(asked.split())))}"
+
+
+def shorten(text: str) -> str:
+    """The text, or as much of its beginning as is worth reading twice."""
+    return text if len(text) <= _ASKED_CHARS else text[:_ASKED_CHARS] + " …"
 
 
 def _call_text(call: Call, thought: str) -> str:

@@ -23,7 +23,7 @@ def swap_ends(text: str) -> str:
     >>> swap_ends("abc")
     'cba'
     >>> swap_ends("lamp")
-    'paml'
+    'palm'
     """
     if len(text) < 2:
         return text
@@ -45,21 +45,35 @@ DEMONSTRATION: Final[tuple[Message, ...]] = (
                 ),
             ),
         ),
-        "No function does this: I make swap_ends, with two small examples, 'abc' and 'lamp'.",
+        "No function does this. I make swap_ends with two examples: 'abc' and 'lamp'.",
     ),
     Answer(
         "demonstration-1",
         "create_function",
-        "`swap_ends` is ready: it passed the gate, and its 2 examples agreed.\n"
-        "Next: call swap_ends with the user's data.",
+        "`swap_ends` is not made yet: its code and its examples do not agree.\n"
+        "- swap_ends(\"lamp\") returned 'paml', and the example says 'palm'.\n"
+        "If what it returned is right, call confirm_function(function_name='swap_ends'). "
+        "If the example is right, mend the code and call create_function again.",
     ),
     Assistant(
         "",
-        (Call("demonstration-2", "swap_ends", '{"text":"garden"}'),),
+        (Call("demonstration-2", "confirm_function", '{"function_name":"swap_ends"}'),),
+        "Not made yet. 'lamp' with its ends swapped is 'paml': the example was wrong, so I confirm.",
+    ),
+    Answer(
+        "demonstration-2",
+        "confirm_function",
+        "`swap_ends` joined in functions/grown.py and can be called now.\nNext: call `swap_ends` with the user's data.",
+    ),
+    Assistant(
+        "",
+        (Call("demonstration-3", "swap_ends", '{"text":"garden"}'),),
         "It is ready: I call it with the user's 'garden'.",
     ),
-    Answer("demonstration-2", "swap_ends", '"nardeg"\nIf this answers the user, reply now.'),
-    Assistant("'garden' becomes 'nardeg'. I made `swap_ends` for this.", (), "The result is 'nardeg': I tell it."),
+    Answer("demonstration-3", "swap_ends", '"nardeg"'),
+    Assistant(
+        "'garden' becomes 'nardeg'. I made `swap_ends` for this.", (), "It returned 'nardeg' for 'garden': I tell it."
+    ),
 )
 
 INSTRUCTIONS: Final = """\

@@ -28,6 +28,7 @@ class Choice:
     enough: int
     making: re.Pattern[str]
     after_result: str
+    after_change: str
     common: frozenset[str]
     hidden: Mapping[str, frozenset[str]]
     asked: Mapping[str, frozenset[str]]
@@ -48,6 +49,7 @@ def choice() -> Choice:
         enough=data["enough"],
         making=re.compile(data["making"], re.IGNORECASE | re.DOTALL),
         after_result=data["after_result"],
+        after_change=data["after_change"],
         common=frozenset(data["common"].split()),
         hidden={name: frozenset(each) for name, each in data["hidden"].items()},
         asked={name: frozenset(each) for name, each in data["asked"].items()},

@@ -15,6 +15,9 @@ from .request import FunctionShown
 
 Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
 
+REPLY: Final = "(reply)"
+"""Stands in `Request.excluded` for the reply: this step has to call something."""
+
 THOUGHT_CHARS: Final = 160
 NAME_CHARS: Final = 64
 _MAX_DEPTH: Final = 12
@@ -34,14 +37,15 @@ class Step:
     is_whole: bool = True
 
 
-def step_schema(functions: Iterable[FunctionShown]) -> Schema:
+def step_schema(functions: Iterable[FunctionShown], *, may_reply: bool = True) -> Schema:
     """The schema of a step in which the model may call one of these functions, or reply."""
     calls = [_call_schema(function) for function in functions]
     thought = {"type": "string", "maxLength": THOUGHT_CHARS}
     reply = _closed({"thought": thought, "reply": {"type": "string"}})
+    call = _closed({"thought": thought, "call": {"anyOf": calls}})
     if not calls:
         return reply
-    return {"anyOf": [_closed({"thought": thought, "call": {"anyOf": calls}}), reply]}
+    return {"anyOf": [call, reply]} if may_reply else call
 
 
 def portable(schema: Mapping[str, Any]) -> Schema:
