@@ -51,6 +51,7 @@ class Agent:
         self._turn: Turn | None = None
         self._one_at_a_time = asyncio.Lock()
         self._closing = AsyncExitStack()
+        self._is_closed = False
 
     @property
     def author(self) -> Author:
@@ -159,9 +160,11 @@ class Agent:
         return self.workshop.on_change(listener)
 
     async def aclose(self) -> None:
-        """Let the model and the agent's lock go."""
-        await self._stepper.aclose()
-        await self._closing.aclose()
+        """Let the model and the agent's lock go; a second time does nothing."""
+        if not self._is_closed:
+            self._is_closed = True
+            await self._stepper.aclose()
+            await self._closing.aclose()
 
     def close_with(self, stack: AsyncExitStack) -> None:
         """What is to be let go together with this agent."""

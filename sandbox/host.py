@@ -19,7 +19,7 @@ from .errors import ProtocolError
 from .launch import NoPlace
 from .outcome import Killed, Outcome, Refused, TimedOut
 from .policy import Limits
-from .pool import Places
+from .pool import SPARES, Places
 from .pools import Pools
 from .protocol import Frame as Message
 from .requests import RequestHandler, without_handler
@@ -50,7 +50,7 @@ class Sandbox:
     ) -> "Sandbox":
         """A sandbox whose self-test has passed; SandboxUnavailable, naming what is missing, otherwise."""
         folder = Path(tempfile.gettempdir(), f"toolwright-scratch-{uuid.uuid4().hex}")  # made only where it is used
-        slots = _NESTED * parallel + 1
+        slots = _NESTED * parallel + SPARES
         ground = await find_ground(visible.packages(packages), slots, str(folder), override=override)
         ground.pool.refill()
         return cls(ground, parallel)

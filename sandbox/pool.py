@@ -14,6 +14,7 @@ from .plan import Plan, Rlimits
 from .policy import Limits
 
 MAX_ATTEMPTS = 2
+SPARES = 2  # what is saved or made is compiled in one worker and imported in the next, at once
 
 
 def kernel_limits(limits: Limits) -> Rlimits:
@@ -30,7 +31,7 @@ class Pool:
         self.taken = 0
         self._default = kernel_limits(Limits())
         self._keeps_spare = spare
-        self._spare: Answer | None = None
+        self._spares: deque[Answer] = deque()
         self._starting = asyncio.Lock()
 
     async def started(self) -> Zygote:
@@ -39,7 +40,7 @@ class Pool:
             if self.zygote is None or self.zygote.ended:
                 if self.zygote is not None:
                     await self.zygote.aclose()
-                self._spare = None
+                self._spares.clear()
                 self.zygote = await Zygote.start(self.plan)
             return self.zygote
 
@@ -63,10 +64,7 @@ class Pool:
         return await zygote.collect(self._ahead(limits) or zygote.order(limits))
 
     def _ahead(self, limits: Rlimits) -> Answer | None:
-        if limits != self._default:
-            return None
-        spare, self._spare = self._spare, None
-        return spare
+        return self._spares.popleft() if self._spares and limits == self._default else None
 
     def give_back(self, worker: Worker) -> Answer:
         """Kill the worker, have it reaped and its scratch emptied, and fork the next spare."""
@@ -76,16 +74,18 @@ class Pool:
         return reaped
 
     def refill(self) -> None:
-        """Fork the next spare, unless there is one."""
-        if self._keeps_spare and self._spare is None and self.zygote is not None and not self.zygote.ended:
-            self._spare = self.zygote.order(self._default, ahead=True)
+        """Fork spares until there are enough."""
+        if self.zygote is None or self.zygote.ended or not self._keeps_spare:
+            return
+        while len(self._spares) < SPARES:
+            self._spares.append(self.zygote.order(self._default, ahead=True))
 
     async def aclose(self) -> None:
         """End the zygote and what it forked, and remove its scratch folders where they were on the disk."""
         if self.zygote is None:
             return
-        if self._spare is not None:
-            self._spare.add_done_callback(self.zygote.discard)
+        for spare in self._spares:
+            spare.add_done_callback(self.zygote.discard)
         await asyncio.sleep(0)
         await self.zygote.aclose()
         await asyncio.to_thread(shutil.rmtree, self.plan.scratch_folder, ignore_errors=True)
