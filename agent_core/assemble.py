@@ -155,6 +155,11 @@ def _folder(root: Path | str) -> Path:
         raise WorkspaceError(
             f"{root} cannot hold functions: {error.strerror}.", mend="Choose another folder."
         ) from error
+    if not (root / "functions").resolve().is_relative_to(root):
+        raise WorkspaceError(
+            f"{root / 'functions'} is a link that leaves the workspace, so nothing is read or written there.",
+            mend="Put the folder itself there.",
+        )
     return root
 
 

@@ -29,9 +29,7 @@ def listing(found: Shape, page: int) -> str:
 
 def introspection(found: Shape) -> str:
     """A function's source with line numbers, and what is known of it."""
-    numbered = "\n".join(
-        f"{number:4} {line}" for number, line in enumerate(found["source"].splitlines(), found["line"])
-    )
+    numbered = _numbered(found["source"], found["line"])
     statistics = found["statistics"]
     lines = [
         f"`{found['name']}` in {found['path']}, standing {found['standing']}.",
@@ -82,7 +80,7 @@ def _row(row: Shape) -> str:
 
 
 def _numbered(source: str, first: int) -> str:
-    return "\n".join(f"{number:4} {line}" for number, line in enumerate(source.splitlines(), first))
+    return "\n".join(f"{number:4} {line}" for number, line in enumerate(source.rstrip("\n").split("\n"), first))
 
 
 def _outcome(outcome: Shape) -> str:

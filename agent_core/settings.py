@@ -68,7 +68,7 @@ class SandboxSettings(_Section):
     """The limits of one call, and what workers may import."""
 
     wall_s: float = Field(10, gt=0, description="Wall-clock limit of one call in seconds.")
-    memory_mib: int = Field(512, ge=64, description="Address space of one worker in MiB.")
+    memory_mib: int = Field(512, ge=64, le=1 << 20, description="Address space of one worker in MiB.")
     output_kib: int = Field(64, ge=1, description="Longest printed output of one call in KiB.")
     result_kib: int = Field(1024, ge=1, description="Largest result of one call in KiB.")
     scratch_mib: int = Field(64, ge=1, description="Scratch space of one call in MiB.")
@@ -157,17 +157,22 @@ def _combine(file: dict[str, Any], given: list[tuple[list[str], Any]]) -> Settin
             nested = {part: nested}
         mine = _merge(mine, nested)
     settings = Settings(**_merge(file, mine))
-    settings._address_is_from_file = "base_url" in file.get("model", {}) and "base_url" not in mine.get("model", {})
+    settings._address_is_from_file = "base_url" in _section(file, "model") and "base_url" not in _section(mine, "model")
     return settings
 
 
 def _check_file(values: Mapping[str, Any]) -> None:
     # The file travels with the folder, and so perhaps from somebody else: it cannot take the walls down.
-    if values.get("sandbox", {}).get("unsafe"):
+    if _section(values, "sandbox").get("unsafe"):
         raise SettingsError(
             f"`sandbox.unsafe` cannot be set in {FILE_NAME}, which travels with the folder.",
             mend=f"To run functions without protection on this machine: {PREFIX}SANDBOX_UNSAFE=true.",
         )
+
+
+def _section(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    section = values.get(name)
+    return section if isinstance(section, Mapping) else {}
 
 
 def known_keys() -> list[str]:
@@ -195,6 +200,8 @@ def _read_file(path: Path) -> dict[str, Any]:
         return TomlConfigSettingsSource(Settings, path)()
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} is not valid TOML: {error}.", mend="Mend it and try again.") from error
+    except RecursionError as error:
+        raise SettingsError(f"{path} is nested too deeply.", mend="Mend it and try again.") from error
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror}.") from error
 

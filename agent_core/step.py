@@ -58,7 +58,7 @@ class Stepper:
 
     async def _take_up(self, turn: Turn) -> None:
         """What came meanwhile: messages of the user, and functions that changed by another hand."""
-        waiting = await turn.store.waiting(turn.agent)
+        waiting = await turn.store.waiting(turn.agent) if turn.waits else []
         entries = [user(str(each.payload.get("text", ""))) for each in waiting]
         changes, self._changes[:] = list(self._changes), []
         if changes:

@@ -48,7 +48,7 @@ def facts_lines(found: Document) -> list[Line]:
 
 def source_lines(source: str, first: int) -> list[Line]:
     """The source with its line numbers."""
-    numbered = enumerate(source.splitlines(), first)
+    numbered = enumerate(source.split("\n"), first)
     return [line(("dim", f"{number:4} "), text) for number, text in numbered]
 
 

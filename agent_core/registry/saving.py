@@ -6,6 +6,7 @@
 import difflib
 import errno
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from .source import FOLDER, hash_of, module_of
 _BOM = b"\xef\xbb\xbf"
 _CANNOT_LINK = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)  # file systems without hard links
 _LONGEST_DIFF = 4_000
+_MOST_LINES = 2_000  # of two texts that are compared: the time grows with their product
 
 
 def save(root: Path, path: str, text: str, expected_version: str | None) -> None:
@@ -91,7 +93,7 @@ def explained(path: str) -> Iterator[None]:
 def _check(target: Path, path: str, text: str, expected_version: str | None) -> bytes:
     """What is in the file, if it is what the writer read."""
     try:
-        content = target.read_bytes()
+        content = _content(target)
     except FileNotFoundError:
         if expected_version is None:
             return b""
@@ -100,16 +102,27 @@ def _check(target: Path, path: str, text: str, expected_version: str | None) -> 
     if expected_version is not None and hash_of(now) == expected_version:
         return content
     said = "exists already" if expected_version is None else "was changed by somebody since it was read"
-    diff = "".join(
-        line if line.endswith("\n") else f"{line}\n"
-        for line in difflib.unified_diff(
-            now.splitlines(keepends=True), text.splitlines(keepends=True), f"{path} (now)", f"{path} (not written)"
-        )
-    )
+    diff = _difference(now, text, path)
     shown = diff if len(diff) <= _LONGEST_DIFF else f"{diff[:_LONGEST_DIFF]}…\n"
     raise StaleFile(
         f"`{path}` {said}, so it was not overwritten:\n{shown}", mend="Read it again, then make the change."
     )
+
+
+def _content(target: Path) -> bytes:
+    # Not blocking: a pipe that stands in the way must not stop the program.
+    with open(os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EEXIST, "something that is no regular file has its name")
+        return file.read()
+
+
+def _difference(now: str, text: str, path: str) -> str:
+    before, after = now.splitlines(keepends=True), text.splitlines(keepends=True)
+    if len(before) + len(after) > _MOST_LINES:
+        return f"(it has {len(before):,} lines now; {len(after):,} were not written)\n"
+    lines = difflib.unified_diff(before, after, f"{path} (now)", f"{path} (not written)")
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
 def _write_beside(target: Path, content: bytes, *, exists: bool) -> Path:

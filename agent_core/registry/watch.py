@@ -67,23 +67,27 @@ def scan(root: Path, known: Mapping[Path, Stamp]) -> Scanned:
     return Scanned(stamps, changed, frozenset(known.keys() - stamps.keys()))
 
 
-def _stamps(folder: Path) -> Iterator[tuple[Path, Stamp]]:
+def _stamps(root: Path) -> Iterator[tuple[Path, Stamp]]:
+    folders = [root]
+    while folders:
+        folder = folders.pop()
+        for entry in _entries(folder):
+            path = folder / entry.name
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(path)
+            elif entry.name.endswith(".py") or (entry.is_symlink() and entry.is_dir()):
+                # A link to a folder is listed, so that reading it says why it is not followed.
+                stamp = _stamp(entry)
+                if stamp is not None:
+                    yield path, stamp
+
+
+def _entries(folder: Path) -> "list[os.DirEntry[str]]":
     try:
         with os.scandir(folder) as found:
-            entries = list(found)
+            return [entry for entry in found if not entry.name.startswith(".") and entry.name != "__pycache__"]
     except OSError:
-        return  # a folder that went between two looks, or may not be read: its files are gone for us
-    for entry in entries:
-        if entry.name.startswith(".") or entry.name == "__pycache__":
-            continue
-        path = folder / entry.name
-        if entry.is_dir(follow_symlinks=False):
-            yield from _stamps(path)
-        elif entry.name.endswith(".py") or (entry.is_symlink() and entry.is_dir()):
-            # A link to a folder is listed, so that reading it says why it is not followed.
-            stamp = _stamp(entry)
-            if stamp is not None:
-                yield path, stamp
+        return []  # a folder that went between two looks, or may not be read: its files are gone for us
 
 
 def _stamp(entry: "os.DirEntry[str]") -> Stamp | None:
@@ -154,7 +158,7 @@ class Watcher:
         self._observer.schedule(handler, str(self.root), recursive=True, event_filter=_WANTED)
         try:
             await asyncio.to_thread(self._observer.start)
-        except OSError:
+        except (OSError, RecursionError):  # no watch is left, or folders too deep within one another for watchdog
             self._rescan_s = min(self._rescan_s, _RESCAN_BLIND_S)
         else:
             self.is_live = True

@@ -24,6 +24,7 @@ def prepare_state_dir(root: Path) -> Path:
         WorkspaceError: it cannot be made.
     """
     folder = root / NAME
+    _refuse_links(folder)
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         if folder.stat().st_uid == os.geteuid():
@@ -37,6 +38,17 @@ def prepare_state_dir(root: Path) -> Path:
             mend="Use a folder that you may write to.",
         ) from error
     return folder
+
+
+def _refuse_links(folder: Path) -> None:
+    """A workspace may come from somebody else: what is written here must not land in a file that a link names."""
+    found = [folder] if folder.is_symlink() or not folder.is_dir() else [folder, *folder.iterdir()]
+    for path in found:
+        if path.is_symlink() or (path.exists() and not (path.is_file() or path.is_dir())):
+            raise WorkspaceError(
+                f"`{path}` is a link, or no plain file, so nothing is written through it.",
+                mend="Remove it if you did not put it there; to keep state elsewhere, move the whole workspace.",
+            )
 
 
 class AgentLock:
@@ -73,9 +85,10 @@ def lock_agent(state_dir: Path, agent: str) -> AgentLock:
     path = state_dir / "agents" / f"{agent}.lock"
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        raise WorkspaceError(f"The lock `{path}` cannot be made: {error.strerror}.") from error
+        mend = "Remove it if it is a link." if path.is_symlink() else ""
+        raise WorkspaceError(f"The lock `{path}` cannot be made: {error.strerror}.", mend=mend) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

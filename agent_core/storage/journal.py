@@ -50,14 +50,17 @@ def post(session: Session, post: Post) -> str:
     return id
 
 
+_WAITING = "from event where agent = ? and turn is null and (due <= ? or not timed)"
+
+
 def waiting(session: Session, agent: str) -> list[Inbound]:
     """Due events that nobody took."""
-    rows = session.all(
-        "select id, kind, payload from event"
-        " where agent = ? and turn is null and (due <= ? or not timed) order by due, seq",
-        *(agent, session.clock.now()),
-    )
+    rows = session.all(f"select id, kind, payload {_WAITING} order by due, seq", agent, session.clock.now())
     return [Inbound(id, kind, json.loads(payload)) for id, kind, payload in rows]
+
+
+def _waits(session: Session, agent: str) -> bool:
+    return session.one(f"select 1 {_WAITING} limit 1", agent, session.clock.now()) is not None
 
 
 def claim(session: Session, agent: str, owner: str) -> Turn | None:
@@ -111,7 +114,7 @@ def append(session: Session, step: Step) -> Appended:
     for item in step.posts:
         post(session, item)
     apply(session, step.writes)
-    return Appended(n, bool(cancelled))
+    return Appended(n, bool(cancelled), waits=_waits(session, agent))
 
 
 def _insert(session: Session, seq: int, step: Step) -> None:

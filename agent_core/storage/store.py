@@ -64,10 +64,11 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """The `n` to give to the next append, and whether somebody asked for the turn to end."""
+    """The `n` to give to the next append; whether somebody asked for the turn to end; whether due events wait."""
 
     n: int
     cancelled: bool
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,12 @@ A use is a name, an attribute, or the text in `self.call("name")`. What is compu
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
+from ..registry.tree import survey
 
 
 def callers(name: str, snapshot: Snapshot) -> list[str]:
@@ -24,9 +26,7 @@ def callees(name: str, snapshot: Snapshot) -> list[str]:
 
 def uses(function: Function, snapshot: Snapshot) -> set[str]:
     """Every name that the source of a function mentions, its module's private helpers included."""
-    tree = ast.parse(snapshot.modules[function.module].text)
-    bodies = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
-    imported = dict(_renamed(tree))
+    bodies, imported = _read(snapshot.modules[function.module].text)
     seen: set[str] = set()
     waiting = [function.name]
     while waiting:
@@ -37,6 +37,12 @@ def uses(function: Function, snapshot: Snapshot) -> set[str]:
                 if real in bodies and real.startswith("_"):
                     waiting.append(real)
     return seen
+
+
+@lru_cache(maxsize=8)  # the functions of a module follow one another
+def _read(text: str) -> tuple[Mapping[str, ast.AST], Mapping[str, str]]:
+    tree = ast.parse(text)
+    return survey(tree).definitions, dict(_renamed(tree))
 
 
 def _words(node: ast.AST) -> Iterator[str]:

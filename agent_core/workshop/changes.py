@@ -16,6 +16,7 @@ from ..registry.registry import Registry
 from ..registry.schema import read_module
 from ..registry.snapshot import Snapshot
 from ..registry.source import Source, read_file
+from ..registry.spans import split
 from ..registry.writing import remove_function
 from ..storage import (
     DropPending,
@@ -127,7 +128,7 @@ class Changes:
             raise UsageError(
                 f"There is no function `{name}` in functions/.", mend="list_functions shows what there is."
             )
-        lines = snapshot.modules[function.module].text.splitlines(keepends=True)
+        lines = split(snapshot.modules[function.module].text)
         return "".join(lines[function.line - 1 : function.end_line])
 
     async def _module_of(self, name: str, snapshot: Snapshot) -> str:

@@ -41,7 +41,7 @@ async def check(
 
 
 async def _check_lines(gate: Gate, snapshot: Snapshot, path: Path, text: str, policy: Policy) -> list[dict[str, Any]]:
-    candidates = [_parse(line, f"{path}:{number}") for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    candidates = [_parse(line, f"{path}:{number}") for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     slots = asyncio.Semaphore(_AT_ONCE)
 
     async def judge(candidate: Candidate) -> dict[str, Any]:

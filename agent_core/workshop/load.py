@@ -106,10 +106,11 @@ class Loader:
         before = self._registry.snapshot()
         taken = await asyncio.gather(*(self._take(path, found, known, before) for path, found in sources.items()))
         snapshot = before
-        # What the manifest knows comes first: on a clash of names it stays.
-        for each in sorted(taken, key=lambda one: (one.module not in known.manifest, one.path)):
+        writes: list[Write] = []
+        moved = {each.module for each in taken if each.reading is not None}
+        for each in sorted(taken, key=lambda one: _precedence(one, known)):
             snapshot = _placed(snapshot, each)
-        writes = [write for each in taken for write in each.writes]
+            writes += _kept_writes(each, snapshot, moved)
         if writes:
             await self._store.apply([_by_agent(write, finished) for write in writes])
         return self._registry.swap(snapshot)
@@ -174,9 +175,28 @@ def _unchanged(path: str, found: Source, known: _Known, before: Snapshot) -> Rea
     return Reading.from_json(json.loads(row.reading), found) if row and row.version == found.version else None
 
 
+def _precedence(taken: _Taken, known: _Known) -> tuple[bool, bool, bool, str]:
+    """What goes makes room first; then comes what the manifest knows: on a clash of names it stays."""
+    version = taken.reading.source.version if taken.reading else None
+    return (
+        not taken.gone,
+        taken.module not in known.manifest,
+        version != known.manifest.get(taken.module or ""),
+        taken.path,
+    )
+
+
+def _kept_writes(taken: _Taken, snapshot: Snapshot, moved: set[str | None]) -> Iterable[Write]:
+    """A module has one row: it belongs to the file that holds the module, be it `web.py` or `web/__init__.py`."""
+    if taken.gone and taken.module in moved:
+        return [write for write in taken.writes if not isinstance(write, SetManifest)]
+    holder = snapshot.modules.get(taken.module or "")
+    return taken.writes if holder is None or holder.path == taken.path else ()
+
+
 def _placed(snapshot: Snapshot, taken: _Taken) -> Snapshot:
-    if taken.gone and taken.module is not None:
-        return snapshot.without_module(taken.module).with_rejection(taken.path, ())
+    if taken.gone:
+        return snapshot.without_module(taken.module or "").with_rejection(taken.path, ())
     if taken.reading is not None and _is_news(snapshot, taken.path, taken.reading):
         snapshot = snapshot.with_module(taken.reading)
     if taken.problems:
@@ -192,6 +212,8 @@ def _is_news(snapshot: Snapshot, path: str, reading: Reading) -> bool:
 def _gone(path: str, known: _Known, before: Snapshot) -> _Taken:
     holders = [module for module, source in before.modules.items() if source.path == path]
     module = holders[0] if holders else _module(path)
+    if module in before.modules and not holders:
+        return _Taken(path, gone=True, writes=(DropReading(path),))  # another file holds the module
     version = known.manifest.get(module)
     forget = (SetManifest(module, version, None, reason="the file was removed"),) if version else ()
     return _Taken(path, module, gone=True, writes=(*forget, DropReading(path)))

@@ -8,6 +8,7 @@ from ..gate import ExampleResult
 from ..registry.examples import Example
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
+from ..registry.spans import split
 from ..storage import Stats, Store
 from .callers import callees, callers
 
@@ -34,13 +35,13 @@ async def introspection(store: Store, snapshot: Snapshot, name: str) -> dict[str
         )
     stats = (await store.call_stats()).get(name)
     verdict = await store.verdict(function.body_hash, name)
-    lines = snapshot.modules[function.module].text.splitlines()
+    lines = split(snapshot.modules[function.module].text)
     return {
         "name": name,
         "module": function.module,
         "path": function.path,
         "line": function.line,
-        "source": "\n".join(lines[function.line - 1 : function.end_line]),
+        "source": "\n".join(line.rstrip("\r\n") for line in lines[function.line - 1 : function.end_line]),
         "schema": function.to_json(),
         "examples": [_example(each) for each in function.examples],
         "standing": standing_of(verdict),

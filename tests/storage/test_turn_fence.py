@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from agent_core.errors import LostLease
-from agent_core.storage import Appended, Store, Turn
+from agent_core.storage import Appended, Post, Store, Turn
 from tests.storage.support import begin, texts, user
 
 
@@ -117,3 +117,10 @@ async def test_a_waiter_that_is_cancelled_leaves_only_when_its_append_is_settled
     with pytest.raises(asyncio.CancelledError):
         await task
     assert len(await store.load(turn.id)) == 1
+
+
+async def test_an_append_says_whether_a_message_waits(store: Store) -> None:
+    turn = await begin(store)
+    assert not (await store.append(turn.id, 1, 0, [user("a")])).waits
+    await store.post(Post(turn.agent, "message", {"text": "b"}))
+    assert (await store.append(turn.id, 1, 1, [user("c")])).waits
