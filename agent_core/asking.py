@@ -7,7 +7,7 @@ tokens is off for this model.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from . import events
+from . import __version__, events
 from .context import Budget, Prompt, Shown, build
 from .errors import ContextOverflow
 from .interruption import Interrupted
@@ -16,7 +16,7 @@ from .model.reply import Model, Reply, RetryPiece, TextPiece, ThoughtPiece, Toke
 from .model.request import Request
 from .registry.snapshot import Snapshot
 from .settings import Settings
-from .storage import Entry
+from .storage import Entry, SaveText, Write, content_hash
 from .turn import Turn, assistant
 
 # Of the window, when the endpoint says that the request was too long all the same.
@@ -45,6 +45,7 @@ class Asker:
         self._open = open_model
         self._model: Model | None = None
         self._correction = 1.0
+        self._instructions = ""
         self._last_request: object = None
 
     @property
@@ -91,23 +92,30 @@ class Asker:
             turn.warn("The conversation is longer than the model's window: its oldest turns are left out.")
             return await self._stream(turn, model, self._prompt(turn, int(model.context_limit * _SHRINK)), excluded)
 
-    def request_entry(self, snapshot: Snapshot) -> list[Entry]:
+    def request_record(self, snapshot: Snapshot) -> tuple[list[Entry], list[Write]]:
         """What the request showed, where it differs from the one before: with the messages it can be made again."""
-        if self._last_request == (self.shown.line, self.model_name):
-            return []
-        self._last_request = (self.shown.line, self.model_name)
+        if self._last_request == (self.shown.line, self.model_name, self._instructions):
+            return [], []
+        self._last_request = (self.shown.line, self.model_name, self._instructions)
         names = [shown.name for shown in self.shown.line]
         versions = {name: snapshot.functions[name].version for name in names if name in snapshot.functions}
         parameters = self._settings.model.model_dump(exclude_none=True, exclude={"base_url"})
-        request = {"functions": names, "versions": versions, "model": self.model_name, "parameters": parameters}
-        return [Entry("request", request)]
+        request = {
+            "program": __version__,
+            "model": self.model_name,
+            "parameters": parameters,
+            "instructions": content_hash(self._instructions),
+            "functions": names,
+            "versions": versions,
+        }
+        return [Entry("request", request)], [SaveText(self._instructions)]
 
     def _prompt(self, turn: Turn, window: int) -> Prompt:
         hidden = self.shown.hidden
         more = f"\n\n{hidden} more functions are not shown: list_functions finds them." if hidden else ""
         reply = self._settings.model.max_tokens or min(4096, window // 4)
-        instructions = (self._settings.instructions or "") + more
-        return build(instructions, turn.history, self.shown, Budget(window, reply, self._correction))
+        self._instructions = (self._settings.instructions or "") + more
+        return build(self._instructions, turn.history, self.shown, Budget(window, reply, self._correction))
 
     async def _stream(self, turn: Turn, model: Model, prompt: Prompt, excluded: frozenset[str]) -> Reply:
         request = Request(prompt.messages, prompt.functions, self._settings.model.max_tokens, excluded)

@@ -73,7 +73,8 @@ class Stepper:
         if reply.text or reply.calls:
             message = Assistant(reply.text, reply.calls, reply.thought)
             starting = self._dispatcher.started_at_once(reply.calls, snapshot)
-            await turn.append([*self.asker.request_entry(snapshot), assistant(message), *starting])
+            shown, texts = self.asker.request_record(snapshot)
+            await turn.append([*shown, assistant(message), *starting], writes=texts)
         if reply.note:
             turn.warn(reply.note)
         if not reply.calls:

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from agent_core.assemble import Workspace
+from agent_core.clock import Clock
 from agent_core.errors import AgentBusy, ToolwrightError, WorkspaceError
 from agent_core.messages import User
+from agent_core.storage import open_store
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit import scripted as running
@@ -103,3 +105,17 @@ async def test_every_error_of_the_program_has_one_root(tmp_path: Path, path: str
     with pytest.raises(ToolwrightError):
         async with Workspace.open(tmp_path / path, flags={"model.no_such": 1}):
             raise AssertionError
+
+
+async def test_what_a_request_showed_can_be_told_from_storage(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "letters.py").write_text(VOWELS)
+    with running([Say("Hello.")]) as model:
+        async with desk(tmp_path, model) as at:
+            await at.say("Hi")
+    store = open_store(tmp_path / ".toolwright" / "state.db", clock=Clock())
+    (request,) = await store.history("main", kinds=["request"])
+    assert request.payload["functions"] == model.requests[0].functions
+    assert await store.text(request.payload["instructions"]) == model.requests[0].messages[0]["content"]
+    assert request.payload["versions"].keys() == {"count_vowels"}
+    await store.close()

@@ -1,0 +1,167 @@
+"""A workspace that came from somebody else: it opens or says why not, and nothing outside of it is touched."""
+
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from agent_core.assemble import Workspace
+from agent_core.errors import SettingsError, WorkspaceError
+from agent_core.registry.saving import save
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Repeat, Say, Wanted
+from tests.kit.desk import VOWELS, answers
+
+FIRST, SECOND = VOWELS, VOWELS.replace("count_vowels", "count_others")
+
+
+async def opened(root: Path) -> tuple[list[str], list[str]]:
+    """The functions and the codes of what is rejected, after opening and an agent."""
+    async with Workspace.open(root) as workspace:
+        await workspace.agent()
+        return list(workspace.workshop.names()), [each.code for each in workspace.workshop.rejected()]
+
+
+@pytest.mark.parametrize("name", [".toolwright", ".toolwright/agents", ".toolwright/.gitignore", ".toolwright/history"])
+async def test_state_is_not_written_through_a_link(tmp_path: Path, name: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir(mode=0o755)
+    link = tmp_path / "workspace" / name
+    link.parent.mkdir(parents=True)
+    link.symlink_to(outside / "new" if "." in name[1:] else outside)
+    with pytest.raises(WorkspaceError, match="is a link"):
+        await opened(tmp_path / "workspace")
+    assert not list(outside.iterdir())
+    assert outside.stat().st_mode & 0o777 == 0o755
+
+
+async def test_a_lock_that_is_a_link_leaves_the_file_behind_it_as_it_was(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    (tmp_path / ".toolwright/agents").mkdir(parents=True)
+    (tmp_path / ".toolwright/agents/main.lock").symlink_to(precious)
+    with pytest.raises(WorkspaceError, match="Remove it if it is a link"):
+        await opened(tmp_path)
+    assert precious.read_text() == "mine"
+
+
+async def test_a_state_file_that_is_a_link_leaves_the_other_database_alone(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "other.db") as other:
+        other.execute("create table precious (it)")
+    (tmp_path / ".toolwright").mkdir()
+    (tmp_path / ".toolwright/state.db").symlink_to(tmp_path / "other.db")
+    with pytest.raises(WorkspaceError, match="is a link"):
+        await opened(tmp_path)
+    assert [row[0] for row in other.execute("select name from sqlite_master")] == ["precious"]
+    other.close()
+
+
+async def test_a_folder_of_functions_that_leaves_the_workspace_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "workspace/functions").symlink_to(tmp_path / "outside")
+    with pytest.raises(WorkspaceError, match="leaves the workspace"):
+        await opened(tmp_path / "workspace")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(f"x = {'[' * 5000}{']' * 5000}", id="deep"),
+        pytest.param("sandbox = 3", id="no-section"),
+        pytest.param("[sandbox]\nmemory_mib = 99999999999999999999", id="huge"),
+    ],
+)
+async def test_settings_of_a_wrong_shape_are_a_settings_error(tmp_path: Path, text: str) -> None:
+    (tmp_path / "toolwright.toml").write_text(text)
+    with pytest.raises(SettingsError):
+        await opened(tmp_path)
+
+
+async def test_folders_deeper_than_the_stack_do_not_keep_it_shut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions/letters.py").write_text(VOWELS)
+    monkeypatch.chdir(tmp_path / "functions")
+    for _ in range(1_100):
+        Path("a").mkdir()
+        os.chdir("a")
+    assert (await opened(tmp_path))[0] == ["count_vowels"]
+
+
+async def test_a_module_and_a_package_of_one_name_do_not_keep_it_shut(tmp_path: Path) -> None:
+    (tmp_path / "functions/web").mkdir(parents=True)
+    (tmp_path / "functions/web.py").write_text(FIRST)
+    (tmp_path / "functions/web/__init__.py").write_text(SECOND)
+    for _ in range(2):
+        assert await opened(tmp_path) == (["count_vowels"], ["module-clash"])
+
+
+async def test_the_file_that_held_a_module_holds_it_after_a_restart(tmp_path: Path) -> None:
+    (tmp_path / "functions/web").mkdir(parents=True)
+    (tmp_path / "functions/web/__init__.py").write_text(SECOND)
+    await opened(tmp_path)
+    (tmp_path / "functions/web.py").write_text(FIRST)
+    assert await opened(tmp_path) == (["count_others"], ["module-clash"])
+
+
+@pytest.mark.parametrize("names", [("web.py", "web/__init__.py"), ("web/__init__.py", "web.py")])
+async def test_a_module_that_became_a_package_goes_on(tmp_path: Path, names: tuple[str, str]) -> None:
+    before, after = (tmp_path / "functions" / name for name in names)
+    (tmp_path / "functions/web").mkdir(parents=True)
+    before.write_text(FIRST)
+    await opened(tmp_path)
+    before.rename(after)
+    assert await opened(tmp_path) == (["count_vowels"], [])
+    after.write_text(SECOND)
+    assert await opened(tmp_path) == (["count_others"], [])
+
+
+async def test_removing_the_file_that_lost_a_clash_takes_nothing_away(at_desk: OpenDesk) -> None:
+    desk = await at_desk([])
+    desk.put("web.py", FIRST)
+    await desk.workspace.workshop.reload()
+    loser = desk.put("web/__init__.py", SECOND)
+    await desk.workspace.workshop.saved([loser])
+    loser.unlink()
+    await desk.workspace.workshop.saved([loser])
+    assert (desk.workspace.workshop.names(), desk.workspace.workshop.rejected()) == (["count_vowels"], ())
+
+
+def test_a_pipe_in_the_place_of_a_module_stops_nobody(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "grown.py")
+    with pytest.raises(WorkspaceError, match="no regular file"):
+        save(tmp_path, "functions/grown.py", "x = 1\n", None)
+
+
+def test_a_huge_file_in_the_way_is_refused_without_comparing_it(tmp_path: Path) -> None:
+    (tmp_path / "grown.py").write_text("".join(f"{number % 199}\n" for number in range(500_000)))
+    with pytest.raises(WorkspaceError, match="500,000 lines"):
+        save(tmp_path, "functions/grown.py", "".join(f"{number % 199}\n" for number in range(9_000)), None)
+
+
+UNUSUAL = f"# form\x0cfeed, \x1c and \u2028\n{VOWELS}"
+CONDITIONAL = "if True:\n" + "".join(f"    {line}" for line in SECOND.splitlines(keepends=True))
+
+
+async def test_line_ends_that_python_does_not_know_shift_no_function(at_desk: OpenDesk) -> None:
+    edit = Wanted("edit_function", {"function_name": "count_vowels", "old_text": "Count the", "new_text": "Count all"})
+    desk = await at_desk([Ask(Wanted("introspect_function", {"function_name": "count_vowels"}), edit), Say("Done.")])
+    desk.put("letters.py", UNUSUAL)
+    await desk.workspace.workshop.reload()
+    looked, edited = answers(await desk.say("Go."))
+    assert "   2 def count_vowels" in looked
+    assert "was changed" in edited
+    assert (desk.functions / "letters.py").read_text() == UNUSUAL.replace("Count the", "Count all")
+
+
+async def test_a_function_under_a_condition_can_be_looked_into(at_desk: OpenDesk) -> None:
+    asked = [Wanted(verb, {"function_name": "count_others"}) for verb in ("introspect_function", "delete_function")]
+    desk = await at_desk([Ask(*asked), Repeat(Say("Done."))])
+    desk.put("letters.py", CONDITIONAL)
+    await desk.workspace.workshop.reload()
+    looked, deleted = answers(await desk.say("Go."))
+    assert "def count_others" in looked
+    assert "is not a plain function at the top level" in deleted
