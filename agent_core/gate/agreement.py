@@ -6,7 +6,6 @@ by its type and message. A worker's own words are only ever compared, never beli
 
 import ast
 import math
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,4 +158,4 @@ def _same_error(expected: str, outcome: Raised, options: set[str]) -> bool:
         return False
     if "IGNORE_EXCEPTION_DETAIL" in options:
         return True
-    return same_text(re.sub(r"\s+$", "", message.strip()), outcome.failure.message.strip(), options)
+    return same_text(message.strip(), outcome.failure.message.strip(), options)

@@ -28,6 +28,11 @@ class Finding:
     column: int = 0
 
 
+TOO_DEEP = Finding(
+    "too-deep", "the code is nested too deeply, or has too long a chain, to be judged", "split it into smaller parts"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Trials:
     """What running the examples showed."""

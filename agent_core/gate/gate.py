@@ -18,7 +18,7 @@ from .candidate import Candidate, Policy
 from .capability import capability
 from .confirm import with_returned_values
 from .conform import conform
-from .draft import Draft
+from .draft import TOO_DEEP, Draft
 from .mend import mend
 from .proof import ExampleResult, prove, run
 from .read import read
@@ -43,7 +43,10 @@ def on_text(judge: Callable[[Draft], Draft]) -> Run:
     """A stage that needs no worker."""
 
     async def run_here(draft: Draft, bench: Bench) -> Draft:
-        return judge(draft)
+        try:
+            return judge(draft)
+        except RecursionError:
+            return draft.with_findings(judge.__name__, [TOO_DEEP])
 
     return run_here
 

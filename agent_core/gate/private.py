@@ -7,13 +7,15 @@ import ast
 
 from .tree import FunctionNode, bound_names, calls_of, functions, lines_of, parse
 
+_MOST = 50  # helpers; with more, one asks for them rather than rename them
+
 
 def make_private(text: str, name: str) -> str:
     """The text with the promised function's helpers renamed to `_helper`; unchanged where that is not safe."""
     tree = parse(text)
     if not isinstance(tree, ast.Module):
         return text
-    helpers = _helpers(tree, name)
+    helpers = _helpers(tree, name) if len(functions(tree)) <= _MOST else set()
     taken = bound_names(tree)
     if not helpers or any(f"_{helper}" in taken or _is_ambiguous(tree, helper) for helper in helpers):
         return text

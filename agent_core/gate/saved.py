@@ -16,7 +16,7 @@ from ..registry.snapshot import Snapshot
 from ..registry.source import Source
 from . import capability, conform, proof, substance
 from .candidate import Policy
-from .draft import Finding
+from .draft import TOO_DEEP, Finding
 from .enough import is_unproven, too_few
 from .rules import Rules, severity
 from .tree import FunctionNode, find, parse
@@ -74,7 +74,14 @@ def read_saved(source: Source, snapshot: Snapshot, rules: Rules, policy: Policy,
 
 
 def look(saved: Saved) -> Saved:
-    """The file with what its text alone shows: conform, substance, capability."""
+    """The file with what its text alone shows: conform, substance, capability; what is too deep for that goes on."""
+    try:
+        return _look(saved)
+    except RecursionError:
+        return saved.with_findings("substance", [TOO_DEEP])
+
+
+def _look(saved: Saved) -> Saved:
     text = saved.reading.source.text
     for _, node, _ in saved.nodes():
         saved = saved.with_findings("conform", conform.check(node))

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ..registry.source import HUGE_NUMBER
+
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 BUILTINS = frozenset(dir(builtins))
 IMPLICIT = frozenset({"__name__", "__file__", "__doc__", "__builtins__", "__spec__", "__package__", "__annotations__"})
@@ -29,6 +31,8 @@ class Unparsable:
 @lru_cache(maxsize=64)
 def parse(text: str) -> ast.Module | Unparsable:
     """The tree of a text, or why there is none; kept for a while, so a tree is never changed."""
+    if huge := HUGE_NUMBER.search(text):
+        return Unparsable("a number of thousands of digits cannot be shown", text.count("\n", 0, huge.start()) + 1)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -7,6 +7,7 @@ is a string or a number; bytes are base64. A recursive type becomes a local `$de
 
 import ast
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from . import classes, typenames
@@ -15,14 +16,23 @@ from .tree import Scope
 from .typenames import Impossible, Schema, Unresolved
 
 _BUDGET = 1_000
+_MODULE_BUDGET = 30_000
 _DEEPEST = 40
+
+
+@dataclass(slots=True)
+class Budget:
+    """How many parts of types may still be read; all functions of a module share one."""
+
+    left: int = _MODULE_BUDGET
 
 
 class Converter:
     """Converts the annotations of one function; collects what its recursive types define."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, budget: Budget | None = None) -> None:
         self.scope = scope
+        self._budget = budget or Budget()
         self.definitions: dict[str, Schema] = {}
         self._open: list[str] = []
         self._recursive: set[str] = set()
@@ -39,9 +49,10 @@ class Converter:
         if not self._depth:
             self._left = _BUDGET  # anew for each parameter: one that is too large costs the others nothing
         self._left -= 1
+        self._budget.left -= 1
         self._depth += 1
         try:
-            if self._left < 0 or self._depth > _DEEPEST:
+            if min(self._left, self._budget.left) < 0 or self._depth > _DEEPEST:
                 raise Unresolved("the type is too large to be read by syntax")
             return self._convert(node)
         finally:

@@ -28,7 +28,7 @@ _EXAMPLE = re.compile(
 )
 _TRACEBACK = re.compile(
     r"""
-    ^(?P<head> Traceback\ \( (?: most\ recent\ call\ last | innermost\ last ) \) : ) \s* $
+    ^(?P<head> Traceback\ \( (?: most\ recent\ call\ last | innermost\ last ) \) : ) [^\S\n]*+ $
     (?P<stack> .*?)
     ^ (?P<message> \w+ .*)
     """,
@@ -147,7 +147,7 @@ def _lines(match: re.Match[str], line: int) -> tuple[str, str]:
         if len(text) >= indent + 4 and text[indent + 3] != " ":
             raise ValueError(f"line {number} of the docstring lacks a space after `{text[indent : indent + 3]}`")
     _check_indent(shown[1:], " " * indent + ".", line + 1)
-    want = re.sub(r"\s*\Z", "", match["want"]).split("\n") if match["want"].strip() else []
+    want = match["want"].rstrip().split("\n") if match["want"].strip() else []
     _check_indent(want, " " * indent, line + len(shown))
     source = "\n".join(text[indent + 4 :] for text in shown)
     return source, "".join(f"{text[indent:]}\n" for text in want)

@@ -56,8 +56,5 @@ def enumeration(values: list[Any]) -> dict[str, Any]:  # Any: scalars of JSON in
     """`const` or `enum` of scalars, with their type where they share one."""
     kinds = {_JSON_NAMES[type(value)] for value in values}
     kind = {"type": kinds.pop()} if len(kinds) == 1 else {}
-    distinct: list[Any] = []
-    for value in values:
-        if not any(value == one and type(value) is type(one) for one in distinct):
-            distinct.append(value)
+    distinct = list({(type(value), value): value for value in values}.values())  # True is not 1
     return {**kind, "const": distinct[0]} if len(distinct) == 1 else {**kind, "enum": distinct}

@@ -111,7 +111,7 @@ def _check(target: Path, path: str, text: str, expected_version: str | None) -> 
 
 def _content(target: Path) -> bytes:
     # Not blocking: a pipe that stands in the way must not stop the program.
-    with open(os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+    with os.fdopen(os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EEXIST, "something that is no regular file has its name")
         return file.read()

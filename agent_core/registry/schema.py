@@ -6,7 +6,7 @@ import re
 
 from ..problem import Place, Problem
 from . import docstring, examples
-from .annotation import Converter
+from .annotation import Budget, Converter
 from .docstring import Described
 from .function import Function, Reading
 from .literals import json_literal
@@ -39,6 +39,7 @@ class _Reader:
         self.lines = split(source.text)
         self.problems: list[Problem] = []
         self.refusals = 0
+        self.budget = Budget()
 
     def read(self, tree: ast.Module) -> Reading:
         for earlier, later in self.scope.redefined:
@@ -96,7 +97,7 @@ class _Reader:
         self, name: str, arguments: list[tuple[ast.arg, ast.expr | None]], described: Described
     ) -> tuple[Schema, tuple[str, ...]]:
         """The schema of the arguments' object, and the parameters whose type only an import can tell."""
-        converter = Converter(self.scope)
+        converter = Converter(self.scope, self.budget)
         properties: Schema = {}
         unresolved = []
         for argument, default in arguments:

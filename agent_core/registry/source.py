@@ -19,6 +19,8 @@ from ..problem import Place, Problem
 FOLDER = "functions"
 MODULE_LIMIT = 256 * 1024
 _LONGEST_NAME = 200
+# Python refuses a decimal number of more than 4,300 digits; one that is written otherwise fails when it is shown.
+HUGE_NUMBER = re.compile(r"0[xXoObB][0-9a-fA-F_]{3500}")
 _COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _UTF8 = frozenset({"utf-8", "utf8", "utf_8", "utf-8-sig", "ascii", "us-ascii"})
 _BOM = b"\xef\xbb\xbf"
@@ -183,6 +185,10 @@ def parse(source: Source, limit: int = MODULE_LIMIT) -> ast.Module | Problem:
     where = Place(source.path)
     if len(source.text) > limit or len(source.text.encode("utf-8", "surrogatepass")) > limit:
         return too_large(where, limit)
+    if huge := HUGE_NUMBER.search(source.text):
+        line = source.text.count("\n", 0, huge.start()) + 1
+        what = "a number of thousands of digits cannot be shown"
+        return Problem("huge-number", what, Place(source.path, line), "compute it: `2**20_000`, say")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a bad escape in a string is not for the host's terminal

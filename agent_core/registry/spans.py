@@ -41,9 +41,13 @@ class Text:
         """The lines that belong to a statement: decorators, comments right above, indented comments at its end."""
         decorators = getattr(node, "decorator_list", [])
         start = min([node.lineno, *(one.lineno for one in decorators)])
+        return self.with_comments(start), self._with_tail(node)
+
+    def with_comments(self, start: int) -> int:
+        """The first line of what begins on a line, the comments right above it included."""
         while start > 1 and self._is_leading_comment(start - 1):
             start -= 1
-        return start, self._with_tail(node)
+        return start
 
     def _is_leading_comment(self, number: int) -> bool:
         line = self.lines[number - 1]

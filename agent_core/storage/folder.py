@@ -24,8 +24,8 @@ def prepare_state_dir(root: Path) -> Path:
         WorkspaceError: it cannot be made.
     """
     folder = root / NAME
-    _refuse_links(folder)
     try:
+        _refuse_links(folder)
         folder.mkdir(mode=0o700, exist_ok=True)
         if folder.stat().st_uid == os.geteuid():
             folder.chmod(0o700)

@@ -16,7 +16,7 @@ from ..registry.registry import Registry
 from ..registry.schema import read_module
 from ..registry.snapshot import Snapshot
 from ..registry.source import Source, read_file
-from ..registry.spans import split
+from ..registry.spans import Text, split
 from ..registry.writing import remove_function
 from ..storage import (
     DropPending,
@@ -121,15 +121,15 @@ class Changes:
         return _plan(text, detail, source, reading, _Deed("deleted", name, author))
 
     def source(self, name: str) -> str:
-        """The exact text of a function as it is now."""
+        """The exact text of a function as it is now, with the comments above it, which are replaced with it."""
         snapshot = self._registry.snapshot()
         function = snapshot.functions.get(name)
         if function is None:
             raise UsageError(
                 f"There is no function `{name}` in functions/.", mend="list_functions shows what there is."
             )
-        lines = split(snapshot.modules[function.module].text)
-        return "".join(lines[function.line - 1 : function.end_line])
+        text = Text(tuple(split(snapshot.modules[function.module].text)), ())
+        return "".join(text.lines[text.with_comments(function.line) - 1 : function.end_line])
 
     async def _module_of(self, name: str, snapshot: Snapshot) -> str:
         if name in snapshot.functions:

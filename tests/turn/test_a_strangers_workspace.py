@@ -86,7 +86,7 @@ async def test_folders_deeper_than_the_stack_do_not_keep_it_shut(
     (tmp_path / "functions/letters.py").write_text(VOWELS)
     monkeypatch.chdir(tmp_path / "functions")
     for _ in range(1_100):
-        Path("a").mkdir()
+        os.mkdir("a")  # noqa: PTH102 - a path of them all is too long
         os.chdir("a")
     assert (await opened(tmp_path))[0] == ["count_vowels"]
 
@@ -165,3 +165,12 @@ async def test_a_function_under_a_condition_can_be_looked_into(at_desk: OpenDesk
     looked, deleted = answers(await desk.say("Go."))
     assert "def count_others" in looked
     assert "is not a plain function at the top level" in deleted
+
+
+async def test_comments_above_a_function_outlive_an_edit_of_it(at_desk: OpenDesk) -> None:
+    edit = Wanted("edit_function", {"function_name": "count_vowels", "old_text": "Count the", "new_text": "Count all"})
+    desk = await at_desk([Ask(edit), Say("Done.")])
+    desk.put("letters.py", f"# Asked for by Ada.\n{VOWELS}")
+    await desk.workspace.workshop.reload()
+    await desk.say("Go.")
+    assert (desk.functions / "letters.py").read_text().startswith("# Asked for by Ada.\ndef count_vowels")

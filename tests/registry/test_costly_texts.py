@@ -1,0 +1,45 @@
+"""Texts that are cheap to write and dear to read: each is read in no time, or costs itself alone."""
+
+import pytest
+
+from agent_core.problem import Problem
+from agent_core.registry.examples import Example, read
+from agent_core.registry.schema import read_module
+from agent_core.registry.source import Source
+
+DOUBLING = "A0 = dict[str, int]\n" + "".join(f"A{n} = tuple[A{n - 1}, A{n - 1}]\n" for n in range(1, 7))
+
+
+def test_types_of_one_module_share_a_budget() -> None:
+    many = "".join(f"def f{number}(a: A6, b: int) -> int: return 1\n" for number in range(600))
+    found = read_module(Source.of("bomb", DOUBLING + many)).functions
+    assert len(found) == 600
+    assert found[0].unresolved == ()
+    assert found[-1].unresolved == ("a", "b")
+
+
+def test_a_literal_of_thousands_of_values_is_read_in_one_pass() -> None:
+    values = ", ".join(f"{number}, '{number}'" for number in range(15_000))
+    text = f"from typing import Literal\ndef f(a: Literal[1, True, {values}, 1]) -> int: return 1\n"
+    (function,) = read_module(Source.of("bomb", text), 1 << 20).functions
+    assert function.parameters["properties"]["a"]["enum"][:3] == [1, True, 0]
+    assert len(function.parameters["properties"]["a"]["enum"]) == 30_001
+
+
+@pytest.mark.parametrize("prefix", ["0x", "0b", "0o"])
+def test_a_number_that_cannot_be_shown_rejects_its_module_alone(prefix: str) -> None:
+    reading = read_module(Source.of("bomb", f"def f(a: int = {prefix}{'1' * 60_000}) -> int:\n    return a\n"))
+    assert [(one.code, one.where.line) for one in reading.problems] == [("huge-number", 1)]
+
+
+@pytest.mark.parametrize(
+    "want",
+    [
+        pytest.param(f"x{' ' * 300_000}y", id="blanks"),
+        pytest.param(f"Traceback (most recent call last):{' ' * 300_000}y\n    ...\nValueError: x", id="traceback"),
+    ],
+)
+def test_blanks_in_a_result_are_passed_over_once(want: str) -> None:
+    found = read(f"Look.\n\n>>> f('a')\n{want}\n", [], 1, "bomb.py")
+    assert not isinstance(found, Problem)
+    assert [type(one) for one in found] == [Example]
