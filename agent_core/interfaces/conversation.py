@@ -3,18 +3,20 @@
 The prompt and the plain mode drive the same object; what differs is the voice that it speaks with.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from agent_core.agent import Agent
 from agent_core.assemble import Workspace
 from agent_core.errors import ToolwrightError
 from agent_core.events import FunctionsChanged, TurnEnded
+from agent_core.messages import Message, User
+from agent_core.untrusted import one_line
 
 from .faults import fault_lines
 from .listeners import Listener
 from .options import RunOptions
-from .spans import line
+from .spans import Line, line
 from .told import CallLog, changed_lines
 from .voice import Voice
 
@@ -67,19 +69,27 @@ class Conversation:
         self.voice.lines(fault_lines(error.message, error.mend))
 
     async def greet(self) -> None:
-        """What was recovered at the start, and which model answers.
+        """What was recovered at the start, which model answers, and whether a conversation goes on.
 
         Raises:
             NoModel: nothing is configured and nothing was found.
         """
         told = [*self.workspace.recovered, self.agent.restored]
         self.voice.lines(line(("warn", f"! {sentence}")) for sentence in told if sentence)
-        model = await self.agent.model_line()
-        self.voice.lines([line(("dim", model)), line(("dim", "/help lists the commands; Ctrl-D leaves"))])
+        self.voice.lines(greeting(await self.agent.model_line(), await self.agent.history()))
 
     def announce(self, change: FunctionsChanged) -> None:
         """Tell of functions that another hand changed between turns."""
         self.voice.aloud(changed_lines(change))
+
+
+def greeting(model: str, history: Sequence[Message]) -> list[Line]:
+    """Which model answers, what was said last in a conversation that goes on, and how to get help."""
+    said = [message.text for message in history if isinstance(message, User)]
+    many = f"{len(said)} message{'' if len(said) == 1 else 's'}"
+    goes_on = f"the conversation goes on after {many}, the last: {one_line(said[-1], 60)}" if said else ""
+    sentences = (model, goes_on, "/help lists the commands; Ctrl-D leaves")
+    return [line(("dim", sentence)) for sentence in sentences if sentence]
 
 
 @asynccontextmanager

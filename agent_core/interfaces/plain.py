@@ -4,60 +4,65 @@ import asyncio
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 
-from .conversation import Conversation, opened
+from agent_core.untrusted import visible
+
+from .conversation import Conversation, greeting, opened
 from .listeners import JsonLines, Listener
 from .options import RunOptions
 from .slash import take
 from .spans import line, write
 from .voice import PlainVoice
 
+MARK = "› "
+
 
 async def one_message(options: RunOptions, message: str) -> bool:
     """One turn and out; whether it ended with a reply."""
     async with opened(options, PlainVoice()) as talk, asyncio.TaskGroup() as group:
         await _ready(talk)
-        with _ctrl_c(talk, group):
+        with _ctrl_c(group, talk.interrupt):
             return await talk.turn(message, _listener(options))
 
 
 async def each_line(options: RunOptions) -> bool:
     """A turn for each line of standard input; whether all ended with a reply."""
-    async with opened(options, PlainVoice()) as talk, asyncio.TaskGroup() as group:
-        await _ready(talk)
-        return await _lines(talk, group, options)
-
-
-async def _lines(talk: Conversation, group: asyncio.TaskGroup, options: RunOptions) -> bool:
-    async for text in _typed():
-        with _ctrl_c(talk, group):
-            if options.as_json:
-                await talk.turn(text, JsonLines())
-            else:
-                await take(talk, text)
-        if talk.left:
-            break
-    return not talk.failed
+    typed = Typed()
+    voice = PlainVoice(typed.answer if sys.stdin.isatty() else None)
+    async with opened(options, voice) as talk, asyncio.TaskGroup() as group:
+        model = await _ready(talk)
+        if sys.stdin.isatty() and not options.as_json:
+            voice.aloud(greeting(model, await talk.agent.history()))
+        typed.start()
+        while not talk.left and (text := await typed.line(MARK)) is not None:
+            with _ctrl_c(group, lambda: _stop(talk, typed)):
+                await (talk.turn(text, JsonLines()) if options.as_json else take(talk, text))
+        return not talk.failed
 
 
 def _listener(options: RunOptions) -> Listener | None:
     return JsonLines() if options.as_json else None
 
 
-async def _ready(talk: Conversation) -> None:
+async def _ready(talk: Conversation) -> str:
     told = [*talk.workspace.recovered, talk.agent.restored]
     write([line(("warn", f"! {sentence}")) for sentence in told if sentence], sys.stderr)
-    await talk.agent.model_line()  # no message is taken up when there is nobody to answer it
+    return await talk.agent.model_line()  # no message is taken up when there is nobody to answer it
+
+
+async def _stop(talk: Conversation, typed: "Typed") -> None:
+    if not typed.dismiss():
+        await talk.interrupt()
 
 
 @contextmanager
-def _ctrl_c(talk: Conversation, group: asyncio.TaskGroup) -> Iterator[None]:
+def _ctrl_c(group: asyncio.TaskGroup, stop: Callable[[], Coroutine[None, None, None]]) -> Iterator[None]:
     """Ctrl-C ends the running turn; the default way of dying comes back after it."""
     loop = asyncio.get_running_loop()
     before = signal.getsignal(signal.SIGINT)
-    loop.add_signal_handler(signal.SIGINT, lambda: group.create_task(talk.interrupt()))
+    loop.add_signal_handler(signal.SIGINT, lambda: group.create_task(stop()))
     try:
         yield
     finally:
@@ -65,23 +70,47 @@ def _ctrl_c(talk: Conversation, group: asyncio.TaskGroup) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-async def _typed() -> AsyncIterator[str]:
-    """The lines of standard input that say something, as they come; functions go on being watched meanwhile."""
-    loop = asyncio.get_running_loop()
-    lines: asyncio.Queue[str | None] = asyncio.Queue()
+class Typed:
+    """The lines of standard input as they come; functions go on being watched meanwhile."""
 
-    def read() -> None:
-        for text in iter(sys.stdin.readline, ""):
-            loop.call_soon_threadsafe(lines.put_nowait, text)
-        loop.call_soon_threadsafe(lines.put_nowait, None)
+    def __init__(self) -> None:
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
+        self._asked = False
 
-    # Not a thread of the loop's pool: a terminal's readline cannot be ended, and leaving must not wait for it.
-    threading.Thread(target=read, daemon=True).start()
-    while True:
+    def start(self) -> None:
+        """Begin to read."""
+        # Not a thread of the loop's pool: a terminal's readline cannot be ended, and leaving must not wait for it.
+        threading.Thread(target=self._read, args=[asyncio.get_running_loop()], daemon=True).start()
+
+    async def line(self, mark: str) -> str | None:
+        """The next line that says something, or None at the end."""
+        while (text := await self._next(mark)) is not None:
+            if text.strip():
+                return text
+        return None
+
+    async def answer(self, question: str) -> str | None:
+        """What a human answers; nothing, if the question is dismissed."""
+        self._asked = True
+        try:
+            return await self._next(question)
+        finally:
+            self._asked = False
+
+    def dismiss(self) -> bool:
+        """Answer an open question with nothing; whether there was one."""
+        if self._asked:
+            self._lines.put_nowait("")
+        return self._asked
+
+    async def _next(self, mark: str) -> str | None:
         if sys.stdin.isatty():
-            write([line("› ")], sys.stderr)
-        text = await lines.get()
-        if text is None:
-            return
-        if text.strip():
-            yield text.rstrip("\n")
+            sys.stderr.write(visible(mark))
+            sys.stderr.flush()
+        text = await self._lines.get()
+        return None if text is None else text.rstrip("\n")
+
+    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
+        for text in iter(sys.stdin.readline, ""):
+            loop.call_soon_threadsafe(self._lines.put_nowait, text)
+        loop.call_soon_threadsafe(self._lines.put_nowait, None)

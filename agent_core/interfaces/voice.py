@@ -1,7 +1,7 @@
 """How a conversation speaks to its human: a seam with one side for the prompt and one for plain text."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
@@ -33,8 +33,17 @@ class Voice(Protocol):
         """Ask for a yes; anything else is a no."""
 
 
+Answers = Callable[[str], Awaitable[str | None]]
+
+
 class PlainVoice:
-    """Text without a control character: results on standard output, talk on standard error."""
+    """Text without a control character: results on standard output, talk on standard error.
+
+    `answers` asks a human for a line; without it there is nobody to ask.
+    """
+
+    def __init__(self, answers: Answers | None = None) -> None:
+        self._answers = answers
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Show lines."""
@@ -57,5 +66,8 @@ class PlainVoice:
         return nullcontext()
 
     async def confirm(self, question: str) -> bool:
-        """There is nobody to ask: what was typed is what was meant."""
-        return True
+        """Ask for a yes; from a pipe, what came is what was meant."""
+        if self._answers is None:
+            return True
+        answer = await self._answers(f"{question} Type y and Enter for yes. ")
+        return answer is not None and answer.strip().lower() in ("y", "yes")

@@ -99,3 +99,24 @@ def test_ctrl_c_at_the_line_of_a_dumb_terminal_leaves_at_once(tmp_path: Path) ->
         screen.wait_for("›")
         screen.type(CTRL_C)
         assert screen.exit_code() == 1
+
+
+def test_a_human_at_a_dumb_terminal_is_greeted_and_asked_before_a_function_goes(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    kept = tmp_path / "functions" / "words.py"
+    kept.write_text(COUNT_VOWELS)
+    with (
+        scripted([]) as model,
+        terminal("run", *flags(model), cwd=tmp_path, environment={"TERM": "dumb"}) as screen,
+    ):
+        screen.wait_for("/help lists")
+        for answer, times in (("n\n", 1), (CTRL_C, 2)):
+            screen.type("/delete count_vowels\n")
+            screen.wait_count("Type y and Enter for yes.", times)
+            screen.type(answer)
+            screen.wait_count("Nothing was deleted.", times)
+            assert kept.exists()
+        screen.type("/delete count_vowels\ny\n")
+        screen.wait_for("✓ deleted count_vowels from words")
+        screen.type("\x04")
+        assert screen.exit_code() == 0

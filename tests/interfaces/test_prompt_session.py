@@ -87,6 +87,16 @@ def test_a_message_typed_during_a_turn_is_delivered_at_its_next_step(tmp_path: P
         screen.wait_for("Noted.")
 
 
+def test_a_conversation_that_goes_on_says_so_when_it_is_opened_again(tmp_path: Path) -> None:
+    with prompt([Say("Noted.")], tmp_path) as (screen, _):
+        assert "goes on" not in screen.scrolled()
+        screen.line("the colour is teal")
+        screen.wait_for("∙ 1 step")
+        assert leave(screen) == 0
+    with prompt([], tmp_path) as (screen, _):
+        screen.wait_for("the conversation goes on after 1 message, the last: the colour is teal")
+
+
 def test_nothing_that_a_model_or_function_says_reaches_the_terminal_as_an_escape(tmp_path: Path) -> None:
     evil = "\x1b]0;pwned\x07 \x9b2J **\x1b[8mbold** [x](http://e/\x1b[2J)"
     code = 'def evil() -> str:\n    """Say.\n    """\n    print("\\x1b[5mout")\n    return "\\x1b]0;pwned\\x07"\n'
