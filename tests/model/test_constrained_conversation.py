@@ -1,0 +1,167 @@
+"""What a small model reads: a fixed beginning, its own steps as objects, and functions told of where they help."""
+
+import json
+from itertools import pairwise
+
+import pytest
+
+from agent_core.messages import Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.model import FunctionShown, Request
+from agent_core.model.conversation import Conversation, Entry
+from agent_core.model.demonstration import DEMONSTRATION
+from agent_core.model.listing import describe, find, line, trim
+
+TEXT = {"type": "string"}
+
+
+def shown(name: str, description: str, *required: str, **optional: object) -> FunctionShown:
+    properties = {**dict.fromkeys(required, TEXT), **optional}
+    return FunctionShown(name, description, {"type": "object", "properties": properties, "required": [*required]})
+
+
+CREATE = shown(
+    "create_function",
+    "Make a function.",
+    "function_name",
+    "function_code_with_docstring",
+    module_name=TEXT,
+    reason=TEXT,
+)
+CONFIRM = shown("confirm_function", "Take it.", "function_name")
+EDIT = shown("edit_function", "Change it.", "function_name", "old_text", "new_text")
+WORDS = shown("count_words", "Count the words of a text.", "text")
+SLUG = shown("slug", "Turn a title into an address.", "title")
+ALL = (CREATE, CONFIRM, EDIT, WORDS, SLUG)
+START: tuple[Message, ...] = (System("Be kind."), User("How long is this?"))
+MADE: tuple[Message, ...] = (
+    *START,
+    Assistant("", (Call("1", "create_function", '{"function_name":"size"}'),), "I make it."),
+    Answer("1", "create_function", "`size` is not made yet. Call confirm_function(function_name='size')."),
+)
+
+
+def write(*messages: Message, functions: tuple[FunctionShown, ...] = ALL) -> list[Entry]:
+    return Conversation().write(Request(messages, functions))
+
+
+def names(*messages: Message, excluded: frozenset[str] = frozenset()) -> set[str]:
+    conversation, request = Conversation(), Request(messages, ALL, excluded=excluded)
+    conversation.write(request)
+    return {function.name for function in conversation.callable_now(request)}
+
+
+def test_each_step_only_adds_to_what_was_written_before() -> None:
+    conversation, size = Conversation(), shown("size", "The size of a text.", "text")
+    before = conversation.write(Request(START, ALL))
+    after = conversation.write(Request(MADE, ALL))
+    joined = Answer("2", "confirm_function", "`size` joined.")
+    confirmed = (*MADE, Assistant("", (Call("2", "confirm_function", "{}"),)), joined)
+    last = conversation.write(Request(confirmed, (*ALL, size)))
+    assert after[: len(before)] == before
+    assert last[: len(after)] == after
+
+
+def test_roles_take_turns_whatever_stands_in_the_conversation() -> None:
+    entries = write(User("a"), Notice("b"), User("c"), Assistant("d"), Assistant("e"), User("f"))
+    roles = [entry["role"] for entry in entries]
+    assert all(first != second for first, second in pairwise(roles))
+
+
+def test_every_message_of_the_model_is_one_json_object() -> None:
+    said = [entry["content"] for entry in write(*MADE) if entry["role"] == "assistant"]
+    assert all(json.loads(text)["thought"] for text in said)
+
+
+def test_parallel_calls_of_another_model_stand_each_before_its_answer() -> None:
+    calls = (Call("1", "slug", '{"title":"A"}'), Call("2", "slug", "broken"))
+    entries = write(User("a"), Assistant("I try.", calls), Answer("1", "slug", "a"), Answer("2", "slug", "bad"))
+    first, result, second, _ = entries[-4:]
+    assert json.loads(first["content"]) == {"thought": "I try.", "call": {"name": "slug", "arguments": {"title": "A"}}}
+    assert result["content"].startswith("Result of slug: a")
+    assert json.loads(second["content"])["call"]["arguments"] == {}
+
+
+def test_the_system_text_holds_the_instructions_and_the_few_functions_that_are_always_there() -> None:
+    system = write(*START)[0]["content"]
+    assert system.startswith("Be kind.")
+    assert "create_function(function_code_with_docstring: string, function_name: string)" in system
+    assert "count_words" not in system
+
+
+def test_what_a_message_is_about_is_told_in_that_message_and_can_be_called() -> None:
+    message = User("How many words does this text have?")
+    assert write(message)[-1]["content"].endswith(
+        "[You can call: count_words(text: string) - Count the words of a text.]"
+    )
+    assert names(message) == {"create_function", "count_words"}
+
+
+def test_a_user_who_wants_a_new_function_is_shown_no_old_one() -> None:
+    message = User("Make a function that counts the words of a text.")
+    assert names(message) == {"create_function"}
+
+
+def test_a_function_that_a_notice_names_is_told_of_and_can_be_called() -> None:
+    assert "slug" in names(*START, Notice("Functions changed by another hand: `slug` appeared."))
+
+
+@pytest.mark.parametrize(
+    ("messages", "excluded", "expected"),
+    [
+        pytest.param(START, (), {"create_function"}, id="at-first"),
+        pytest.param(MADE, (), {"create_function", "confirm_function"}, id="named-by-the-last-answer"),
+        pytest.param(MADE, ("create_function",), {"confirm_function"}, id="excluded"),
+        pytest.param((*MADE, Assistant("No."), User("Go on.")), (), {"create_function"}, id="no-longer-named"),
+    ],
+)
+def test_confirming_can_be_called_only_where_an_answer_offers_it(
+    messages: tuple[Message, ...], excluded: tuple[str, ...], expected: set[str]
+) -> None:
+    assert names(*messages, excluded=frozenset(excluded)) == expected
+
+
+def test_a_function_that_was_called_before_can_be_called_again() -> None:
+    called = (Assistant("", (Call("1", "slug", "{}"),)), Answer("1", "slug", "a"), Assistant("Done."), User("Again!"))
+    assert "slug" in names(*START, *called)
+
+
+def test_after_an_answer_the_user_is_repeated_so_that_the_data_is_theirs() -> None:
+    assert write(*MADE)[-1]["content"].endswith("The user asked: How long is this?")
+
+
+def test_the_demonstration_answers_each_of_its_calls() -> None:
+    calls = [call.id for message in DEMONSTRATION if isinstance(message, Assistant) for call in message.calls]
+    assert calls == [message.call_id for message in DEMONSTRATION if isinstance(message, Answer)]
+
+
+def test_the_demonstrated_function_does_what_its_answers_say() -> None:
+    call = next(call for message in DEMONSTRATION if isinstance(message, Assistant) for call in message.calls)
+    space: dict[str, object] = {}
+    exec(json.loads(call.arguments)["function_code_with_docstring"], space)  # our own text
+    swap_ends = space["swap_ends"]
+    assert callable(swap_ends)
+    assert [swap_ends(text) for text in ("abc", "lamp", "garden")] == ["cba", "paml", "nardeg"]
+
+
+def test_optional_noise_is_hidden_and_names_come_after_texts() -> None:
+    assert [*trim(CREATE).parameters["properties"]] == ["function_code_with_docstring", "function_name"]
+    assert trim(WORDS) is WORDS
+
+
+def test_a_line_says_the_types_in_few_characters() -> None:
+    odd = shown("f", "Do.\n\nMore.", a={"enum": ["x", 1]}, b={"type": "array", "items": {"type": "integer"}}, c={})
+    assert line(odd) == 'f(a?: "x" | 1, b?: integer[], c?: any) - Do.'
+    assert describe(shown("g", "", x={"type": "string", "description": "An x."})).endswith("  x: An x.")
+
+
+@pytest.mark.parametrize(
+    ("message", "found"),
+    [
+        pytest.param("How many words are in this text?", ["count_words"], id="by-its-name"),
+        pytest.param("Turn this title into an address.", ["slug"], id="by-its-description"),
+        pytest.param("Please change the code of slug.", ["edit_function", "slug"], id="by-what-is-to-be-done"),
+        pytest.param("Hello there!", [], id="nothing"),
+    ],
+)
+def test_functions_are_found_by_the_words_of_a_message(message: str, found: list[str]) -> None:
+    assert [each.name for each in find(message, [EDIT, WORDS, SLUG])] == found

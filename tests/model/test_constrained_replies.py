@@ -1,0 +1,96 @@
+"""A model in constrained mode behind real HTTP: what is asked of the server, and what its text becomes."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from agent_core.errors import ModelError
+from agent_core.messages import User
+from agent_core.model import Piece, Reply, Request, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
+from agent_core.model.constrained import ConstrainedModel
+from agent_core.model.endpoint import Endpoint
+from agent_core.settings import ModelSettings
+from tests.kit import Fail, Say, ScriptedModel
+
+from .asking import ADD, HELLO
+
+CALL = '{"thought": "I add.", "call": {"name": "add", "arguments": {"a": 1, "b": 2}}}'
+
+
+async def ask(server: ScriptedModel, request: Request | None = None, **settings: object) -> list[Piece]:
+    chosen = ModelSettings.model_validate(settings)
+    model = ConstrainedModel(Endpoint(server.base_url, "scripted", settings=chosen), "scripted", 8_192, chosen)
+    try:
+        return [piece async for piece in model.stream(request or Request(HELLO, (ADD,)))]
+    finally:
+        await model.aclose()
+
+
+def reply_of(pieces: list[Piece]) -> Reply:
+    assert isinstance(pieces[-1], Reply)
+    return pieces[-1]
+
+
+async def test_a_reply_streams_its_thought_and_its_text(scripted: Callable[..., ScriptedModel]) -> None:
+    pieces = await ask(scripted([Say('{"thought": "I greet.", "reply": "Hello, you."}', usage=(100, 9))]))
+    assert "".join(piece.text for piece in pieces if isinstance(piece, ThoughtPiece)) == "I greet."
+    texts = [piece.text for piece in pieces if isinstance(piece, TextPiece)]
+    assert "".join(texts) == "Hello, you."
+    assert len(texts) > 1
+    assert reply_of(pieces) == Reply("Hello, you.", "I greet.", (), "stop", TokenUsage(100, 9))
+
+
+async def test_a_call_becomes_a_call_with_an_id_of_its_own(scripted: Callable[..., ScriptedModel]) -> None:
+    server = scripted([Say(CALL), Say(CALL)])
+    first, second = [reply_of(await ask(server)) for _ in range(2)]
+    assert (first.calls[0].name, json.loads(first.calls[0].arguments), first.finish) == (
+        "add",
+        {"a": 1, "b": 2},
+        "calls",
+    )
+    assert first.calls[0].id != second.calls[0].id
+
+
+async def test_the_server_is_asked_for_the_schema_of_this_step(scripted: Callable[..., ScriptedModel]) -> None:
+    server = scripted([Say(CALL)])
+    await ask(server, Request((User("use add"),), (ADD,), max_tokens=77), temperature=0.5)
+    body = server.requests[0].body
+    assert body["response_format"]["json_schema"]["schema"]["anyOf"]
+    assert (body["max_tokens"], body["temperature"], "tools" in body) == (77, 0.5, False)
+
+
+async def test_a_server_that_does_not_stream_is_read_as_well(scripted: Callable[..., ScriptedModel]) -> None:
+    pieces = await ask(scripted([Say('{"thought": "", "reply": "Hi."}')]), stream=False)
+    assert pieces[0] == TextPiece("Hi.")
+    assert reply_of(pieces).text == "Hi."
+
+
+async def test_a_call_that_was_cut_off_comes_broken_and_says_so(scripted: Callable[..., ScriptedModel]) -> None:
+    cut = '{"thought": "t", "call": {"name": "add", "arguments": {"a": 1'
+    reply = reply_of(await ask(scripted([Say(cut, finish="length")])))
+    assert (reply.calls[0].name, reply.calls[0].arguments, reply.finish) == ("add", '{"a": 1', "length")
+    assert reply.thought == "t"
+
+
+async def test_a_reply_that_was_cut_off_keeps_what_was_shown(scripted: Callable[..., ScriptedModel]) -> None:
+    reply = reply_of(await ask(scripted([Say('{"thought": "t", "reply": "One, two', finish="length")])))
+    assert (reply.text, reply.finish, reply.calls) == ("One, two", "length", ())
+
+
+async def test_an_object_that_breaks_off_without_reason_is_an_error(scripted: Callable[..., ScriptedModel]) -> None:
+    with pytest.raises(ModelError, match="broke off"):
+        await ask(scripted([Say('{"thought": "t", "call": {"name": "add"')]))
+
+
+async def test_a_server_that_ignores_the_schema_is_taken_at_its_word(scripted: Callable[..., ScriptedModel]) -> None:
+    pieces = await ask(scripted([Say("Just text.")]))
+    assert pieces[0] == TextPiece("Just text.")
+    assert "no JSON object" in reply_of(pieces).note
+
+
+async def test_what_is_tried_again_is_told(scripted: Callable[..., ScriptedModel]) -> None:
+    server = scripted([Fail(503, headers={"Retry-After": "0"}), Say('{"thought": "", "reply": "Hi."}')])
+    pieces = await ask(server)
+    assert isinstance(pieces[0], RetryPiece)
+    assert reply_of(pieces).text == "Hi."

@@ -1,0 +1,73 @@
+"""A step on its way: written, read back whole or cut, and read while it grows."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_core.model import TextPiece, ThoughtPiece
+from agent_core.model.growing import GrowingStep
+from agent_core.model.step import Step, read_step, write_step
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+JSON = st.recursive(st.none() | st.integers() | TEXT, lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner))
+
+
+@given(TEXT, TEXT)
+def test_a_reply_that_was_written_reads_back_as_it_was(thought: str, reply: str) -> None:
+    assert read_step(write_step(thought, reply=reply)) == Step(thought, reply=reply)
+
+
+@given(TEXT, st.dictionaries(TEXT, JSON))
+def test_a_call_keeps_its_arguments_byte_for_byte(thought: str, arguments: dict[str, object]) -> None:
+    raw = json.dumps(arguments, ensure_ascii=False)
+    assert read_step(write_step(thought, name="add", arguments=raw)) == Step(thought, name="add", arguments=raw)
+
+
+def test_arguments_in_an_unusual_place_are_written_anew() -> None:
+    step = read_step('{"call": {"arguments": {"a": 1}, "name": "add"}, "thought": "\\"arguments\\": {}"}')
+    assert step == Step('"arguments": {}', name="add", arguments='{"a":1}')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("Hello.", id="plain-text"),
+        pytest.param('{"answer": 3}', id="another-object"),
+        pytest.param('[{"thought": "t", "reply": "r"}]', id="a-list"),
+        pytest.param("", id="nothing"),
+    ],
+)
+def test_what_is_no_step_reads_as_none(text: str) -> None:
+    assert read_step(text) is None
+
+
+def test_a_call_that_was_cut_off_says_which_and_keeps_what_came() -> None:
+    step = read_step('{"thought":"t","call":{"name":"create_function","arguments":{"code":"def f(')
+    assert step == Step("", name="create_function", arguments='{"code":"def f(', is_whole=False)
+
+
+@given(TEXT, TEXT, st.data())
+def test_thought_and_reply_come_in_pieces_however_the_text_is_cut(
+    thought: str, reply: str, data: st.DataObject
+) -> None:
+    text = json.dumps({"thought": thought, "reply": reply}, ensure_ascii=data.draw(st.booleans()))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=20)))
+    growing = GrowingStep()
+    parts = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    pieces = [piece for part in parts for piece in growing.feed(part)]
+    assert "".join(piece.text for piece in pieces if isinstance(piece, ThoughtPiece)) == thought
+    assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)) == reply
+
+
+def test_a_call_shows_its_thought_and_no_text() -> None:
+    growing = GrowingStep()
+    pieces = growing.feed('{"thought": "I add.", "call": {"name": "reply", "arguments": {"reply": "x"}}}')
+    assert pieces == [ThoughtPiece("I add.")]
+
+
+def test_half_an_escape_waits_for_its_other_half() -> None:
+    growing = GrowingStep()
+    assert growing.feed('{"thought":"a\\ud83d') == [ThoughtPiece("a")]
+    assert growing.feed("\\ude00b") == [ThoughtPiece("\N{GRINNING FACE}b")]

