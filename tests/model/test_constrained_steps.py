@@ -11,7 +11,11 @@ from agent_core.model.growing import GrowingStep
 from agent_core.model.step import Step, read_step, write_step
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
-JSON = st.recursive(st.none() | st.integers() | TEXT, lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner))
+JSON = st.recursive(
+    st.none() | st.integers() | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=5,
+)
 
 
 @given(TEXT, TEXT)
@@ -19,7 +23,7 @@ def test_a_reply_that_was_written_reads_back_as_it_was(thought: str, reply: str)
     assert read_step(write_step(thought, reply=reply)) == Step(thought, reply=reply)
 
 
-@given(TEXT, st.dictionaries(TEXT, JSON))
+@given(TEXT, st.dictionaries(TEXT, JSON, max_size=3))
 def test_a_call_keeps_its_arguments_byte_for_byte(thought: str, arguments: dict[str, object]) -> None:
     raw = json.dumps(arguments, ensure_ascii=False)
     assert read_step(write_step(thought, name="add", arguments=raw)) == Step(thought, name="add", arguments=raw)
