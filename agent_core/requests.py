@@ -5,6 +5,7 @@ Everything else that `self` offers needs a grant. Arguments are checked like a m
 
 import base64
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -46,9 +47,11 @@ class Requests:
 
     def _progress(self, arguments: dict[str, Any]) -> None:
         done, total = arguments.get("done"), arguments.get("total")
-        if not isinstance(done, int | float) or not isinstance(total, int | float | None):
-            raise RequestRefused("self.progress takes numbers: done, and total or None.")
-        self.on_progress(float(done), None if total is None else float(total), str(arguments.get("note") or ""))
+        given = [_number(one) for one in (done, total) if one is not None]
+        if done is None or None in given:
+            raise RequestRefused("self.progress takes finite numbers: done, and total or None.")
+        numbers = [one for one in given if one is not None]
+        self.on_progress(numbers[0], None if total is None else numbers[1], str(arguments.get("note") or ""))
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> Any:
         function = self.snapshot.functions.get(name)
@@ -56,7 +59,7 @@ class Requests:
             raise RequestRefused(f"there is no function `{name}` that a function may call.")
         if self.depth >= MAX_DEPTH:
             raise RequestRefused(f"functions may call one another {MAX_DEPTH} deep, and `{name}` would be deeper.")
-        checked = read_arguments(json.dumps(arguments, default=_as_argument), function.parameters)
+        checked = read_arguments(_as_text(arguments), function.parameters)
         if not isinstance(checked, dict):
             raise RequestRefused(bad_arguments(name, checked))
         deeper = Requests(self.cage, self.snapshot, self.on_progress, self.depth + 1)
@@ -64,6 +67,21 @@ class Requests:
         if isinstance(outcome, Returned):
             return outcome.value
         raise RequestRefused(f"`{name}`: {answer(outcome, 2_000)}")
+
+
+def _number(value: object) -> float | None:
+    try:
+        found = float(value) if isinstance(value, int | float) else math.inf
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def _as_text(arguments: object) -> str:
+    try:
+        return json.dumps(arguments, default=_as_argument)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RequestRefused(f"self.call takes what JSON can hold: {error}.") from error
 
 
 def _as_argument(value: object) -> object:

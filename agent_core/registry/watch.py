@@ -22,6 +22,7 @@ _RESCAN_S = 5.0
 _RESCAN_BLIND_S = 1.0
 # The kernel holds 16,384 events; a batch of this size says that some may have been dropped.
 _FLOOD = 2_000
+_DEEPEST = 200
 _WANTED: list[type[events.FileSystemEvent]] = [
     events.FileClosedEvent,
     events.FileMovedEvent,
@@ -67,15 +68,23 @@ def scan(root: Path, known: Mapping[Path, Stamp]) -> Scanned:
     return Scanned(stamps, changed, frozenset(known.keys() - stamps.keys()))
 
 
-def _stamps(root: Path) -> Iterator[tuple[Path, Stamp]]:
+def _folders(root: Path) -> "Iterator[tuple[Path, list[os.DirEntry[str]]]]":
+    """Every folder from `root` down with its entries, without recursion: they may be deeper than the stack."""
     folders = [root]
     while folders:
         folder = folders.pop()
-        for entry in _entries(folder):
+        entries = _entries(folder)
+        folders += [folder / entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        yield folder, entries
+
+
+def _stamps(root: Path) -> Iterator[tuple[Path, Stamp]]:
+    for folder, entries in _folders(root):
+        for entry in entries:
             path = folder / entry.name
             if entry.is_dir(follow_symlinks=False):
-                folders.append(path)
-            elif entry.name.endswith(".py") or (entry.is_symlink() and entry.is_dir()):
+                continue
+            if entry.name.endswith(".py") or (entry.is_symlink() and entry.is_dir()):
                 # A link to a folder is listed, so that reading it says why it is not followed.
                 stamp = _stamp(entry)
                 if stamp is not None:
@@ -156,13 +165,19 @@ class Watcher:
         self._observer = Observer(**({"generate_full_events": True} if sys.platform == "linux" else {}))
         handler = _Handler(self, asyncio.get_running_loop())
         self._observer.schedule(handler, str(self.root), recursive=True, event_filter=_WANTED)
-        try:
-            await asyncio.to_thread(self._observer.start)
-        except (OSError, RecursionError):  # no watch is left, or folders too deep within one another for watchdog
+        self.is_live = await asyncio.to_thread(self._start)
+        if not self.is_live:
             self._rescan_s = min(self._rescan_s, _RESCAN_BLIND_S)
-        else:
-            self.is_live = True
         return self
+
+    def _start(self) -> bool:
+        if any(len(folder.parts) - len(self.root.parts) > _DEEPEST for folder, _ in _folders(self.root)):
+            return False  # watchdog walks by recursion
+        try:
+            self._observer.start()
+        except (OSError, RecursionError):
+            return False
+        return True
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -89,6 +89,9 @@ async def test_folders_deeper_than_the_stack_do_not_keep_it_shut(
         os.mkdir("a")  # noqa: PTH102 - a path of them all is too long
         os.chdir("a")
     assert (await opened(tmp_path))[0] == ["count_vowels"]
+    for _ in range(1_100):  # as shutil's recursion cannot
+        os.chdir("..")
+        os.rmdir("a")  # noqa: PTH106
 
 
 async def test_a_module_and_a_package_of_one_name_do_not_keep_it_shut(tmp_path: Path) -> None:
@@ -174,3 +177,27 @@ async def test_comments_above_a_function_outlive_an_edit_of_it(at_desk: OpenDesk
     await desk.workspace.workshop.reload()
     await desk.say("Go.")
     assert (desk.functions / "letters.py").read_text().startswith("# Asked for by Ada.\ndef count_vowels")
+
+
+def asking(name: str, request: str) -> str:
+    """A function that asks the host for something odd."""
+    return f'def {name}(self, a: int) -> str:\n    """Ask.\n\n    Args:\n        a: A number.\n    """\n    {request}\n'
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        pytest.param("self.progress(10**400, 1, '')", "finite numbers", id="huge-progress"),
+        pytest.param(
+            "self.progress(float('nan'), float('inf'), '')", "finite numbers", id="progress-that-is-no-number"
+        ),
+        pytest.param("return self.call('odd', a={(1, 2): 3})", "what JSON can hold", id="key-that-JSON-has-not"),
+        pytest.param("return self.call('odd', a=float('inf'))", "finite number", id="number-that-JSON-has-not"),
+    ],
+)
+async def test_an_odd_request_of_a_function_is_refused_to_it(at_desk: OpenDesk, request_: str, says: str) -> None:
+    desk = await at_desk([Ask(Wanted("odd", {"a": 1})), Say("I see.")])
+    desk.put("odd.py", asking("odd", request_))
+    await desk.workspace.workshop.reload()
+    (answer,) = answers(await desk.say("Go."))
+    assert says in answer
