@@ -15,16 +15,16 @@ from agent_core.errors import ToolwrightError, UsageError
 
 from .scene import print_json
 from .spans import Line, line, write
+from .wrap import fitted
 
 REFUSED, USAGE = 1, 2
 
 
 def fault_lines(message: str, mend: str = "") -> list[Line]:
     """What went wrong, and what to do next."""
-    lines = [line(("bad", "✗ "), message)]
-    if mend:
-        lines.append(line("  ", ("strong", mend)))
-    return lines
+    first, *others = message.splitlines() or [""]
+    lines = [line(("bad", "✗ "), first), *(line("  ", other) for other in others)]
+    return [*lines, *(line("  ", ("strong", each)) for each in mend.splitlines())]
 
 
 def report(error: ToolwrightError, *, as_json: bool) -> int:
@@ -47,7 +47,7 @@ def tell(code: str, message: str, mend: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"error": {"code": code, "message": message, "mend": mend or None}})
     else:
-        write(fault_lines(message, mend), sys.stderr)
+        write(fitted(fault_lines(message, mend), sys.stderr), sys.stderr)
 
 
 def innermost(error: BaseException) -> BaseException:

@@ -21,18 +21,19 @@ Run = Callable[[Conversation, str], Awaitable[None]]
 
 async def take(talk: Conversation, text: str) -> None:
     """Do what a typed line asks for: a command, or a message to the agent."""
-    if text.startswith("/") and not text.startswith("//"):
-        await command(talk, text)
+    if _is_command(text):
+        await command(talk, text.strip())
     else:
         await talk.say(text.removeprefix("/") if text.startswith("//") else text)
 
 
 async def during(talk: Conversation, text: str) -> None:
     """The same while a turn runs: a message is delivered at its next step."""
-    if not text.startswith("/") or text.startswith("//"):
+    if not _is_command(text):
         await talk.agent.say_during_turn(text)
         talk.voice.lines([line(("dim", "  delivered at the next step"))])
         return
+    text = text.strip()
     entry = BY_NAME.get(_name(text))
     if entry is not None and not entry.in_turn:
         talk.voice.lines([line(("warn", f"/{entry.name} has to wait for the turn to end; Ctrl-C ends it."))])
@@ -52,6 +53,12 @@ async def command(talk: Conversation, text: str) -> None:
         await run(talk, text.partition(" ")[2].strip())
     except ToolwrightError as error:
         talk.explain(error)
+
+
+def _is_command(text: str) -> bool:
+    # Spaces before the slash, left over from a line that was not sent, do not make it a message.
+    typed = text.lstrip(" ")
+    return typed.startswith("/") and not typed.startswith("//")
 
 
 def _name(text: str) -> str:
@@ -148,7 +155,8 @@ async def _retry(talk: Conversation, words: str) -> None:
     message = await talk.agent.pop()
     if message is None:
         raise UsageError("There is no message to send again.")
-    talk.voice.lines([line(("name", "› "), ("strong", message))])
+    first, *others = message.split("\n")
+    talk.voice.lines([line(("name", "› "), ("strong", first)), *(line("  ", ("strong", other)) for other in others)])
     await talk.say(message)
 
 
@@ -162,6 +170,8 @@ async def _dump(talk: Conversation, words: str) -> None:
 
 
 async def _model(talk: Conversation, words: str) -> None:
+    if " " in words:
+        raise UsageError("A model's name has no space.", mend=f"Type {BY_NAME['model'].typed}.")
     told = await (talk.agent.set_model(words) if words else talk.agent.model_line())
     talk.voice.lines([line(told)])
 

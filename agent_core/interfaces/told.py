@@ -90,8 +90,10 @@ def laid_open(call: Told) -> list[Line]:
 def changed_lines(event: FunctionsChanged) -> list[Line]:
     """What another hand did to the functions."""
     change = {"loaded": event.loaded, "changed": event.changed, "removed": event.removed, "rejected": event.rejected}
-    lines = [changes_line(change, "by hand" if event.by == "human" else f"by {event.by}")]
-    return lines + indented(line(("bad", "✗ rejected: "), text) for text in event.rejected)
+    rejected = [line(("bad", "✗ rejected: "), text) for text in event.rejected]
+    if not (event.loaded or event.changed or event.removed):
+        return rejected
+    return [changes_line(change, "by hand" if event.by == "human" else f"by {event.by}"), *indented(rejected)]
 
 
 def ended_lines(event: TurnEnded, seconds: float) -> list[Line]:

@@ -24,13 +24,15 @@ def verdict_headline(verdict: Document, joins: str) -> Line:
     """Whether the function joined, as what, and what the gate looked at."""
     name, module = str(verdict.get("name", "")), str(verdict.get("module", ""))
     stages = verdict.get("stages", ())
-    notes = "; ".join(str(stage["note"]) for stage in stages if stage.get("note"))
+    ran = [stage for stage in stages if not str(stage.get("note", "")).startswith("not run")]
+    notes = "; ".join(str(stage["note"]) for stage in ran if stage.get("note"))
     spent = sum(float(stage.get("seconds", 0)) for stage in stages)
-    tail: Span = ("dim", f"  {len(stages)} stages, {duration(spent)}" + (f" · {notes}" if notes else ""))
+    count = f"{len(stages)}" if len(ran) == len(stages) else f"{len(ran)} of {len(stages)}"
+    tail: Span = ("dim", f"  {count} stages, {duration(spent)}" + (f" · {notes}" if notes else ""))
     if verdict.get("admitted"):
         return line(("ok", "✓ "), ("name", name), f" {joins} {module} as {verdict.get('standing', '')}", tail)
-    count = sum(problem.get("severity") != "warns" for problem in verdict.get("problems", ()))
-    return line(("bad", "✗ "), ("name", name), f" refused: {count} problem{'' if count == 1 else 's'}", tail)
+    problems = sum(problem.get("severity") != "warns" for problem in verdict.get("problems", ()))
+    return line(("bad", "✗ "), ("name", name), f" refused: {problems} problem{'' if problems == 1 else 's'}", tail)
 
 
 def problem_line(problem: Document) -> Line:
@@ -84,7 +86,7 @@ def examples_lines(tested: Document) -> list[Line]:
 
 def changes_line(change: Document, by: str = "") -> Line:
     """What a reload, or another hand, did to the set of functions."""
-    spans: list[Span] = [("name", "⟳ "), ("dim", by)]
+    spans: list[Span] = [("name", "⟳"), ("dim", f" {by}" if by else "")]
     roles: dict[str, Role] = {"loaded": "ok", "changed": "warn", "removed": "bad"}
     for key, role in roles.items():
         names = change.get(key) or ()

@@ -1,6 +1,8 @@
 """Lines folded to the width of a screen at their spaces, under the indentation that they began with."""
 
+import shutil
 from collections.abc import Iterable, Iterator
+from typing import IO
 
 from agent_core.untrusted import visible
 
@@ -8,6 +10,11 @@ from .columns import width
 from .spans import Line, Role, Span
 
 HANG = 2
+
+
+def fitted(lines: Iterable[Line], stream: IO[str]) -> list[Line]:
+    """The lines folded to the terminal that the stream is; for a pipe as they are."""
+    return wrapped(lines, shutil.get_terminal_size().columns) if stream.isatty() else list(lines)
 
 
 def wrapped(lines: Iterable[Line], columns: int) -> list[Line]:

@@ -43,6 +43,7 @@ def test_the_version_is_answered_without_importing_a_parser(tmp_path: Path) -> N
         pytest.param(["run", "--mesage", "x"], "--message", id="option"),
         pytest.param(["functions", "check"], "Missing argument 'FILE'", id="missing-argument"),
         pytest.param(["functions", "check", "none.py"], "does not exist", id="missing-file"),
+        pytest.param(["functions", "list", "--standing", "good"], "'quarantined'", id="unknown-standing"),
         pytest.param(["run", "--message", " "], "The message is empty", id="empty-message"),
     ],
 )

@@ -110,6 +110,12 @@ def test_schema_reads_a_file_without_running_a_line_of_it(tmp_path: Path) -> Non
     assert "text (string): What to look at." in toolwright("schema", "words.py", cwd=tmp_path).stdout
 
 
+def test_doctor_tells_people_what_is_missing_and_what_to_do(tmp_path: Path) -> None:
+    shown = toolwright("doctor", cwd=tmp_path, environment={"TOOLWRIGHT_MODEL_BASE_URL": "nonsense"}).stdout
+    assert "✗ model: `nonsense` is not an address of an endpoint. It looks like http" in shown
+    assert shown.endswith("✓ storage: whole\n")
+
+
 def test_doctor_says_ok_and_names_every_layer(tmp_path: Path) -> None:
     report = document("doctor", cwd=tmp_path)
     assert {"version", "python", "platform", "sandbox", "model", "storage", "ok"} <= set(report)

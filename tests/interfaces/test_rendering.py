@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from agent_core import events
 from agent_core.interfaces import verdicts
 from agent_core.interfaces.columns import columns, cut, width
+from agent_core.interfaces.faults import fault_lines
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.bar import gauge
 from agent_core.interfaces.repl.live import Live, Running
@@ -88,6 +89,17 @@ def test_a_refusal_lists_mends_and_every_problem_with_place_and_mend() -> None:
     assert "functions/text.py:3:5 undescribed-parameter: parameter `text` has no description — add `text: …`" in shown
 
 
+def test_a_verdict_counts_the_stages_that_ran_and_names_no_other() -> None:
+    skipped = {"stage": "import", "passed": False, "seconds": 0, "note": "not run: there is no function"}
+    shown = plain(verdicts.verdict_lines({**VERDICT, "stages": [*VERDICT["stages"], skipped], "problems": []}))
+    assert "1 of 2 stages, 2 ms\n" in shown
+    assert "not run" not in shown
+
+
+def test_a_failure_of_many_lines_keeps_them() -> None:
+    assert plain(fault_lines("No:\n- a\n- b", "Do\nthis.")) == "✗ No:\n  - a\n  - b\n  Do\n  this.\n"
+
+
 def test_an_admission_names_module_and_standing() -> None:
     shown = plain(verdicts.verdict_lines({**VERDICT, "admitted": True, "standing": "trial", "problems": []}))
     assert shown.startswith("✓ count_vowels joins text as trial")
@@ -109,6 +121,12 @@ def test_the_last_line_of_a_turn_says_what_it_made() -> None:
 def test_a_change_by_hand_names_functions_and_what_was_rejected() -> None:
     event = events.FunctionsChanged(turn="", changed=("f",), rejected=("functions/x.py:1 syntax: bad",))
     assert plain(changed_lines(event)) == "⟳ by hand changed: f\n  ✗ rejected: functions/x.py:1 syntax: bad\n"
+    alone = events.FunctionsChanged(turn="", rejected=("functions/x.py:1 syntax: bad",))
+    assert plain(changed_lines(alone)) == "✗ rejected: functions/x.py:1 syntax: bad\n"
+
+
+def test_a_reload_that_finds_nothing_new_says_so() -> None:
+    assert plain([verdicts.changes_line({})]) == "⟳ nothing changed\n"
 
 
 def test_progress_of_a_running_call_is_a_bar_within_the_screen() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.interfaces.support import COUNT_VOWELS, prompt
 from tests.kit import Expect, Say, Script, contains
-from tests.kit.terminal import CTRL_C
+from tests.kit.terminal import ALT_ENTER, CTRL_C
 
 
 @pytest.fixture
@@ -59,12 +59,13 @@ def test_edit_opens_the_editor_at_the_line_and_shows_the_change(grown: Path) -> 
 
 
 def test_retry_sends_again_pop_takes_back_and_dump_shows_the_rest(tmp_path: Path) -> None:
-    script: Script = [Say("First."), Say("Second."), Expect(Say("Third."), contains("two"))]
+    script: Script = [Say("First."), Say("Second."), Expect(Say("Third."), contains("two\nlines"))]
     with prompt(script, tmp_path) as (screen, model):
-        for turns, message in enumerate(("one", "two", "/retry"), 1):
+        for turns, message in enumerate(("one", f"two{ALT_ENTER}lines", "/retry"), 1):
             screen.line(message)
             screen.wait_count("∙ 1 step", turns)
         assert "Second." not in model.requests[-1].text
+        assert screen.scrolled().count("› two\n  lines") == 2
         screen.line("/pop")
         screen.wait_for("out of the context: two")
         screen.line("/dump kept.txt")
@@ -80,6 +81,10 @@ def test_help_names_every_command_and_a_wrong_one_is_forgiven(tmp_path: Path) ->
         screen.wait_for("Take the last message back and send it again.")
         screen.line("/model")
         screen.wait_for("scripted at http://127.0.0.1")
+        screen.line("/model two words")
+        screen.wait_for("A model's name has no space.")
+        screen.line("   /show")
+        screen.wait_for("No call was made in this session.")
         screen.line("//not a command")
         screen.wait_for("Fine.")
         screen.line("/exit")

@@ -29,10 +29,8 @@ def _lines(report: dict[str, Any]) -> list[Line]:  # Any: the published shape of
     ]
     for room in ("model", "storage"):
         told = report.get(room) or {}
-        facts = ", ".join(
-            f"{key} {value}" for key, value in told.items() if key != "ok" and value not in (None, "", [])
-        )
-        lines.append(line(_mark(bool(told.get("ok"))), f"{room}: {facts}"))
+        facts = [told[key] for key in ("why", "problem", "recovered", "mend") if told.get(key)]
+        lines.append(line(_mark(bool(told.get("ok"))), ": ".join([room, " ".join(facts) or "whole"])))
     return lines
 
 

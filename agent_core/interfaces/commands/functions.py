@@ -15,6 +15,7 @@ from ..verdicts import changes_line, examples_lines, outcome_lines, problem_line
 from ..views import introspection_lines, list_lines
 
 Policy = Literal["agent", "human", "import"]
+STANDINGS = ("draft", "trial", "trusted", "quarantined")
 
 _code_file = click.option(
     "--file", "file", metavar="FILE", type=click.Path(allow_dash=True), help="The source; - reads standard input."
@@ -29,13 +30,13 @@ def functions() -> None:
 @functions.command("list")
 @click.argument("pattern", default="")
 @click.option("--module", default="", help="Only those of one module.")
-@click.option("--standing", default="", help="Only draft, trial, trusted or quarantined ones.")
+@click.option("--standing", type=click.Choice(STANDINGS), help="Only those of one standing.")
 @scene
-def list_(scene: Scene, pattern: str, module: str, standing: str) -> None:
-    """List what can be called, and what was rejected."""
+def list_(scene: Scene, pattern: str, module: str, standing: str | None) -> None:
+    """List what can be called, and what was rejected. PATTERN is part of a name or description, or such as count_*."""
     from ..opened import with_workshop
 
-    found = with_workshop(scene, lambda shop: shop.list(pattern, module, standing))
+    found = with_workshop(scene, lambda shop: shop.list(pattern, module, standing or ""))
     scene.result(found, list_lines(found))
     if not found["functions"]:
         scene.hint("No function matches. Next: toolwright run, and ask for one.")
@@ -45,7 +46,7 @@ def list_(scene: Scene, pattern: str, module: str, standing: str) -> None:
 @click.argument("name")
 @scene
 def show(scene: Scene, name: str) -> None:
-    """Lay a function open. Source, schema, examples, standing, verdict, callers and callees."""
+    """Lay a function open. Source, standing, calls, verdict, callers, callees; with --json its schema and versions."""
     from ..opened import with_workshop
 
     found = with_workshop(scene, lambda shop: shop.introspect(name))
