@@ -4,13 +4,13 @@ Works with any endpoint that holds its model to a JSON schema. The reply's text 
 while they are written. What the endpoint cuts off is said to be cut off.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final, Literal, Protocol
 
 from ..clock import Clock
 from ..errors import ModelError
-from ..messages import Call
+from ..messages import Assistant, Call, Message, User
 from ..settings import ModelSettings
 from .conversation import Conversation, Entry
 from .growing import GrowingStep
@@ -20,6 +20,9 @@ from .step import REPLY, read_step, step_schema
 
 REPLY_TOKENS: Final = 1_536
 """Longest step unless the settings say otherwise: a function of about a hundred lines."""
+
+AGAIN: Final = 0.8
+"""Temperature of a step after the model repeated itself: at 0, where each step is the likeliest, it goes on so."""
 
 _BYTES_PER_TOKEN: Final = 3.4
 
@@ -81,7 +84,6 @@ class ConstrainedModel:
 
     def _body(self, request: Request, entries: list[Entry]) -> dict[str, Any]:
         schema = step_schema(self._conversation.callable_now(request), may_reply=REPLY not in request.excluded)
-        temperature = self._settings.temperature
         body: dict[str, Any] = {
             "messages": entries,
             "response_format": {
@@ -89,12 +91,28 @@ class ConstrainedModel:
                 "json_schema": {"name": "step", "strict": True, "schema": schema},
             },
             "max_tokens": request.max_tokens or self._settings.max_tokens or REPLY_TOKENS,
-            "temperature": 0 if temperature is None else temperature,
+            "temperature": self._temperature(request),
             "stream": self._settings.stream,
         }
         if self._settings.stream:
             body["stream_options"] = {"include_usage": True}
         return body
+
+    def _temperature(self, request: Request) -> float:
+        if self._settings.temperature is not None:
+            return self._settings.temperature
+        return AGAIN if _is_repeating(request.messages) else 0
+
+
+def _is_repeating(messages: Sequence[Message]) -> bool:
+    """Whether the model has asked for the same call twice since the user spoke."""
+    calls: list[tuple[str, str]] = []
+    for message in messages:
+        if isinstance(message, User):
+            calls.clear()
+        elif isinstance(message, Assistant):
+            calls += [(call.name, call.arguments) for call in message.calls]
+    return len(set(calls)) < len(calls)
 
 
 class _Whole:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from agent_core.errors import ModelError
-from agent_core.messages import User
+from agent_core.messages import Answer, Assistant, Call, Message, User
 from agent_core.model import Piece, Reply, Request, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from agent_core.model.constrained import ConstrainedModel
 from agent_core.model.endpoint import Endpoint
@@ -25,6 +25,10 @@ async def ask(server: ScriptedModel, request: Request | None = None, **settings:
         return [piece async for piece in model.stream(request or Request(HELLO, (ADD,)))]
     finally:
         await model.aclose()
+
+
+def tried(call_id: str) -> tuple[Message, ...]:
+    return Assistant("", (Call(call_id, "add", '{"a": 1}'),)), Answer(call_id, "add", "`b` is missing.")
 
 
 def reply_of(pieces: list[Piece]) -> Reply:
@@ -58,6 +62,23 @@ async def test_the_server_is_asked_for_the_schema_of_this_step(scripted: Callabl
     body = server.requests[0].body
     assert body["response_format"]["json_schema"]["schema"]["anyOf"]
     assert (body["max_tokens"], body["temperature"], "tools" in body) == (77, 0.5, False)
+
+
+@pytest.mark.parametrize(
+    ("messages", "settings", "expected"),
+    [
+        pytest.param((*HELLO, *tried("1")), {}, 0, id="once"),
+        pytest.param((*HELLO, *tried("1"), *tried("2")), {}, 0.8, id="twice"),
+        pytest.param((*HELLO, *tried("1"), *tried("2"), User("Stop.")), {}, 0, id="the-user-spoke"),
+        pytest.param((*HELLO, *tried("1"), *tried("2")), {"temperature": 0.1}, 0.1, id="as-set"),
+    ],
+)
+async def test_a_model_that_repeats_itself_is_asked_with_some_chance(
+    scripted: Callable[..., ScriptedModel], messages: tuple[Message, ...], settings: dict[str, float], expected: float
+) -> None:
+    server = scripted([Say(CALL)])
+    await ask(server, Request(messages, (ADD,)), **settings)
+    assert server.requests[0].body["temperature"] == expected
 
 
 async def test_a_server_that_does_not_stream_is_read_as_well(scripted: Callable[..., ScriptedModel]) -> None:
