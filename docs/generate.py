@@ -25,10 +25,11 @@ HEAD = """\
 
 Generated from the program by `python docs/generate.py`; a test compares the two.
 
-Every command takes `--workspace DIR` and `--json` before its name or after it, prints its result on standard output and all else on standard
-error, and exits with 0 (done), 1 (refused or failed) or 2 (usage). The JSON shapes: `problem` `{code, message, mend, path, line, column}`,
-`verdict` `{name, module, admitted, standing, version, mends, problems, stages, source}`, `outcome` `{outcome, value, output, seconds, error}`,
-and one `event` a line for `run --json`.
+Every command takes `--json` and `--workspace DIR` (this also right after `toolwright`), prints its result on standard output and all else on
+standard error, and exits with 0 (done), 1 (refused or failed) or 2 (usage). The JSON shapes: `problem` `{code, message, mend, path, line, column, severity}`,
+`verdict` `{name, module, admitted, standing, version, mends, problems, stages, source, agreed, confirmed, disagreements}`, `outcome`
+`{outcome, value, output, seconds, error}`, and one `event` a line for `run --json`. A command that could not do its work prints
+`{"error": {code, message, mend}}`.
 """
 
 
@@ -41,7 +42,12 @@ def commands() -> Iterator[str]:
     """The help of every command."""
     yield "## Commands\n"
     for names, command in every_command(LazyGroup("toolwright"), ()):
-        context = click.Context(command, info_name=" ".join(("toolwright", *names)), max_content_width=100)
+        context = click.Context(
+            command,
+            info_name=" ".join(("toolwright", *names)),
+            max_content_width=100,
+            help_option_names=["-h", "--help"],
+        )
         yield f"```\n{command.get_help(context)}\n```\n"
 
 
@@ -82,7 +88,8 @@ def settings() -> Iterator[str]:
     """Every setting with its variable."""
     yield "## Settings\n"
     yield f"In `toolwright.toml` (`[section]` and `key`), or as a variable (`{PREFIX}SECTION_KEY`), or as a flag; each takes precedence"
-    yield "over the one before. Keys are read from `OPENAI_API_KEY` only. `sandbox.unsafe` cannot be set in the file.\n"
+    yield "over the one before. Keys are read from `OPENAI_API_KEY` only, an address also from `OPENAI_BASE_URL`. `sandbox.unsafe` cannot"
+    yield "be set in the file.\n"
     yield "| setting | default | what it is |\n|---|---|---|"
     for name, field in Settings.model_fields.items():
         section = field.annotation
