@@ -65,7 +65,8 @@ def changes(found: Iterable[FunctionsChanged], functions: dict[str, Function]) -
         ]
         sentences += [f"`{name}` is gone." for name in change.removed]
         sentences += [
-            f"A saved file was rejected, and its last good version goes on: {what}." for what in change.rejected
+            f"A saved file was rejected, and its last good version, if it had one, goes on: {what}."
+            for what in change.rejected
         ]
     return shorten("Functions changed by another hand. " + " ".join(dict.fromkeys(sentences)), 4_000)
 

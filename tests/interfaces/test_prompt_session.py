@@ -39,7 +39,8 @@ def test_a_function_is_refused_mended_used_and_shown_in_one_turn(tmp_path: Path)
 
 def test_a_save_by_hand_appears_above_what_is_typed_and_the_model_is_told(tmp_path: Path) -> None:
     then = [Expect(Say("I see."), contains("`louder` appeared: louder(text: string, marks?: integer = 1)"))]
-    with prompt([*then, Say("Still here.")], tmp_path) as (screen, _):
+    now = Expect(Say("Still here."), contains("its last good version, if it had one, goes on: functions/loud.py:1"))
+    with prompt([*then, now], tmp_path) as (screen, _):
         screen.type("half a sentence")
         screen.wait_for("› half a sentence")
         save(tmp_path, 'def louder(text: str, marks: int = 1) -> str:\n    """Shout.\n\n    Args:\n')
