@@ -5,6 +5,7 @@ stand in its place. What a method returned is on disk.
 """
 
 from .errors import InboxFull, ManifestConflict
+from .folder import NAME as STATE
 from .folder import AgentLock, lock_agent, prepare_state_dir
 from .sqlite import SqliteStore, open_store
 from .store import (
@@ -42,6 +43,7 @@ from .writes import (
 
 __all__ = [
     "SAID",
+    "STATE",
     "AgentLock",
     "AgentRow",
     "Appended",

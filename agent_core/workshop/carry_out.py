@@ -6,6 +6,7 @@ a human or another process saved meanwhile is never overwritten.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from ..errors import StaleFile, WorkspaceError
 from ..registry.registry import Registry
 from ..registry.saving import remove, save
 from ..registry.snapshot import Snapshot
-from ..storage import BeginWrite, EndWrite, ManifestConflict, Store
+from ..storage import STATE, BeginWrite, EndWrite, ManifestConflict, Store
+from .one_writer import NoTurn, only_writer
 from .plan import FileChange, Plan
 
 Record = Callable[[Plan], Awaitable[None]]
@@ -25,6 +27,7 @@ class Carrier:
     def __init__(self, root: Path, store: Store, registry: Registry) -> None:
         self.one_at_a_time = asyncio.Lock()
         self._folder = root / "functions"
+        self._state = root / STATE
         self._store = store
         self._registry = registry
 
@@ -34,7 +37,11 @@ class Carrier:
             await record(plan)
             return plan
         async with self.one_at_a_time:
-            return await self._change(plan, plan.change, record, by)
+            try:
+                async with only_writer(self._state):
+                    return await self._change(plan, plan.change, record, by)
+            except NoTurn as error:
+                return await self._give_up(plan, record, error)
 
     async def _change(self, plan: Plan, change: FileChange, record: Record, by: str) -> Plan:
         end = EndWrite(change.path, change.version)
@@ -49,7 +56,8 @@ class Carrier:
             await record(replace(plan, writes=(*plan.writes, end)))
         except ManifestConflict as error:
             undo = replace(change, expected=change.version, text=before.text if before else None)
-            await asyncio.to_thread(self._write, undo)
+            with suppress(StaleFile):  # saved by somebody else meanwhile: it is theirs
+                await asyncio.to_thread(self._write, undo)
             await self._store.apply([end])
             return await self._give_up(plan, record, error)
         self._registry.swap(_after(self._registry.snapshot(), change), by="agent" if by == "agent" else "human")

@@ -19,6 +19,7 @@ from ..registry.snapshot import Snapshot
 from ..registry.source import Source, module_of, read_file, shown_path
 from ..registry.watch import scan
 from ..storage import (
+    STATE,
     DropReading,
     EndWrite,
     ManifestConflict,
@@ -30,6 +31,7 @@ from ..storage import (
     Store,
     Write,
 )
+from .one_writer import only_writer
 
 _NO_STAMP = (0, 0, 0)
 _TRIES = 3
@@ -60,6 +62,7 @@ class Loader:
 
     def __init__(self, root: Path, store: Store, registry: Registry, gate: Gate, limit_bytes: int) -> None:
         self._folder = root / "functions"
+        self._state = root / STATE
         self._store = store
         self._registry = registry
         self._gate = gate
@@ -67,12 +70,12 @@ class Loader:
 
     async def start(self) -> None:
         """Settle writes that a crash cut off, then take the whole folder."""
-        unfinished = await self._store.open_writes()
+        async with only_writer(self._state):  # what another process is writing now was not cut off
+            unfinished = await self._store.open_writes()
         finished: dict[str, str] = {}
         for write in unfinished:
-            source = await asyncio.to_thread(
-                read_file, self._folder, Path(write.path).relative_to("functions"), self._limit
-            )
+            path = Path(write.path.removeprefix("functions/"))
+            source = await asyncio.to_thread(read_file, self._folder, path, self._limit)
             if isinstance(source, Source) and source.version == write.version:
                 finished[write.path] = source.version
         await self.refresh(finished=finished)
@@ -112,7 +115,8 @@ class Loader:
             snapshot = _placed(snapshot, each)
             writes += _kept_writes(each, snapshot, moved)
         if writes:
-            await self._store.apply([_by_agent(write, finished) for write in writes])
+            async with only_writer(self._state):  # a file that another process just wrote is its to write down
+                await self._store.apply([_by_agent(write, finished) for write in writes])
         return self._registry.swap(snapshot)
 
     def _read(self, paths: list[Path] | None, known: _Known) -> dict[str, Source | Problem | None]:
@@ -160,7 +164,7 @@ class Loader:
         if known.manifest.get(module) != row.version:
             return _Taken(path, problems=problems)
         source = Source(module, path, text, row.version)
-        reading = Reading.from_json(json.loads(row.reading), source) or read_module(source)
+        reading = _stored(row, source) or read_module(source)
         return _Taken(path, module, reading, problems)
 
 
@@ -172,7 +176,14 @@ def _unchanged(path: str, found: Source, known: _Known, before: Snapshot) -> Rea
     if held is not None and held.source == found:
         return held
     row = known.readings.get(path)
-    return Reading.from_json(json.loads(row.reading), found) if row and row.version == found.version else None
+    return _stored(row, found) if row and row.version == found.version else None
+
+
+def _stored(row: ReadingRow, source: Source) -> Reading | None:
+    try:
+        return Reading.from_json(json.loads(row.reading), source)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None  # not what this program wrote: it is read anew
 
 
 def _precedence(taken: _Taken, known: _Known) -> tuple[bool, bool, bool, str]:

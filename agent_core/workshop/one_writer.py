@@ -1,0 +1,60 @@
+"""The right to change files of a workspace, which one process has at a time.
+
+Between the look at a file and the rename over it, and from there to the rows, nobody else may write:
+otherwise the one who comes second takes back what the first has told as done.
+"""
+
+import asyncio
+import fcntl
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from ..errors import WorkspaceError
+
+
+class NoTurn(WorkspaceError):
+    """Another process has the right, or the lock cannot be made: nothing was changed."""
+
+    code = "no-turn"
+
+
+_NAME = "write.lock"
+_PATIENCE_S = 10.0
+_PAUSE_S = 0.01
+
+
+@asynccontextmanager
+async def only_writer(state: Path) -> AsyncIterator[None]:
+    """Hold the right; the kernel gives it back when the process ends, however it ends.
+
+    Raises:
+        NoTurn: another process keeps it.
+    """
+    try:
+        descriptor = os.open(state / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise NoTurn(f"The lock `{state / _NAME}` cannot be made: {error.strerror}.") from error
+    try:
+        await _take(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+async def _take(descriptor: int) -> None:
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            while not _has(descriptor):  # noqa: ASYNC110 - the kernel tells no event of another process
+                await asyncio.sleep(_PAUSE_S)
+    except TimeoutError as error:
+        raise NoTurn("Another process is changing functions and does not end.", mend="Try again.") from error
+
+
+def _has(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

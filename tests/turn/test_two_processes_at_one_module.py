@@ -1,0 +1,62 @@
+"""Two processes at one workspace: who was told that a function joined has it, and the other is told why not."""
+
+import asyncio
+import json
+from pathlib import Path
+
+from agent_core.assemble import Workspace
+from agent_core.registry.function import CACHE_FORMAT
+from agent_core.registry.source import hash_of
+from agent_core.storage import STATE, BeginWrite, SaveReading
+from agent_core.workshop.one_writer import only_writer
+from tests.kit.desk import VOWELS
+
+
+def named(name: str) -> str:
+    """The example function under another name."""
+    return VOWELS.replace("count_vowels", name)
+
+
+async def test_functions_that_are_made_at_once_are_there_or_refused(tmp_path: Path) -> None:
+    async with Workspace.open(tmp_path) as one, Workspace.open(tmp_path) as other:
+        shops = [one.workshop, other.workshop] * 4
+        made = await asyncio.gather(*(shop.create(f"f{n}", named(f"f{n}"), "letters") for n, shop in enumerate(shops)))
+    joined = [verdict["name"] for verdict in made if verdict["admitted"]]
+    text = (tmp_path / "functions/letters.py").read_text()
+    assert joined
+    assert [f"f{n}" for n in range(8) if f"def f{n}(" in text] == sorted(joined)
+    async with Workspace.open(tmp_path) as after:
+        assert list(after.workshop.names()) == sorted(joined)
+
+
+async def test_what_another_process_has_written_halfway_is_its_to_finish(tmp_path: Path) -> None:
+    async with Workspace.open(tmp_path) as workspace:
+        file = tmp_path / "functions/letters.py"
+        async with only_writer(tmp_path / STATE):
+            file.write_text(VOWELS)
+            saving = asyncio.create_task(workspace.workshop.saved([file]))
+            await asyncio.wait({saving}, timeout=1)
+            assert not saving.done()
+        await saving
+        assert list(workspace.workshop.names()) == ["count_vowels"]
+
+
+async def test_a_change_waits_for_the_process_that_is_writing(tmp_path: Path) -> None:
+    async with Workspace.open(tmp_path) as workspace:
+        async with only_writer(tmp_path / STATE):
+            making = asyncio.create_task(workspace.workshop.create("count_vowels", VOWELS))
+            await asyncio.wait({making}, timeout=1)
+            assert not list((tmp_path / "functions").glob("*.py"))
+        assert (await making)["admitted"]
+
+
+async def test_state_that_this_program_did_not_write_does_not_keep_it_shut(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions/letters.py").write_text(VOWELS)
+    version = hash_of(VOWELS)
+    async with Workspace.open(tmp_path) as workspace:
+        broken = json.dumps({"format": CACHE_FORMAT, "version": version, "functions": [[1]]})
+        wrong = SaveReading("functions/letters.py", (0, 0, 0), version, broken)
+        await workspace._store.apply([BeginWrite("../outside.py", version, VOWELS, None), wrong])
+    async with Workspace.open(tmp_path) as workspace:
+        assert list(workspace.workshop.names()) == ["count_vowels"]
