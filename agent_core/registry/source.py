@@ -53,7 +53,12 @@ def path_of(module: str) -> str:
 
 def shown_path(path: PurePath) -> str:
     """A path below `functions/` as messages and sources name it."""
-    return f"{FOLDER}/{path.as_posix()}"
+    return f"{FOLDER}/{_plain(path.as_posix())}"
+
+
+def _plain(name: str) -> str:
+    """A name on one line: a line end in it would be a line of its own in every message that names it."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in name)
 
 
 def is_helper(module: str) -> bool:
@@ -67,7 +72,9 @@ def module_of(path: PurePath) -> str | Problem:
     if path.is_absolute() or ".." in path.parts:
         return Problem("leaves-folder", f"`{path}` leaves the folder `{FOLDER}/`", where, "name a file inside it")
     if path.suffix != ".py":
-        return Problem("not-python", f"`{path.name}` is not a Python file", where, "give its name the ending `.py`")
+        return Problem(
+            "not-python", f"`{_plain(path.name)}` is not a Python file", where, "give its name the ending `.py`"
+        )
     parts = [*path.parts[:-1], path.stem]
     if parts[-1] == "__init__":
         parts.pop()
@@ -100,7 +107,7 @@ def _bad_part(parts: list[str]) -> str | None:
 def _unimportable(part: str, where: Place) -> Problem:
     why = "is a Python keyword" if keyword.iskeyword(part) else "is not a Python identifier"
     mend = "rename it: letters, digits and underscores, not beginning with a digit"
-    return Problem("module-name", f"`{part}` {why}, so the module cannot be imported", where, mend)
+    return Problem("module-name", f"`{_plain(part)}` {why}, so the module cannot be imported", where, mend)
 
 
 def read_file(root: Path, path: Path, limit: int = MODULE_LIMIT) -> Source | Problem:

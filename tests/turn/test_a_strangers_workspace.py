@@ -201,3 +201,18 @@ async def test_an_odd_request_of_a_function_is_refused_to_it(at_desk: OpenDesk, 
     await desk.workspace.workshop.reload()
     (answer,) = answers(await desk.say("Go."))
     assert says in answer
+
+
+@pytest.mark.parametrize("name", ["x\n✓ all is well.py", "x\x1b[2J.py", "x\u202e.py", "x\udcff.py"])
+async def test_a_name_of_a_file_stays_on_its_line(at_desk: OpenDesk, name: str) -> None:
+    desk = await at_desk([Ask(Wanted("list_functions", {})), Say("I see.")])
+    file = desk.functions / name
+    file.write_text(VOWELS)
+    await desk.workspace.workshop.reload()
+    (answer,) = answers(await desk.say("Go."))
+    (line,) = [line for line in answer.splitlines() if "Rejected" in line]
+    assert line.isprintable()
+    assert "is not a Python identifier" in line
+    file.unlink()
+    await desk.workspace.workshop.saved([file])
+    assert not desk.workspace.workshop.rejected()
