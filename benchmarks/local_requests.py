@@ -1,7 +1,8 @@
 """Ten everyday requests to the local model, unattended, each in a fresh workspace: how many come out right.
 
 Right is a turn that admitted a new function and whose reply holds the expected answer. The prompt was
-tuned on the set `tuning` alone; `test` was written before that and never looked at while tuning.
+tuned on the set `tuning`; `test` was written before that, and its failures were looked at after its first
+run (8 of 10); `fresh` was written after all tuning.
 
     python -m benchmarks.local_requests [--set test] [--only 0,3] [--trace] [--json]
 """
@@ -95,6 +96,46 @@ SETS: Final[dict[str, tuple[Asked, ...]]] = {
             "Please make a function that checks whether two words are anagrams and try it with 'listen' and 'silent'.",
             ("are anagrams", "True", "true", "Yes"),
         ),
+    ),
+    "fresh": (
+        Asked(
+            "Write a function that capitalises every word of a title. What does it make of 'the old man and the sea'?",
+            ("The Old Man And The Sea",),
+        ),
+        Asked(
+            "Make a function that computes the factorial of a number. What is the factorial of 9?",
+            ("362880", "362,880"),
+        ),
+        Asked(
+            "I need a function that gives the average of a list of grades. My grades are 4, 5, 3, 5 and 4.", ("4.2",)
+        ),
+        Asked(
+            "Create a function that finds the second largest number in a list and use it on 12, 45, 7, 33, 28.", ("33",)
+        ),
+        Asked(
+            "Make a function that masks all but the last four digits of a card number with stars. "
+            "What about 1234567812345678?",
+            ("************5678",),
+        ),
+        Asked(
+            "Write a function that says how many times a letter appears in a word; how many e are in 'nevertheless'?",
+            ("4", "four"),
+        ),
+        Asked(
+            "I want a function that computes the area of a circle from its radius. "
+            "What is the area for radius 2.5, to two decimals?",
+            ("19.63",),
+        ),
+        Asked(
+            "Please make a function that tells whether a number is prime. Is 221 prime?",
+            ("not prime", "not a prime", "False", "false", "No,", "No.", "isn't"),
+        ),
+        Asked(
+            "Make a function that converts a distance in miles to kilometres (1 mile is 1.609344 km) "
+            "and convert 26.2 miles.",
+            ("42.16",),
+        ),
+        Asked("Write a function that turns a number of seconds into hh:mm:ss and use it on 4000.", ("01:06:40",)),
     ),
     "tuning": (
         Asked(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from ..messages import Answer, Assistant, Call, Message, Notice, System, User
-from .demonstration import DEMONSTRATION
+from .demonstration import DEMONSTRATION, TOLD
 from .listing import choice, describe, find, line, trim
 from .request import FunctionShown, Request
 from .step import write_step
@@ -42,7 +42,7 @@ class Conversation:
         """The request's messages, with one role after the other."""
         functions = {function.name: trim(function) for function in request.functions}
         entries: list[Entry] = [{"role": "system", "content": _system_text(request.messages, functions)}]
-        _append(entries, DEMONSTRATION, {})
+        _append(entries, DEMONSTRATION, TOLD)
         _append(entries, request.messages, self._tell(request.messages, functions))
         return entries
 

@@ -1,14 +1,15 @@
-"""One played demonstration: a function made, called, and its result told. Data.
+"""The played demonstration: a greeting, a function made, confirmed, called, another one used, a plain answer. Data.
 
-A model of 1.5 billion parameters does with an example what it does not do with a rule: with the
-instructions alone it solved 1 of 10 requests, with this before the conversation 7 (notes in ADR 0007).
-The texts of the answers are those that the program really gives.
+A small model does with an example what it does not do with a rule: with instructions alone it solved 1 of
+10 requests, with a demonstration 7. It imitates all of it: without the plain answers it made a function to
+say hello, without the confirmed example it never confirmed one.
 """
 
 import json
 from typing import Final
 
 from ..messages import Answer, Assistant, Call, Message, User
+from .request import FunctionShown
 
 _CODE: Final = '''\
 def swap_ends(text: str) -> str:
@@ -30,7 +31,22 @@ def swap_ends(text: str) -> str:
     return text[-1] + text[1:-1] + text[0]
 '''
 
+_OFFERED: Final = User("Which day of the week was 2000-02-29?")
+
+TOLD: Final[dict[Message, tuple[FunctionShown, ...]]] = {
+    _OFFERED: (
+        FunctionShown(
+            "weekday_of",
+            "Say which day of the week a date is.",
+            {"type": "object", "properties": {"date": {"type": "string"}}, "required": ["date"]},
+        ),
+    )
+}
+"""The functions that the demonstration tells of, by message."""
+
 DEMONSTRATION: Final[tuple[Message, ...]] = (
+    User("Good morning! Who are you?"),
+    Assistant("Good morning! I am Toolwright, an assistant that makes its own functions.", (), "A greeting: I reply."),
     User("Make a function that swaps the first and the last character of a text. What does it make of 'garden'?"),
     Assistant(
         "",
@@ -74,10 +90,19 @@ DEMONSTRATION: Final[tuple[Message, ...]] = (
     Assistant(
         "'garden' becomes 'nardeg'. I made `swap_ends` for this.", (), "It returned 'nardeg' for 'garden': I tell it."
     ),
+    _OFFERED,
+    Assistant(
+        "", (Call("demonstration-4", "weekday_of", '{"date":"2000-02-29"}'),), "weekday_of does this: I call it."
+    ),
+    Answer("demonstration-4", "weekday_of", '"Tuesday"'),
+    Assistant("It was a Tuesday.", (), "It returned 'Tuesday': I tell it."),
+    User("Thanks! And who wrote Hamlet?"),
+    Assistant("William Shakespeare wrote Hamlet.", (), "Nothing to compute: I know it and reply."),
 )
 
 INSTRUCTIONS: Final = """\
-You are an assistant that makes its own Python functions. When no function does what the user needs, make one with \
+You are Toolwright, an assistant that makes its own Python functions. What you know you just reply. What has to be \
+computed you compute with a function: when there is none for it, make one with \
 create_function, then call it with the user's data, then reply with its result.
 A function is plain Python 3.11, general: what the user's case needs comes in as arguments. It has type hints on every \
 parameter and on the return, and a docstring with Args, Returns and two different examples (>>>), small enough to be \

@@ -100,7 +100,8 @@ def _score(asked: frozenset[str], function: FunctionShown) -> int:
     name = _telling(function.name.lower().split("_"))
     first = function.description.partition("\n")[0]
     described = _telling(_WORD.findall(first.lower())) - name
-    return _NAME_WEIGHT * len(meant & name) + len(meant & described)
+    score = _NAME_WEIGHT * len(meant & name) + len(meant & described)
+    return max(score, choice().enough) if name and name <= meant else score
 
 
 def _telling(words: Iterable[str]) -> frozenset[str]:
