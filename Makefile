@@ -32,14 +32,15 @@ clean:
 	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .hypothesis
 
 .venv/bin/python:
-	$(PYTHON) -c 'import sys; sys.exit("Toolwright needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + ". Say which to use: make PYTHON=python3.12 …") if sys.version_info < (3, 11) else None'
-	$(PYTHON) -m venv .venv
+	@$(PYTHON) -c 'import sys; sys.exit("Toolwright needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + ". Say which to use: make PYTHON=python3.12 …") if sys.version_info < (3, 11) else None'
+	@echo "Installing into .venv: about a minute, once."
+	@$(PYTHON) -m venv .venv
 
 # The local model's engine has no wheel for every platform: without it everything else still works.
 .venv/.run: .venv/bin/python pyproject.toml constraints.txt
-	$(PIP) --editable '.[local]' || { echo "The engine of the local model (xllamacpp) is not to be had here; going on without."; $(PIP) --editable .; }
+	@$(PIP) --editable '.[local]' || { echo "The engine of the local model (xllamacpp) is not to be had here; going on without."; $(PIP) --editable .; }
 	@touch $@
 
 .venv/.dev: .venv/.run
-	$(PIP) --editable '.[dev]'
+	@$(PIP) --editable '.[dev]'
 	@touch $@

@@ -29,7 +29,7 @@ from .registry.schema import read_module
 from .registry.snapshot import Snapshot
 from .registry.source import Source
 from .registry.watch import Watcher
-from .settings import Settings, load
+from .settings import FILE_NAME, Settings, load
 from .step import Stepper
 from .storage import Store, content_hash, lock_agent, open_store, prepare_state_dir
 from .workshop import Workshop
@@ -58,6 +58,8 @@ class Workspace:
     ) -> AsyncIterator["Workspace"]:
         """Open a workspace: read its settings, its state and its functions, and watch the folder.
 
+        What the folder lacks of a workspace is made.
+
         Raises:
             WorkspaceError: the folder is not there or cannot be used.
             SettingsError: a setting is wrong.
@@ -75,6 +77,18 @@ class Workspace:
             await workspace.workshop.loader.start()
             await stack.enter_async_context(workspace._watching())
             yield workspace
+
+    @staticmethod
+    def find(root: Path) -> Path:
+        """The folder, if it is a workspace (it has `functions/` or a settings file): for doors that make nothing.
+
+        Raises:
+            WorkspaceError: it is none; the message says what makes it one.
+        """
+        if not (root / "functions").is_dir() and not (root / FILE_NAME).is_file():
+            what = f"{root.resolve()} is no workspace: it has neither functions/ nor {FILE_NAME}."
+            raise WorkspaceError(what, mend=f"Next: toolwright init {root}")
+        return root
 
     @classmethod
     def create(cls, root: Path | str) -> list[str]:

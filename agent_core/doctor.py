@@ -4,6 +4,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 from sandbox import Sandbox, SandboxUnavailable
@@ -67,4 +68,7 @@ async def _model(settings: Settings, weights: Callable[[], str | None]) -> dict[
         chosen = await choose(settings.model, os.environ, weights=weights)
     except ModelError as error:
         return {"ok": False, "problem": error.message, "mend": error.mend}
+    if chosen.kind == "local" and find_spec("xllamacpp") is None:
+        what = "The engine of the local model is not installed."
+        return {"ok": False, "problem": what, "mend": "pip install xllamacpp, or `make run` in a clone."}
     return {"ok": True, "name": chosen.model_name, "endpoint": chosen.endpoint_url, "why": chosen.why}

@@ -1,6 +1,6 @@
 """The gate and the sandbox without a model: judge a function, admit it, call it.
 
-    python examples/grow_by_hand.py
+python examples/grow_by_hand.py
 """
 
 import asyncio

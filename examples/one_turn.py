@@ -1,13 +1,13 @@
 """One turn as a library: ask, and print what happens. Needs a model: see `toolwright doctor`.
 
-    python examples/one_turn.py "How many vowels are in 'queueing'?"
+python examples/one_turn.py "How many vowels are in 'queueing'?"
 """
 
 import asyncio
 import sys
 
 from agent_core.assemble import Workspace
-from agent_core.events import CallAnswered, Text, TurnEnded
+from agent_core.events import CallAnswered, Text, TurnEnded, Warned
 
 
 async def main(question: str) -> None:
@@ -20,6 +20,8 @@ async def main(question: str) -> None:
                     print(event.text, end="", flush=True)
                 case CallAnswered():
                     print(f"[{event.name}: {event.outcome} in {event.seconds * 1000:.0f} ms]")
+                case Warned():
+                    print(f"! {event.message}")
                 case TurnEnded():
                     print(f"\n({event.reason} after {event.steps} steps; made: {event.made or 'nothing'})")
 

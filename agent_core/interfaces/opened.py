@@ -2,9 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from agent_core.assemble import Workspace
+from agent_core.errors import WorkspaceError
 from agent_core.workshop import Workshop
 
 from .editor import open_editor
@@ -14,10 +17,27 @@ T = TypeVar("T")
 
 
 def with_workspace(scene: Scene, use: Callable[[Workspace], Awaitable[T]]) -> T:
-    """Open the scene's workspace, tell what it recovered, and use it."""
+    """Open the scene's workspace, tell what it recovered, and use it.
 
+    Raises:
+        WorkspaceError: there is none: a command that looks makes nothing.
+    """
+    return _use(scene, Workspace.find(scene.root), use)
+
+
+def with_any_workspace(scene: Scene, use: Callable[[Workspace], Awaitable[T]]) -> T:
+    """The scene's workspace, or an empty one for the while, for what asks about the machine."""
+    with TemporaryDirectory() as folder:
+        try:
+            root = Workspace.find(scene.root)
+        except WorkspaceError:
+            root = Path(folder)
+        return _use(scene, root, use)
+
+
+def _use(scene: Scene, root: Path, use: Callable[[Workspace], Awaitable[T]]) -> T:
     async def opened() -> T:
-        async with Workspace.open(scene.root) as workspace:
+        async with Workspace.open(root) as workspace:
             scene.talk(*workspace.recovered)
             return await use(workspace)
 

@@ -66,7 +66,7 @@ async def choose(
 
 def _named_address(settings: ModelSettings, environment: Mapping[str, str]) -> tuple[str, str] | None:
     if settings.base_url:
-        return settings.base_url, "its address is in the settings"
+        return settings.base_url, "its address is set"
     if url := environment.get("OPENAI_BASE_URL"):
         return url, "OPENAI_BASE_URL is set"
     if environment.get("OPENAI_API_KEY"):
@@ -120,9 +120,11 @@ def _local(name: str, why: str) -> Chosen:
 
 def _nothing(name: str) -> NoModel:
     what = f"No server on this machine has the model `{name}`" if name else "No model is set and none was found"
-    return NoModel(
-        f"{what}. Three ways to get one: "
-        "(1) export OPENAI_API_KEY=… (any endpoint: OPENAI_BASE_URL or --base-url, with --model NAME); "
-        f"(2) start a local server: {', '.join(server.name for server in quirks().servers)}; "
-        f"(3) toolwright models get {_SUGGESTED}.",
+    servers = ", ".join(server.name for server in quirks().servers)
+    ways = (
+        "Three ways to get one:",
+        "1. a key:           export OPENAI_API_KEY=…   (another endpoint: --base-url URL --model NAME)",
+        f"2. a local server:  start {servers}; it is found by itself",
+        f"3. a local model:   toolwright models get {_SUGGESTED}   (1.1 GB, no key, no server)",
     )
+    return NoModel(f"{what}.", mend="\n".join(ways))

@@ -33,6 +33,7 @@ from ..untrusted import block
 from . import telling
 from .callers import callers
 from .plan import Author, Deed, FileChange, Plan
+from .view import unknown_function
 
 _NO_STAMP = (0, 0, 0)
 _DONE: dict[Deed, str] = {"created": "joined", "changed": "was changed"}
@@ -103,9 +104,7 @@ class Changes:
         snapshot = self._registry.snapshot()
         function = snapshot.functions.get(name)
         if function is None:
-            raise UsageError(
-                f"There is no function `{name}` in functions/.", mend="list_functions shows what there is."
-            )
+            raise unknown_function(name)
         users = callers(name, snapshot)
         if users:
             text = f"`{name}` was not deleted, because these use it: {', '.join(users)}. Change or delete them first."
@@ -117,7 +116,7 @@ class Changes:
             raise WorkspaceError(f"`{name}` cannot be taken out of {source.path}: {left.what}.", mend=left.mend or "")
         reading = _reading(function.module, source.path, left) if left.strip() else None
         detail = {"deleted": name, "name": name, "module": function.module, "version": source.version}
-        text = f"`{name}` was deleted from {source.path}. It can be brought back from its history."
+        text = f"`{name}` was deleted from {source.path}. Its versions are kept in the history."
         return _plan(text, detail, source, reading, _Deed("deleted", name, author))
 
     def source(self, name: str) -> str:
@@ -125,9 +124,7 @@ class Changes:
         snapshot = self._registry.snapshot()
         function = snapshot.functions.get(name)
         if function is None:
-            raise UsageError(
-                f"There is no function `{name}` in functions/.", mend="list_functions shows what there is."
-            )
+            raise unknown_function(name)
         text = Text(tuple(split(snapshot.modules[function.module].text)), ())
         return "".join(text.lines[text.with_comments(function.line) - 1 : function.end_line])
 

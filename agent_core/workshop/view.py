@@ -30,9 +30,7 @@ async def introspection(store: Store, snapshot: Snapshot, name: str) -> dict[str
     """
     function = snapshot.functions.get(name)
     if function is None:
-        raise UsageError(
-            f"There is no function `{name}` in functions/.", mend="`toolwright functions list` shows what there is."
-        )
+        raise unknown_function(name)
     stats = (await store.call_stats()).get(name)
     verdict = await store.verdict(function.body_hash, name)
     lines = split(snapshot.modules[function.module].text)
@@ -61,7 +59,9 @@ def example_result(result: ExampleResult) -> dict[str, Any]:
 
 def unknown_function(name: str) -> UsageError:
     """The error for a name that is no function of the workspace."""
-    return UsageError(f"There is no function `{name}` in functions/.", mend="Next: toolwright functions list")
+    return UsageError(
+        f"There is no function `{name}` in functions/.", mend="Look at the list of functions for what there is."
+    )
 
 
 def _matches(function: Function, pattern: str, module: str) -> bool:

@@ -201,9 +201,7 @@ class Workshop:
     def _function(self, name: str) -> Function:
         function = self.registry.snapshot().functions.get(name)
         if function is None:
-            raise UsageError(
-                f"There is no function `{name}` in functions/.", mend="`toolwright functions list` shows what there is."
-            )
+            raise view.unknown_function(name)
         return function
 
     async def _now(self, plan: Plan, author: Author | None) -> dict[str, Any]:

@@ -83,3 +83,21 @@ def test_an_unforeseen_error_is_short_and_leaves_a_private_traceback(
     assert str(kept) in said
     assert "_ = 1 / 0" in kept.read_text()
     assert kept.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("command", [["functions", "list"], ["run", "--message", "hi"], ["functions", "check", "x.py"]])
+def test_a_command_in_a_folder_that_is_no_workspace_makes_nothing_and_names_init(
+    tmp_path: Path, command: list[str]
+) -> None:
+    (tmp_path / "toolwright.toml").unlink()
+    (tmp_path / "x.py").write_text("")
+    done = toolwright(*command, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "toolwright init" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["x.py"]
+
+
+def test_the_doctor_works_in_any_folder_and_leaves_nothing_there(tmp_path: Path) -> None:
+    (tmp_path / "toolwright.toml").unlink()
+    assert json.loads(toolwright("doctor", "--json", cwd=tmp_path).stdout)["storage"]["ok"]
+    assert list(tmp_path.iterdir()) == []

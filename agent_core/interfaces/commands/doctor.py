@@ -12,9 +12,9 @@ from ..spans import Line, Span, line
 @scene
 def doctor(scene: Scene) -> int:
     """Say what works here and what is missing. The exit code is 1 if functions cannot run."""
-    from ..opened import with_workspace
+    from ..opened import with_any_workspace
 
-    report = with_workspace(scene, lambda workspace: workspace.doctor())
+    report = with_any_workspace(scene, lambda workspace: workspace.doctor())
     scene.result(report, _lines(report))
     return 0 if report["ok"] else 1
 
