@@ -13,7 +13,7 @@ from .outcome import Frame, Outcome, Raised
 from .pool import Places
 from .protocol import Frame as Message
 from .requests import RequestHandler, RequestRefused
-from .values import decode, encode
+from .values import Unsendable, decode, encode
 
 _MODULE_NAME_LIMIT = 500
 
@@ -76,10 +76,9 @@ class Call:
         if not isinstance(arguments, dict):
             raise ProtocolError("a request's arguments are no dictionary")
         try:
-            value = await self._handler(name, arguments)
-        except RequestRefused as refusal:
+            return {"kind": "answer", "value": encode(await self._handler(name, arguments))}
+        except (RequestRefused, Unsendable) as refusal:
             return {"kind": "refused", "reason": str(refusal)}
-        return {"kind": "answer", "value": encode(value)}
 
     def illustrated(self, outcome: Outcome) -> Outcome:
         """The outcome with the source line of every frame, from the host's own copy of the text."""

@@ -4,6 +4,7 @@ Plain values: everything the model is shown, a call needs and a message names, w
 `Reading.to_json` and `from_json` are the parse cache's form; `Function.to_json` is the published one.
 """
 
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -51,6 +52,7 @@ class Function:
         }
 
 
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _STORED = (
     "name",
     "line",
@@ -113,8 +115,11 @@ class Reading:
         )
 
 
-def _function(row: list[Any], source: Source) -> Function:  # Any: what `to_json` wrote
+def _function(row: list[Any], source: Source) -> Function:  # Any: what `to_json` wrote, or a stranger
     name, line, end_line, description, parameters, is_async, takes_self, returns, unresolved, body_hash, examples = row
+    # A cache may come along with somebody's folder: what would break every request is not taken from it.
+    if not (_NAME.fullmatch(name) and isinstance(description, str) and parameters.get("type") == "object"):
+        raise ValueError("not what a reading holds")
     return Function(
         name,
         source.module,
