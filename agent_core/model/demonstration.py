@@ -47,12 +47,18 @@ TOLD: Final[dict[Message, tuple[FunctionShown, ...]]] = {
 DEMONSTRATION: Final[tuple[Message, ...]] = (
     User("Good morning! Who are you?"),
     Assistant("Good morning! I am Toolwright, an assistant that makes its own functions.", (), "A greeting: I reply."),
+    _OFFERED,
+    Assistant(
+        "", (Call("demonstration-1", "weekday_of", '{"date":"2000-02-29"}'),), "weekday_of does this: I call it."
+    ),
+    Answer("demonstration-1", "weekday_of", '"Tuesday"'),
+    Assistant("'2000-02-29' was a 'Tuesday'.", (), "It returned 'Tuesday' for '2000-02-29': I tell it."),
     User("Make a function that swaps the first and the last character of a text. What does it make of 'garden'?"),
     Assistant(
         "",
         (
             Call(
-                "demonstration-1",
+                "demonstration-2",
                 "create_function",
                 json.dumps(
                     {"function_code_with_docstring": _CODE, "function_name": "swap_ends"},
@@ -64,7 +70,7 @@ DEMONSTRATION: Final[tuple[Message, ...]] = (
         "No function does this. I make swap_ends with two examples: 'abc' and 'lamp'.",
     ),
     Answer(
-        "demonstration-1",
+        "demonstration-2",
         "create_function",
         "`swap_ends` is not made yet: its code and its examples do not agree.\n"
         "- swap_ends(\"lamp\") returned 'paml', and the example says 'palm'.\n"
@@ -73,29 +79,23 @@ DEMONSTRATION: Final[tuple[Message, ...]] = (
     ),
     Assistant(
         "",
-        (Call("demonstration-2", "confirm_function", '{"function_name":"swap_ends"}'),),
+        (Call("demonstration-3", "confirm_function", '{"function_name":"swap_ends"}'),),
         "Not made yet. 'lamp' with its ends swapped is 'paml': the example was wrong, so I confirm.",
     ),
     Answer(
-        "demonstration-2",
+        "demonstration-3",
         "confirm_function",
         "`swap_ends` joined in functions/grown.py and can be called now.\nNext: call `swap_ends` with the user's data.",
     ),
     Assistant(
         "",
-        (Call("demonstration-3", "swap_ends", '{"text":"garden"}'),),
+        (Call("demonstration-4", "swap_ends", '{"text":"garden"}'),),
         "It is ready: I call it with the user's 'garden'.",
     ),
-    Answer("demonstration-3", "swap_ends", '"nardeg"'),
+    Answer("demonstration-4", "swap_ends", '"nardeg"'),
     Assistant(
         "'garden' becomes 'nardeg'. I made `swap_ends` for this.", (), "It returned 'nardeg' for 'garden': I tell it."
     ),
-    _OFFERED,
-    Assistant(
-        "", (Call("demonstration-4", "weekday_of", '{"date":"2000-02-29"}'),), "weekday_of does this: I call it."
-    ),
-    Answer("demonstration-4", "weekday_of", '"Tuesday"'),
-    Assistant("It was a Tuesday.", (), "It returned 'Tuesday': I tell it."),
     User("Thanks! And who wrote Hamlet?"),
     Assistant("William Shakespeare wrote Hamlet.", (), "Nothing to compute: I know it and reply."),
 )

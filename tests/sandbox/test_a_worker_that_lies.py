@@ -54,6 +54,7 @@ async def test_zygotes_for_other_needs_end_when_there_are_too_many(sandbox: Sand
         assert isinstance(outcome, Returned), outcome
     assert sandbox.zygotes <= 6
 
+
 COLLIDING = modules(
     crowd="""
     def members() -> set:
