@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from .errors import UsageError, WorkspaceError
 from .model.local import weights
 from .model.local.fetch import Progress, fetch
 from .problem import Place, Problem
@@ -41,6 +42,8 @@ def list_models() -> list[dict[str, Any]]:
                 "title": each.title,
                 "bytes": each.size,
                 "licence": each.licence,
+                "publisher": each.publisher,
+                "url": each.url,
                 "sha256": each.sha256,
                 "path": str(file) if file else None,
                 "here": file is not None,
@@ -63,3 +66,23 @@ async def fetch_model(name: str, source: str | None, on_bytes: OnBytes) -> dict[
 
     path = await fetch(name, source, tell)
     return {"name": name, "path": str(path), "bytes": path.stat().st_size}
+
+
+def remove_model(name: str) -> dict[str, Any]:
+    """Delete a local model's weights and what belongs to them; which files went, and their bytes.
+
+    Raises:
+        UsageError: there is no such model, or nothing of it is here.
+        WorkspaceError: a file cannot be deleted.
+    """
+    known = weights.named(name)
+    files = sorted(file for file in weights.folder().glob(f"{known.file}*") if file.is_file())
+    if not files:
+        raise UsageError(f"Nothing of `{known.name}` is here.", mend="toolwright models list says which are.")
+    freed = sum(file.stat().st_size for file in files)
+    for file in files:
+        try:
+            file.unlink()
+        except OSError as error:
+            raise WorkspaceError(f"{file} cannot be deleted: {error.strerror}.") from error
+    return {"name": f"{weights.PREFIX}{known.name}", "removed": [str(file) for file in files], "bytes": freed}

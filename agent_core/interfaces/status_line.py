@@ -1,12 +1,14 @@
 """One line on standard error that is drawn over again: how far something is. Elsewhere than on a terminal, nothing."""
 
+import shutil
 import sys
 
 from agent_core.untrusted import one_line
 
+from .columns import cut
 from .spans import takes_colour
 
-CELLS = 24
+CELLS = 20
 
 
 class StatusLine:
@@ -30,10 +32,14 @@ class StatusLine:
         bar = f"{'█' * filled}{'░' * (CELLS - filled)} {share:.0%} " if share is not None else f"{done:g} "
         self._draw(bar + one_line(note, 40))
 
-    def fetch(self, done: int, total: int | None, note: str) -> None:
-        """Bytes of a download."""
-        share = f" of {total / 1e6:.0f} MB, {done / total:.0%}" if total else " MB"
-        self._draw(f"{done / 1e6:.0f}{share}  {one_line(note, 40)}")
+    @property
+    def shown(self) -> bool:
+        """Whether the line is drawn at all: standard error is a terminal that can."""
+        return self._shown
+
+    def show(self, text: str) -> None:
+        """Draw this text, cut to the width of the screen."""
+        self._draw(cut(text, shutil.get_terminal_size().columns - 1))
 
     def _draw(self, text: str) -> None:
         if self._shown:

@@ -1,4 +1,4 @@
-"""`toolwright models`: the local models: which there are, fetching one, and where it lies."""
+"""`toolwright models`: the local models: which there are, fetching and removing one, and where it lies."""
 
 import asyncio
 from typing import Any
@@ -8,14 +8,14 @@ import click
 from agent_core.errors import UsageError
 
 from ..columns import columns
+from ..download import Download
 from ..scene import Scene, scene
 from ..spans import Line, line
-from ..status_line import StatusLine
 
 
 @click.group()
 def models() -> None:
-    """List the local models, fetch one, or say where it lies."""
+    """List the local models, fetch or remove one, or say where it lies."""
 
 
 @models.command("list")
@@ -38,8 +38,8 @@ def get(scene: Scene, name: str, source: str | None) -> None:
     """Fetch a model; a broken download goes on where it stopped, and the file is checked before it is used."""
     from agent_core.offline import fetch_model
 
-    with StatusLine() as status:
-        fetched = asyncio.run(fetch_model(name, source, status.fetch))
+    with Download() as download:
+        fetched = asyncio.run(fetch_model(name, source, download.hear))
     scene.result(fetched, [line(("ok", "✓ "), str(fetched.get("path", name)))])
     scene.hint(f"Next: toolwright run --model local/{name.removeprefix('local/')}")
 
@@ -58,6 +58,19 @@ def path(scene: Scene, name: str) -> None:
     if not _is_here(model):
         raise UsageError(f"`{name}` is not here.", mend=f"toolwright models get {name}")
     scene.result({"name": name, "path": model["path"]}, [line(str(model["path"]))])
+
+
+@models.command()
+@click.argument("name")
+@scene
+def remove(scene: Scene, name: str) -> None:
+    """Delete a fetched model from this machine, with what a broken download left of it."""
+    from agent_core.offline import remove_model
+
+    removed = remove_model(name)
+    freed = f"{removed['bytes'] / 1e6:.0f} MB are free again"
+    scene.result(removed, [line(("ok", "✓ "), f"{removed['name']} is removed: {freed}.")])
+    scene.hint(f"To have it again: toolwright models get {removed['name'].removeprefix('local/')}")
 
 
 def _is_here(model: dict[str, Any]) -> bool:

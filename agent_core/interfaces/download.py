@@ -1,0 +1,97 @@
+"""How far a download is, with its rate and the time left: a bar on a terminal, a line now and then elsewhere.
+
+All of it goes to standard error. Time is handed in, so that a test owns it.
+"""
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+
+from agent_core.untrusted import one_line
+
+from .status_line import CELLS, StatusLine
+
+_WINDOW_S = 10.0
+_EVERY_S = 30.0
+_LINES = 10
+
+
+class Rate:
+    """Bytes a second over the last seconds; what was here before does not count."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def add(self, done: int) -> float | None:
+        """The rate now, or None while it is not known."""
+        now = self._clock()
+        if self._seen and done < self._seen[-1][1]:
+            self._seen.clear()  # another source began anew
+        self._seen.append((now, done))
+        while now - self._seen[0][0] > _WINDOW_S and len(self._seen) > 2:
+            self._seen.popleft()
+        began, before = self._seen[0]
+        return (done - before) / (now - began) if now > began and done > before else None
+
+
+class Download:
+    """Tells a human about one download; leave the block and the bar is gone."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._line = StatusLine()
+        self._clock = clock
+        self._rate = Rate(clock)
+        self._told: tuple[float, float] | None = None
+        self._note = ""
+
+    def __enter__(self) -> "Download":
+        self._line.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._line.__exit__(*error)
+
+    def hear(self, done: int, total: int | None, note: str) -> None:
+        """Take in how many bytes are here; a note stands until the next one comes."""
+        rate = self._rate.add(done)
+        share = done / total if total else 0.0
+        self._note = note or self._note
+        if self._line.shown:
+            self._line.show(f"{_bar(share)} {progress_text(done, total, rate)}  {one_line(self._note, 24)}")
+        elif note or self._is_time(share):
+            self._told = (self._clock(), share)
+            sys.stderr.write(f"{progress_text(done, total, rate)}  {one_line(self._note, 100)}".rstrip() + "\n")
+            sys.stderr.flush()
+
+    def _is_time(self, share: float) -> bool:
+        if self._told is None:
+            return True
+        when, before = self._told
+        return int(share * _LINES) > int(before * _LINES) or self._clock() - when >= _EVERY_S
+
+
+def progress_text(done: int, total: int | None, rate: float | None) -> str:
+    """`412 of 1117 MB, 37%, 8.1 MB/s, 1 min 27 s left`; what is not known is left out."""
+    parts = (
+        [f"{done / 1e6:.0f} of {total / 1e6:.0f} MB", f"{int(done / total * 100)}%"]
+        if total
+        else [f"{done / 1e6:.0f} MB"]
+    )
+    if rate:
+        parts.append(f"{rate / 1e6:.1f} MB/s")
+        parts += [f"{_time_text((total - done) / rate)} left"] if total and done < total else []
+    return ", ".join(parts)
+
+
+def _time_text(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _bar(share: float) -> str:
+    filled = round(min(max(share, 0), 1) * CELLS)
+    return f"{'█' * filled}{'░' * (CELLS - filled)}"
