@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from sandbox import Sandbox
+from sandbox.pool import SPARES
 from tests.attack import arena
 
 in_one_loop = pytest.mark.asyncio(loop_scope="module")
@@ -43,8 +44,8 @@ async def test_an_attempt_reaches_nothing_outside_its_worker(
 async def test_after_all_attempts_no_process_is_left(attacked: tuple[Sandbox, arena.World]) -> None:
     sandbox, world = attacked
     await arena.attack(sandbox, world, "processes", "become_a_daemon")
-    waiting_parent_and_zygote_and_spare = 3 if sandbox.level == "full" else 2
-    assert len(arena.zygotes_of(os.getpid())) <= waiting_parent_and_zygote_and_spare
+    waiting_parent_and_zygote = 2 if sandbox.level == "full" else 1
+    assert len(arena.zygotes_of(os.getpid())) <= waiting_parent_and_zygote + SPARES
 
 
 @in_one_loop
