@@ -20,9 +20,11 @@ from .reply import Model, Piece, RetryPiece, TokenUsage
 from .request import Request
 from .stream import Assembly
 from .tokens import Estimator, known_window, listed_window, tells_windows
+from .tour.endpoint import TourEndpoint
 from .wire import Writer
 
 _KEPT_CHARS: Final = 2000
+_TOUR_TOKENS: Final = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class NativeModel:
         body = self._body(request)
         size = len(body["messages"]) + len(body.get("tools", b""))
         assembly = Assembly(
-            shown={function.name for function in request.functions},
+            shown={each.name: (*each.parameters.get("properties", ()),) for each in request.functions},
             taken=_ids(request.messages),
             new_id=lambda: f"call_{self._clock.entropy(12).hex()}",
         )
@@ -96,6 +98,8 @@ async def open_model(chosen: Chosen, settings: ModelSettings, *, clock: Clock | 
         from .local.server import open_local  # noqa: PLC0415 the local engine is an extra that may not be installed
 
         return await open_local(chosen.model_name, settings)
+    if chosen.kind == "tour":
+        return NativeModel(await TourEndpoint.start(settings), window=Window(_TOUR_TOKENS, "the tour's"), clock=clock)
     endpoint = Endpoint(chosen.endpoint_url, chosen.model_name, key=chosen.key, settings=settings, clock=clock)
     window = await _window(endpoint, chosen)
     if settings.mode == "constrained":

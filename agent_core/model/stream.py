@@ -1,18 +1,16 @@
 """From chunks to pieces and one whole reply, whatever shape the endpoint gives them. Pure."""
 
-import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
 from ..messages import Call
-from .bare import Holder, read_call
+from .reading import Holder, Shown, meant, read_text, unwrapped
 from .reply import Finish, Piece, Reply, TextPiece, ThoughtPiece, TokenUsage
 from .thought import Splitter
 from .wire import Entry, Fragment, is_object, read_chunk, read_usage
 
 _FILTERED: Final = frozenset({"content_filter", "safety", "recitation"})
-_NOISE: Final = re.compile(r"<\|.*", re.DOTALL)  # special tokens that some servers leave behind a name
 
 
 @dataclass(slots=True)
@@ -24,9 +22,9 @@ class _OpenCall:
 
 
 class Assembly:
-    """Collects one reply. `shown` are the names the model was shown; `taken` the call ids already in use."""
+    """Collects one reply. `shown` are the functions of this step; `taken` the call ids already in use."""
 
-    def __init__(self, *, shown: Collection[str], taken: Collection[str], new_id: Callable[[], str]) -> None:
+    def __init__(self, *, shown: Shown, taken: Collection[str], new_id: Callable[[], str]) -> None:
         self._shown = shown
         self._taken = set(taken)
         self._new_id = new_id
@@ -59,7 +57,7 @@ class Assembly:
         """The last pieces: text that was held back after all, and the reply, with the usage reported or this one."""
         pieces = self._show(*self._splitter.rest())
         reply = self._with_calls(Reply(self.text, "".join(self._thought), (), self._base_finish(), self.usage or usage))
-        rest = self._holder.rest() if reply.text else ""
+        rest = "" if reply.finish == "calls" and not self._calls else self._holder.rest()
         return [*pieces, TextPiece(rest), reply] if rest else [*pieces, reply]
 
     def _show(self, thought: str, text: str) -> list[Piece]:
@@ -112,19 +110,14 @@ class Assembly:
         return replace(reply, calls=calls, finish=finish, note=note)
 
     def _bare(self, reply: Reply) -> Reply:
-        found = read_call(reply.text, self._shown) if reply.finish == "stop" else None
-        if found is None:
+        read = read_text(reply.text, self._shown) if reply.finish == "stop" else None
+        if read is None:
             return reply
         note = "The call came as text and was understood as a call."
-        return replace(reply, text="", calls=(self._call("", *found),), finish="calls", note=note)
+        calls = tuple(self._call("", found.name, found.arguments) for found in read.calls)
+        return replace(reply, text=read.lead_in, calls=calls, finish="calls", note=note)
 
     def _call(self, given_id: str, name: str, arguments: str) -> Call:
         call_id = given_id if given_id and given_id not in self._taken else self._new_id()
         self._taken.add(call_id)
-        return Call(call_id, self._mended(name), arguments)
-
-    def _mended(self, name: str) -> str:
-        """The shown function that is clearly meant, else the name as it came."""
-        bare = _NOISE.sub("", name).strip()
-        last = bare.rsplit(".", 1)[-1]
-        return next((known for known in (name, bare, last) if known in self._shown), name)
+        return Call(call_id, meant(name, self._shown) or name, unwrapped(arguments))

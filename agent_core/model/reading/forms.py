@@ -1,0 +1,62 @@
+"""The forms in which models write calls: the data of `reading.toml`, read once."""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """Marks around calls; `whole`: only where the text begins with it."""
+
+    open: str
+    close: str
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """All of it."""
+
+    name_keys: tuple[str, ...]
+    argument_keys: tuple[str, ...]
+    several_keys: tuple[str, ...]
+    idle_keys: frozenset[str]
+    namespaces: frozenset[str]
+    tags: tuple[Tag, ...]
+    object_fences: frozenset[str]
+    python_fences: frozenset[str]
+    lead_in_chars: int
+    explains: re.Pattern[str]
+    announces: re.Pattern[str]
+
+
+@cache
+def forms() -> Forms:
+    """The forms that this version knows."""
+    data = tomllib.loads(resources.files("agent_core.model").joinpath("reading.toml").read_text(encoding="utf-8"))
+    keys, lead_in = data["keys"], data["lead_in"]
+    return Forms(
+        name_keys=tuple(keys["name"]),
+        argument_keys=tuple(keys["arguments"]),
+        several_keys=tuple(keys["several"]),
+        idle_keys=frozenset(keys["beside"]),
+        namespaces=frozenset(data["python"]["namespaces"]),
+        tags=tuple(Tag(**tag) for tag in data["tags"]),
+        object_fences=frozenset(data["fences"]["objects"]),
+        python_fences=frozenset(data["fences"]["python"]),
+        lead_in_chars=lead_in["most_chars"],
+        explains=_pattern(lead_in["explains"]),
+        announces=_pattern(lead_in["announces"]),
+    )
+
+
+def announces(lead_in: str) -> bool:
+    """Whether a call may stand in a fence behind this."""
+    return not lead_in or bool(forms().announces.search(lead_in) and not forms().explains.search(lead_in))
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text.replace("\\\n", ""), re.IGNORECASE)

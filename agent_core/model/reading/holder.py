@@ -1,0 +1,83 @@
+"""Holds back, while text comes, what may become a call, so that nobody reads a call as text and sees it run too."""
+
+import re
+from typing import Final
+
+from .forms import announces, forms
+from .found import Shown
+
+_OBJECT: Final = re.compile(r"[\[{]\s*(?:$|[\[{\"'])")
+_PYTHON: Final = re.compile(r"\[?\s*([A-Za-z_][\w.]*)?\s*(\(|$)")
+_FENCE: Final = re.compile(r"```[ \t]*(\w*)(\s*)")
+
+
+class Holder:
+    """Lets text through as soon as it cannot be a call any more; what stands before a call is its lead-in."""
+
+    def __init__(self, shown: Shown) -> None:
+        self._names = [name.lower().replace("_", "") for name in shown]
+        self._held = ""
+        self._passed = ""  # the lead-in so far
+        self._open = not shown
+
+    def feed(self, text: str) -> str:
+        """What can be shown now."""
+        if self._open:
+            return text
+        self._held += text
+        place = self._first_opening()
+        ready, self._held = self._held[:place], self._held[place:]
+        self._passed += ready
+        if len(self._passed.strip()) > forms().lead_in_chars:
+            self._open = True
+            ready += self.rest()
+        return ready
+
+    def rest(self) -> str:
+        """What is still held, when no more comes."""
+        held, self._held = self._held, ""
+        return held
+
+    def _first_opening(self) -> int:
+        """Where a line starts that may open a call, or the end."""
+        place = 0
+        for line in self._held.splitlines(keepends=True):
+            before = self._passed + self._held[:place]
+            begins = not before or before.endswith("\n")
+            if begins and self._may_open(self._held[place:].lstrip(), before.strip()):
+                return place
+            place += len(line)
+        return place
+
+    def _may_open(self, start: str, lead_in: str) -> bool:
+        marks = [tag.open for tag in forms().tags if not (tag.whole and lead_in)] + ["<function="]
+        if any(mark.startswith(start[: len(mark)]) for mark in marks):
+            return True
+        if "```".startswith(start[:3]):
+            return self._may_open_fence(start, lead_in)
+        return not lead_in and (bool(_OBJECT.match(start)) or self._may_open_python(start))
+
+    def _may_open_python(self, start: str) -> bool:
+        found = _PYTHON.match(start)
+        if found is None:
+            return False
+        written = (found[1] or "").lower().replace("_", "")
+        last = written.rpartition(".")[2]
+        if found[2]:
+            return bool({written, last} & {*self._names})
+        return any(name.startswith(last) for name in self._names) or self._may_be_namespace(found[1])
+
+    def _may_be_namespace(self, written: str) -> bool:
+        return any(space.startswith(written) or written == f"{space}." for space in forms().namespaces)
+
+    def _may_open_fence(self, start: str, lead_in: str) -> bool:
+        if lead_in and not announces(lead_in):
+            return False
+        fence = _FENCE.match(start)
+        if fence is None or fence.end() == len(start):
+            return True
+        language, inside = fence[1].lower(), start[fence.end() :]
+        if language in forms().object_fences and _OBJECT.match(inside):
+            return True
+        is_python = language in forms().python_fences or not language
+        return is_python and not lead_in and self._may_open_python(inside)

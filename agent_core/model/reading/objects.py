@@ -1,0 +1,103 @@
+"""Calls written as JSON objects, or as Python dictionaries: one, several in a row, or a list of them."""
+
+import ast
+import json
+import warnings
+from collections.abc import Sequence
+from typing import Any, Final
+
+from .forms import forms
+from .found import Found, Shown, found, meant
+
+_MOST_LITERAL_CHARS: Final = 20_000
+_DECODER: Final = json.JSONDecoder(strict=False)  # code in a string often has its newlines as they are
+
+
+def read_objects(text: str, shown: Shown, *, marked: bool) -> tuple[Found, ...]:
+    """The calls that the whole text is; none if any part is something else.
+
+    Where nothing marks the text as a call, an object must have a call's keys and no others.
+    """
+    values = _values(text)
+    calls = [_call(value, shown, marked=marked) for value in _flat(values)]
+    whole = tuple(call for call in calls if call is not None)
+    return whole if len(whole) == len(calls) else ()
+
+
+def _values(text: str) -> list[Any]:  # Any: foreign JSON
+    """The JSON values that stand one after another; none if that is not all."""
+    values, place, text = [], 0, text.strip()
+    try:
+        while place < len(text):
+            value, place = _DECODER.raw_decode(text, place)
+            values.append(value)
+            while place < len(text) and text[place] in " \t\r\n,;":
+                place += 1
+    except (ValueError, RecursionError):
+        return _literal(text)
+    return values
+
+
+def _literal(text: str) -> list[Any]:
+    """A Python dictionary or list: single quotes, True, None."""
+    if len(text) > _MOST_LITERAL_CHARS or text[:1] not in {"{", "["}:
+        return []
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of odd escapes in somebody else's text
+            return [ast.literal_eval(text)]
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        return []
+
+
+def _flat(values: Sequence[Any]) -> list[Any]:
+    """Lists of calls, and objects that hold such a list, opened once."""
+    opened: list[Any] = []
+    for value in values:
+        inner = value
+        if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in forms().several_keys:
+            inner = next(iter(value.values()))
+        opened += inner if isinstance(inner, list) else [inner]
+    return opened
+
+
+def _call(value: Any, shown: Shown, *, marked: bool) -> Found | None:
+    if not isinstance(value, dict):
+        return None
+    if value.get("type", "function") == "function" and isinstance(inner := value.get("function"), dict):
+        return _call(inner, shown, marked=marked) if value.keys() <= {"function", *forms().idle_keys} else None
+    key, name = _named(value, shown)
+    if name is None:
+        return None
+    rest = {other: inner for other, inner in value.items() if other != key}
+    arguments = _inside(rest, marked=marked) or _beside(rest, shown[name], marked=marked)
+    return found(name, arguments[0]) if arguments else None
+
+
+def _named(value: dict[Any, Any], shown: Shown) -> tuple[str, str | None]:
+    """The key under which a shown function is named, and the function."""
+    given = [(key, value[key]) for key in forms().name_keys if isinstance(value.get(key), str)]
+    return next(((key, name) for key, text in given if (name := meant(text, shown))), ("", None))
+
+
+def _inside(rest: dict[Any, Any], *, marked: bool) -> tuple[dict[str, Any]] | None:
+    """Arguments under a key of their own, perhaps encoded once more."""
+    key = next((key for key in forms().argument_keys if key in rest), None)
+    if key is None or not (marked or rest.keys() <= {key, *forms().idle_keys}):
+        return None
+    value = rest[key]
+    for _ in range(2):
+        if isinstance(value, str):
+            try:
+                value = _DECODER.decode(value.strip() or "{}")
+            except (ValueError, RecursionError):
+                return None
+    value = {} if value is None else value
+    return (value,) if isinstance(value, dict) and all(isinstance(name, str) for name in value) else None
+
+
+def _beside(rest: dict[Any, Any], parameters: Sequence[str], *, marked: bool) -> tuple[dict[str, Any]] | None:
+    """Arguments that stand beside the name: every one a parameter of the function."""
+    given = {key: value for key, value in rest.items() if key in parameters or key not in forms().idle_keys}
+    if any(key not in parameters for key in given) or not (given or marked):
+        return None
+    return (given,)

@@ -1,0 +1,171 @@
+"""A call that a model writes as text is read in every usual form, and never out of an example or a quotation."""
+
+import json
+from collections.abc import Callable, Mapping
+
+import pytest
+from _pytest.mark import ParameterSet
+
+from agent_core.model import Reply, TextPiece
+from agent_core.model.reading import Holder, read_text, unwrapped
+from tests.kit import Ask, Say, ScriptedModel, Wanted
+from tests.model.asking import ask, ask_reply
+
+Scripted = Callable[..., ScriptedModel]
+SHOWN = {"count_vowels": ("text",), "add": ("a", "b"), "now": (), "label": ("name", "text")}
+ONE = '{"name": "count_vowels", "arguments": {"text": "x"}}'
+TWO = '{"name": "add", "arguments": {"a": 1, "b": 2}}'
+VOWELS: tuple[str, Mapping[str, object]] = ("count_vowels", {"text": "x"})
+SUM: tuple[str, Mapping[str, object]] = ("add", {"a": 1, "b": 2})
+
+
+NAMED: tuple[str, Mapping[str, object]] = ("label", {"name": "n", "text": "x"})
+WIRE = {"type": "function", "function": {"name": "count_vowels", "arguments": '{"text":"x"}'}}
+
+
+def case(name: str, text: str, *calls: tuple[str, Mapping[str, object]], lead_in: str = "") -> ParameterSet:
+    return pytest.param(text, calls or (VOWELS,), lead_in, id=name)
+
+
+READ = [
+    case("bare", ONE),
+    case("several-bare", f"{ONE}\n{TWO}", VOWELS, SUM),
+    case("list", f"[{ONE}, {TWO}]", VOWELS, SUM),
+    case("fenced", f"```json\n{ONE}\n```"),
+    case("several-fences", f"```json\n{ONE}\n```\n```\n{TWO}\n```", VOWELS, SUM),
+    case("fence-after-announcement", f"I'll count them now.\n```json\n{ONE}\n```", lead_in="I'll count them now."),
+    case("fence-named-tool-call", f"```tool_call\n{ONE}\n```"),
+    case("tagged", f"<tool_call>\n{ONE}\n</tool_call>"),
+    case("several-tags", f"<tool_call>{ONE}</tool_call>\n<tool_call>{TWO}</tool_call>", VOWELS, SUM),
+    case("several-in-one-tag", f"<tool_calls>[{ONE}, {TWO}]</tool_calls>", VOWELS, SUM),
+    case("tag-never-closed", f"<tool_call>\n{ONE}"),
+    case("tag-after-lead-in", f"Sure, I can do that.\n\n<tool_call>{ONE}</tool_call>", lead_in="Sure, I can do that."),
+    case("mistral-mark", f"[TOOL_CALLS] [{ONE}]"),
+    case("llama-mark", f"<|python_tag|>{ONE}"),
+    case("llama-function", '<function=count_vowels>{"text": "x"}</function>'),
+    case(
+        "qwen-coder",
+        "<tool_call>\n<function=count_vowels>\n<parameter=text>\nx\n</parameter>\n</function>\n</tool_call>",
+    ),
+    case("python", 'count_vowels(text="x")'),
+    case("python-by-position", "count_vowels('x')"),
+    case("python-lines", "count_vowels(text='x')\nadd(a=1, b=2)", VOWELS, SUM),
+    case("python-list", "[count_vowels(text='x'), add(1, b=2)]", VOWELS, SUM),
+    case("python-fence", "```python\ncount_vowels(text='x')\n```"),
+    case("python-namespace", "functions.count_vowels(text='x')"),
+    case("python-in-a-tag", "<tool_call>count_vowels(text='x')</tool_call>"),
+    case("python-dictionary", "{'name': 'count_vowels', 'arguments': {'text': 'x'}}"),
+    case("doubly-encoded", json.dumps({"name": "count_vowels", "arguments": '{"text": "x"}'})),
+    case("trebly-encoded", json.dumps({"name": "count_vowels", "arguments": json.dumps('{"text": "x"}')})),
+    case("parameters", '{"name": "count_vowels", "parameters": {"text": "x"}}'),
+    case("args-and-tool", '{"tool": "count_vowels", "args": {"text": "x"}}'),
+    case("beside", '{"name": "count_vowels", "text": "x"}'),
+    case("beside-under-function", '{"function": "label", "name": "n", "text": "x"}', NAMED),
+    case("wire-shape", json.dumps(WIRE)),
+    case("wire-list", json.dumps({"tool_calls": [{"id": "1", "type": "function", "function": json.loads(ONE)}]})),
+    case("other-case", '{"name": "Count_Vowels", "arguments": {"text": "x"}}'),
+    case("camel-case", "countVowels(text='x')"),
+    case("newline-in-a-string", ONE.replace('"x"', '"a\nb"'), ("count_vowels", {"text": "a\nb"})),
+    case("no-arguments-in-a-tag", '<tool_call>{"name": "now"}</tool_call>', ("now", {})),
+    case("null-arguments", '{"name": "now", "arguments": null}', ("now", {})),
+]
+
+TEXT = {
+    "bare-after-text": f"Like this: {ONE}",
+    "text-after": f"{ONE}\nThat is a call.",
+    "quoted": f"> {ONE}",
+    "inline-code": "`count_vowels(text='x')`",
+    "in-quotation-marks": f'"{ONE}"',
+    "fence-of-an-example": f"For example, you can call it like this:\n```json\n{ONE}\n```",
+    "fence-without-announcement": f"A call:\n```json\n{ONE}\n```",
+    "fence-with-text-after": f"I'll call it.\n```json\n{ONE}\n```\nThis is how it works.",
+    "python-fence-after-text": "I'll show it now:\n```python\ncount_vowels(text='x')\n```",
+    "python-program": "```python\nn = count_vowels(text='x')\nprint(n)\n```",
+    "tag-in-a-sentence": f"Models write <tool_call>{ONE}</tool_call>",
+    "tag-of-an-example": f"The format looks like this:\n<tool_call>{ONE}</tool_call>",
+    "tag-quoted": f"He wrote:\n<tool_call>{ONE}</tool_call>",
+    "tag-with-text-after": f"<tool_call>{ONE}</tool_call>\nThis calls count_vowels.",
+    "tag-after-long-text": f"{'Word. ' * 50}\n<tool_call>{ONE}</tool_call>",
+    "not-shown": ONE.replace("count_vowels", "count_consonants"),
+    "one-not-shown": f"[{ONE}, {TWO.replace('add', 'sub')}]",
+    "not-shown-in-a-tag": '<tool_call>{"name": "rm", "arguments": {}}</tool_call>',
+    "data-with-a-name": '{"name": "add", "age": 3}',
+    "only-a-name": '{"name": "now"}',
+    "arguments-are-a-list": '{"name": "add", "arguments": [1, 2]}',
+    "more-than-a-call": '{"name": "add", "arguments": {}, "why": 1}',
+    "argument-is-no-literal": "count_vowels(text=name)",
+    "call-in-a-call": "add(a=count_vowels(text='x'), b=2)",
+    "too-many-places": "count_vowels('x', 'y')",
+    "arguments-by-star": "add(**{'a': 1})",
+    "number-without-json": '{"name": "add", "arguments": {"a": NaN}}',
+    "tag-without-a-call": "<tool_call></tool_call>",
+    "empty-list": "[]",
+    "words": "add up the numbers",
+}
+
+
+@pytest.mark.parametrize(("text", "calls", "lead_in"), READ)
+def test_a_call_in_any_usual_form_is_a_call(
+    text: str, calls: tuple[tuple[str, Mapping[str, object]], ...], lead_in: str
+) -> None:
+    read = read_text(text, SHOWN)
+    assert read is not None
+    assert [(found.name, json.loads(found.arguments)) for found in read.calls] == list(calls)
+    assert read.lead_in == lead_in
+
+
+@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in TEXT.items()])
+def test_what_is_quoted_explained_or_something_else_is_no_call(text: str) -> None:
+    assert read_text(text, SHOWN) is None
+
+
+@pytest.mark.parametrize(("text", "calls", "lead_in"), READ)
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_a_call_is_never_shown_as_text_while_it_comes(text: str, calls: object, lead_in: str, size: int) -> None:
+    holder = Holder(SHOWN)
+    passed = "".join(holder.feed(text[start : start + size]) for start in range(0, len(text), size))
+    assert passed.strip() == lead_in
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("Adding is easy.", id="a-word-like-a-name"),
+        pytest.param("```python\nprint(1)\n```", id="code"),
+        pytest.param("Here it is:\n```python\nprint(1)\n```", id="code-after-words"),
+        pytest.param("[1] is a source.", id="bracket"),
+        pytest.param("{curly} braces", id="brace"),
+        pytest.param("A list:\n<ul>", id="other-tag"),
+    ],
+)
+def test_ordinary_text_is_passed_on_as_it_comes(text: str) -> None:
+    holder = Holder(SHOWN)
+    assert "".join(map(holder.feed, text)).startswith(text[: len(text) - 3])
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param('{"a":1}', '{"a":1}', id="as-it-came"),
+        pytest.param('"{\\"a\\": 1}"', '{"a": 1}', id="twice"),
+        pytest.param(json.dumps(json.dumps('{"a": 1}')), '{"a": 1}', id="thrice"),
+        pytest.param('"text"', '"text"', id="only-text"),
+        pytest.param('"broken', '"broken', id="broken"),
+        pytest.param("", "", id="empty"),
+    ],
+)
+def test_arguments_encoded_twice_are_taken_out_of_their_text(given: str, expected: str) -> None:
+    assert unwrapped(given) == expected
+
+
+async def test_a_native_call_is_mended_in_the_same_ways(scripted: Scripted) -> None:
+    server = scripted([Ask(Wanted("ADD", json.dumps('{"a": 1}')))])
+    reply = await ask_reply(server)
+    assert [(call.name, call.arguments) for call in reply.calls] == [("add", '{"a": 1}')]
+
+
+async def test_the_lead_in_stays_text_beside_its_call(scripted: Scripted) -> None:
+    *pieces, reply = await ask(scripted([Say('Let me add.\n<tool_call>{"name": "add", "arguments": {}}</tool_call>')]))
+    assert isinstance(reply, Reply)
+    assert (reply.text, reply.finish, len(reply.calls)) == ("Let me add.", "calls", 1)
+    assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)).strip() == "Let me add."

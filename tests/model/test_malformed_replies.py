@@ -1,0 +1,137 @@
+"""Whatever a model writes: nothing crashes, nothing runs that was not asked for, and the next request is valid."""
+
+import json
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent_core.messages import Answer, Assistant, Message, User
+from agent_core.model import Reply, TextPiece
+from agent_core.model.reading import Shown, meant, read_text
+from agent_core.model.reply import TokenUsage
+from agent_core.model.stream import Assembly
+from agent_core.model.wire import to_wire
+from tests.kit.rules import fault
+
+SHOWN: Shown = {"count_vowels": ("text",), "add": ("a", "b"), "now": ()}
+names = st.sampled_from(["add", "ADD", "count_vowels", "countVowels", "now", "rm", "functions.add", "", "add<|x|>"])
+scalars = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8))
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+)
+keys = st.sampled_from(["name", "arguments", "parameters", "function", "tool", "args", "text", "a", "b", "id", "type"])
+arguments = st.one_of(st.dictionaries(keys, values, max_size=3), values, values.map(json.dumps).map(json.dumps))
+
+
+@st.composite
+def objects(draw: st.DrawFn) -> str:
+    """One call in JSON, or something near it."""
+    call: dict[str, Any] = {draw(st.sampled_from(["name", "function", "tool"])): draw(names)}
+    call[draw(keys)] = draw(arguments)
+    call = draw(st.sampled_from([call, {"type": "function", "function": call}, {"tool_calls": [call]}, [call, call]]))
+    return draw(
+        st.sampled_from([json.dumps(call), str(call), json.dumps(json.dumps(call)), json.dumps(call, indent=1)])
+    )
+
+
+@st.composite
+def pythons(draw: st.DrawFn) -> str:
+    """One call in Python, or something near it."""
+    given = [
+        draw(st.sampled_from(["", "a=", "text=", "**", "*"])) + repr(draw(values))
+        for _ in range(draw(st.integers(0, 2)))
+    ]
+    return f"{draw(names)}({', '.join(given)})"
+
+
+calls = objects() | pythons()
+MARKS = ["", "\n", "<tool_call>", "</tool_call>", "```json\n", "```\n", "\n```", "```python\n", "[TOOL_CALLS]"]
+MARKS += ["<|python_tag|>", "<function=add>", "</function>", "<parameter=a>", "</parameter>", "> ", "`", '"']
+MARKS += ["For example:\n", "I'll add.\n", "functools", "<think>", "</think>", "Done."]
+marks = st.sampled_from(MARKS)
+AROUND = ["{}", "```json\n{}\n```", "<tool_call>{}</tool_call>", "```python\n{}\n```", "I'll add.\n<tool_call>\n{}"]
+fitting = st.dictionaries(st.sampled_from(["a", "b", "text"]), values, max_size=2)
+good = st.builds(lambda name, given: json.dumps({"name": name, "arguments": given}), st.sampled_from([*SHOWN]), fitting)
+
+
+@st.composite
+def replies(draw: st.DrawFn) -> str:
+    """Calls between marks of all kinds, or in their place, then perhaps hurt somewhere."""
+    parts = draw(st.lists(marks | calls | good | st.text(max_size=5), min_size=1, max_size=7))
+    around = draw(st.lists(st.sampled_from(AROUND), min_size=1, max_size=2))
+    placed = "\n".join(each.format(draw(good | calls)) for each in around)
+    text = draw(st.sampled_from([placed, placed, "".join(parts)]))
+    start, end = sorted((draw(st.integers(0, len(text))), draw(st.integers(0, len(text)))))
+    return draw(st.sampled_from([text, text, text, text[:end], text[start:], text[:start] + text[end:]]))
+
+
+@st.composite
+def chunks(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """The chunks of one reply: text, calls of its own, and an end, all of them odd."""
+    text, size = draw(replies()), draw(st.integers(1, 40))
+    deltas: list[dict[str, Any]] = [{"content": text[at : at + size]} for at in range(0, len(text), size)]
+    if draw(st.integers(0, 3)) == 0:
+        function = st.fixed_dictionaries({}, optional={"name": names, "arguments": arguments | objects()})
+        call = st.fixed_dictionaries(
+            {}, optional={"index": st.integers(0, 2), "id": st.text(max_size=3), "function": function}
+        )
+        deltas.append({"tool_calls": draw(st.lists(call | values, max_size=3))})
+    end: dict[str, Any] = {
+        "choices": [{"delta": {}, "finish_reason": draw(st.sampled_from(["stop", "tool_calls", "length", None]))}]
+    }
+    return [*({"choices": [{"delta": delta}]} for delta in deltas), end]
+
+
+def assembled(script: list[dict[str, Any]]) -> tuple[str, Reply]:
+    """The text that was shown, and the reply."""
+    number = count()
+    assembly = Assembly(shown=SHOWN, taken=(), new_id=lambda: f"call_{next(number)}")
+    pieces = [piece for chunk in script for piece in assembly.add(chunk)] + assembly.close(TokenUsage(1, 1))
+    reply = pieces[-1]
+    assert isinstance(reply, Reply)
+    return "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)), reply
+
+
+def check_reply(script: list[dict[str, Any]]) -> None:
+    """One reply, as it comes and as it is sent back."""
+    shown, reply = assembled(script)
+    assert shown.strip() == reply.text.strip()
+    native = any("tool_calls" in chunk["choices"][0]["delta"] for chunk in script)
+    if reply.calls and not native:
+        assert all(call.name in SHOWN and isinstance(json.loads(call.arguments), dict) for call in reply.calls)
+        assert not any(word in reply.text for word in ("For example", "> ", "Done."))
+    answers = [Answer(call.id, call.name, "1") for call in reply.calls]
+    messages: list[Message] = [User("x"), Assistant(reply.text, reply.calls), *answers, User("y")]
+    assert fault({"messages": to_wire(messages)}) is None
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(chunks())
+def test_malformed_replies_never_crash_nor_run_what_was_not_asked(script: list[dict[str, Any]]) -> None:
+    check_reply(script)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@settings(max_examples=12_000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(chunks())
+def test_ten_thousand_malformed_replies_are_read_without_harm(script: list[dict[str, Any]]) -> None:
+    check_reply(script)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    calls, st.sampled_from(["It looks like this: {}", "> {}", "`{}`", "{} is a call.", "For example:\n```\n{}\n```"])
+)
+def test_a_call_inside_other_text_is_never_read(call: str, around: str) -> None:
+    assert read_text(around.format(call), SHOWN) is None
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=20))
+def test_a_name_that_means_no_shown_function_is_nobody(name: str) -> None:
+    known = meant(name, SHOWN)
+    assert known is None or known.replace("_", "") in "".join(filter(str.isalnum, name.lower()))
