@@ -3,11 +3,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: run test soak check format bench clean
+.PHONY: run demo test soak check format bench clean
 .DELETE_ON_ERROR:
 
 run: .venv/.run
 	@$(BIN)/toolwright --workspace . run
+
+# In a workspace of its own, which is gone afterwards.
+demo: .venv/.run
+	@there=$$(mktemp -d) && trap 'rm -rf "$$there"' EXIT && $(BIN)/toolwright init "$$there" >/dev/null 2>&1 && $(BIN)/toolwright -C "$$there" run --model tour
 
 test: .venv/.dev
 	$(BIN)/python -m pytest -q -n 2 -m "not slow and not model"

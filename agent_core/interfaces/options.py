@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+TOUR = "tour"
+
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
@@ -19,10 +21,20 @@ class RunOptions:
     stream: bool = True
     as_json: bool = False
 
+    @property
+    def is_tour(self) -> bool:
+        """Whether the tour was asked for; it has a conversation of its own, so that no other gets its script."""
+        return self.model == TOUR
+
+    @property
+    def opening(self) -> str:
+        """What is said first at a terminal without waiting for the human, if anything."""
+        return "start" if self.is_tour else ""
+
     def flags(self) -> Mapping[str, Any]:  # Any: values of settings, checked where they are read
         """The settings that were given as flags; None stands for "not given"."""
         return {
-            "agent": self.agent,
+            "agent": self.agent or (TOUR if self.is_tour else None),
             "model.name": self.model,
             "model.base_url": self.base_url,
             "model.stream": None if self.stream else False,

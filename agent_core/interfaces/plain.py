@@ -35,11 +35,18 @@ async def each_line(options: RunOptions) -> bool:
         model = await _ready(talk)
         if sys.stdin.isatty() and not options.as_json:
             voice.aloud(greeting(model, await talk.agent.history()))
+            await _open_with(talk, options.opening)
         typed.start()
         while not talk.left and (text := await typed.line(MARK)) is not None:
             with _ctrl_c(group, lambda: _stop(talk, typed)):
                 await (talk.turn(text, JsonLines()) if options.as_json else take(talk, text))
         return not talk.failed
+
+
+async def _open_with(talk: Conversation, opening: str) -> None:
+    if opening:
+        talk.voice.aloud([line(("name", MARK), ("strong", opening))])
+        await take(talk, opening)
 
 
 def _listener(options: RunOptions) -> Listener | None:

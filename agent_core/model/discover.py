@@ -13,8 +13,10 @@ from ..settings import ModelSettings
 from .probe import list_models
 from .quirks import Server, quirks
 from .tokens import listed_window
+from .tour.script import LABEL as TOUR_LABEL
+from .tour.script import NAME as TOUR
 
-Kind: TypeAlias = Literal["endpoint", "local"]
+Kind: TypeAlias = Literal["endpoint", "local", "tour"]
 _Entries: TypeAlias = list[dict[str, Any]]  # Any: foreign JSON
 
 LOCAL_PREFIX: Final = "local/"
@@ -49,6 +51,10 @@ async def choose(
         ModelError: what is set cannot be used.
     """
     name = settings.name or ""
+    if name == TOUR:
+        return Chosen(
+            "", TOUR, "", f"{TOUR_LABEL}: what it says is written beforehand, what it does is real", kind="tour"
+        )
     if name.startswith(LOCAL_PREFIX):
         return _local(name.removeprefix(LOCAL_PREFIX), "named in the settings")
     named = _named_address(settings, environment)

@@ -14,7 +14,7 @@ from ..scene import Scene, scene
 
 @click.command()
 @click.option("--agent", metavar="NAME", help="The agent to talk to; its conversation goes on.")
-@click.option("--model", metavar="NAME", help="A model of the endpoint, or local/NAME.")
+@click.option("--model", metavar="NAME", help="A model of the endpoint, local/NAME, or tour: a scripted demonstration.")
 @click.option("--base-url", metavar="URL", help="An endpoint that speaks chat completions.")
 @click.option("--message", metavar="TEXT", help="One turn with this message; - reads it from standard input.")
 @click.option("--max-steps", type=click.IntRange(1), metavar="N", help="Model replies in one turn, at most.")

@@ -110,6 +110,8 @@ class Repl:
             rooms = cast("Behind", await asyncio.to_thread(import_module, f"{__package__}.behind"))
             gc.enable()
             async with rooms.session(self._options, self.prompt) as self._session:
+                if self._options.opening:
+                    self.send(self._options.opening)
                 while not self._session.left:
                     await self._session.take(await self._lines.get())
         except ToolwrightError as error:

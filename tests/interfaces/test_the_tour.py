@@ -1,0 +1,100 @@
+"""The tour: a scripted growth session through the real loop, and it says so on every screen."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_core.model.tour.script import LABEL, SERVED, play, script
+from tests.interfaces.support import leave, toolwright
+from tests.kit.terminal import terminal
+
+VOWELS = "how many vowels are in queueing?"
+ALL = ["start", VOWELS, "what are the initials of Ada Lovelace?", "how many vowels are in rhythm?"]
+ALONE = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
+
+
+def played(*typed: str, cwd: Path) -> str:
+    done = toolwright("run", "--model", "tour", cwd=cwd, given="\n".join(typed) + "\n", environment=ALONE)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_screen_says_its_number_and_that_it_is_scripted(tmp_path: Path) -> None:
+    seen = played(*ALL, "next", "next", "delete initials", "next", cwd=tmp_path)
+    for number in range(1, script().screens + 1):
+        assert seen.count(f"**Screen {number} of 8 · {LABEL}**") == 1, number
+    assert "not by my script" not in seen
+    for part in ('There are 5 vowels in "queueing"', '"A. L."', '0 in "rhythm"', "export OPENAI_API_KEY"):
+        assert part in seen
+
+
+def test_the_tour_played_by_next_alone_reaches_its_end(tmp_path: Path) -> None:
+    seen = played("start", *["next"] * 7, cwd=tmp_path)
+    assert f"**Screen 8 of 8 · {LABEL}**" in seen
+    assert (tmp_path / "functions" / "tour.py").read_text().count("def ") == 1
+
+
+def test_what_the_tour_makes_is_real_and_was_refused_before_it_was_right(tmp_path: Path) -> None:
+    done = toolwright("run", "--model", "tour", cwd=tmp_path, given="\n".join(ALL) + "\n", environment=ALONE)
+    for part in ("initials refused: 1 problem", "initials joins tour as trial", "count_vowels(text='rhythm') → 0"):
+        assert part in done.stderr, part
+    called = toolwright("functions", "call", "count_vowels", "--args", '{"text": "aye"}', cwd=tmp_path)
+    assert called.stdout == "2\n"
+
+
+def test_anything_off_its_script_gets_an_honest_answer_with_the_three_ways(tmp_path: Path) -> None:
+    seen = played("What is the meaning of life?", cwd=tmp_path)
+    for part in (LABEL, "I have not understood it", "OPENAI_API_KEY", "Ollama", "toolwright models get"):
+        assert part in seen
+
+
+def test_a_tour_taken_twice_says_what_is_there_and_how_to_begin_anew(tmp_path: Path) -> None:
+    played("start", VOWELS, cwd=tmp_path)
+    again = played("start", "next", "next", cwd=tmp_path)
+    assert "`count_vowels` is here already" in again
+    assert '"A. L."' in again
+
+
+def test_a_file_changed_by_hand_in_the_tour_is_seen_and_runs(tmp_path: Path) -> None:
+    with terminal("run", "--model", "tour", cwd=tmp_path, environment=ALONE) as screen:
+        screen.wait_for("Screen 1 of 8")
+        screen.line(VOWELS)
+        screen.wait_for("Screen 2 of 8")
+        file = tmp_path / "functions" / "tour.py"
+        file.write_text(file.read_text().replace('"aeiou"', '"aeiouy"'))
+        screen.wait_for("⟳ by hand changed: count_vowels")
+        screen.line("how many vowels are in rhythm?")
+        screen.wait_for('In "rhythm" it is 1 now')
+        assert any(f"tour · {SERVED} · " in row for row in screen.screen())  # the bar says it too
+        assert leave(screen) == 0
+
+
+def test_the_tour_has_a_conversation_of_its_own(tmp_path: Path) -> None:
+    played("start", cwd=tmp_path)
+    locks = {file.name for file in (tmp_path / ".toolwright").rglob("*tour*")}
+    assert locks
+    assert not list((tmp_path / ".toolwright").rglob("*main*"))
+
+
+@pytest.mark.parametrize("functions", [frozenset[str](), frozenset({"count_vowels", "initials"})], ids=["fresh", "old"])
+def test_from_every_screen_next_leads_to_the_following_one(functions: frozenset[str]) -> None:
+    for number in range(1, script().screens):
+        shown = {"role": "assistant", "content": f"**Screen {number} of 8"}
+        line = play(
+            [shown, {"role": "user", "content": "next"}], functions | ({"count_vowels"} if number > 1 else set())
+        )
+        assert line.call or f"Screen {number + 1} of" in line.text
+
+
+def test_a_call_that_did_not_go_by_the_script_is_told_and_not_hidden() -> None:
+    call = {"id": "1", "function": {"name": "create_function", "arguments": '{"function_name": "count_vowels"}'}}
+    messages: list[dict[str, Any]] = [  # Any: as on the wire
+        {"role": "user", "content": VOWELS},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "content": "`count_vowels` was not made."},
+    ]
+    line = play(messages, frozenset())
+    assert not line.call
+    assert "did not go by my script" in line.text
+    assert "was not made" in line.text
