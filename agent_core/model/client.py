@@ -3,7 +3,7 @@
 A step costs what is new in it: messages written for the last request are not written again.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -13,12 +13,14 @@ from ..errors import ContextOverflow, ModelError
 from ..messages import Assistant, Message
 from ..settings import ModelSettings
 from .constrained import ConstrainedModel
+from .dialect import changed
 from .discover import Chosen
 from .endpoint import Endpoint
 from .quirks import quirks
 from .reply import Model, Piece, RetryPiece, TokenUsage
-from .request import Request
+from .request import FunctionShown, Request
 from .stream import Assembly
+from .strict import loosened
 from .tokens import Estimator, known_window, listed_window, tells_windows
 from .tour.endpoint import TourEndpoint
 from .wire import Writer
@@ -48,10 +50,36 @@ class NativeModel:
         self._endpoint = endpoint
         self._settings = endpoint.settings
         self._clock = clock or Clock()
-        self._writer = Writer()
+        self._writer = Writer(endpoint.dialect)
+        self._shown: tuple[FunctionShown, ...] = ()
+
+    @property
+    def loosened(self) -> dict[str, str]:
+        """The functions last shown that this endpoint's strict mode cannot express, and why not."""
+        if not self._writer.dialect.strict:
+            return {}
+        found = {function.name: loosened(function.parameters) for function in self._shown}
+        return {name: why for name, why in found.items() if why}
 
     async def stream(self, request: Request) -> AsyncIterator[Piece]:
         """The pieces of one reply, in order; the last is the one `Reply`."""
+        self._shown = request.functions
+        begun = False
+        while True:
+            try:
+                async with aclosing(self._once(request)) as pieces:
+                    async for piece in pieces:
+                        begun = begun or not isinstance(piece, RetryPiece)
+                        yield piece
+            except ModelError as error:
+                other = None if begun else changed(self._writer.dialect, error.message)
+                if other is None:
+                    raise
+                self._writer.speak(other)
+            else:
+                return
+
+    async def _once(self, request: Request) -> AsyncGenerator[Piece, None]:
         body = self._body(request)
         size = len(body["messages"]) + len(body.get("tools", b""))
         assembly = Assembly(
@@ -66,7 +94,9 @@ class NativeModel:
                         yield piece
         except ModelError as error:
             raise _with_what_came(error, assembly.text) from error
-        for piece in assembly.close(self._estimate(size, assembly.text)):
+        last = assembly.close(self._estimate(size, assembly.text))
+        self._writer.extras.update(assembly.extras)
+        for piece in last:
             yield piece
         if assembly.usage:
             self.estimator.learn(size, assembly.usage.prompt)
@@ -103,6 +133,12 @@ async def open_model(chosen: Chosen, settings: ModelSettings, *, clock: Clock | 
     endpoint = Endpoint(chosen.endpoint_url, chosen.model_name, key=chosen.key, settings=settings, clock=clock)
     window = await _window(endpoint, chosen)
     if settings.mode == "constrained":
+        if not endpoint.dialect.constraints:
+            await endpoint.aclose()
+            raise ModelError(
+                f"{endpoint.dialect.name} holds no reply to a schema, which constrained mode needs.",
+                mend="Set `model.mode` to native: its models call functions by themselves.",
+            )
         return ConstrainedModel(endpoint, endpoint.model, window.tokens, settings, clock)
     return NativeModel(endpoint, window=window, clock=clock)
 

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from ..clock import Clock
 from ..errors import ModelError
 from ..settings import ModelSettings
+from .dialect import dialect_of
 from .failures import ModelMissing, ParameterRefused, Unavailable
 from .quirks import Instead, quirks
 from .reply import RetryPiece
@@ -35,7 +36,8 @@ class Endpoint:
         self.model = model
         self._clock = clock or Clock()
         self._backoff = Backoff()
-        self._instead: dict[str, Instead] = {}
+        self.dialect = dialect_of(self.url)
+        self._instead: dict[str, Instead] = dict(self.dialect.instead)
         self._transport = Transport(self.url, key=key, timeout_s=self.settings.timeout_s)
 
     async def complete(self, body: Body) -> AsyncGenerator[Chunk | RetryPiece, None]:

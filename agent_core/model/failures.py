@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..errors import ContextOverflow, ModelError
+from .dialect import wants_change
 from .quirks import quirks
 
 _MAY_PASS: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
@@ -71,6 +72,8 @@ def explain(status: int, headers: Mapping[str, str], refusal: Refusal, where: st
         return ParameterRefused(said, parameter=parameter)
     if refusal.code in _NO_CREDIT:
         return ModelError(said, mend="The account behind the key has no credit left.")
+    if status != 429 and wants_change(refusal.message):
+        return ModelError(said)
     if status in _MAY_PASS and headers.get("x-should-retry") != "false":
         return Unavailable(said, retry_after=headers.get("retry-after", ""))
     return _final(status, said)

@@ -1,8 +1,8 @@
 """From chunks to pieces and one whole reply, whatever shape the endpoint gives them. Pure."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from ..messages import Call
 from .reading import Holder, Shown, meant, read_text, unwrapped
@@ -19,6 +19,7 @@ class _OpenCall:
     id: str
     name: str
     arguments: list[str]
+    extra: dict[str, Any]
 
 
 class Assembly:
@@ -36,6 +37,8 @@ class Assembly:
         self._refused = False
         self._finish = ""
         self.usage: TokenUsage | None = None
+        self.extras: dict[str, Mapping[str, Any]] = {}
+        """By the ids of the reply's calls: what the endpoint wants back beside them."""
 
     @property
     def text(self) -> str:
@@ -57,7 +60,10 @@ class Assembly:
         """The last pieces: text that was held back after all, and the reply, with the usage reported or this one."""
         pieces = self._show(*self._splitter.rest())
         reply = self._with_calls(Reply(self.text, "".join(self._thought), (), self._base_finish(), self.usage or usage))
-        rest = "" if reply.finish == "calls" and not self._calls else self._holder.rest()
+        rest = self._holder.rest()
+        if reply.finish == "calls" and not self._calls:
+            end = self.text.index(reply.text) + len(reply.text)
+            rest = rest[: max(0, end - len(self.text) + len(rest))]
         return [*pieces, TextPiece(rest), reply] if rest else [*pieces, reply]
 
     def _show(self, thought: str, text: str) -> list[Piece]:
@@ -72,6 +78,7 @@ class Assembly:
         call.id = call.id or fragment.id
         call.name = call.name or fragment.name
         call.arguments.append(fragment.arguments)
+        call.extra.update(fragment.extra)
 
     def _open_call(self, fragment: Fragment) -> _OpenCall:
         """The call that a fragment belongs to, which may be a new one."""
@@ -82,7 +89,7 @@ class Assembly:
             bool(fragment.name) and found is not None and (fragment.index is None or fragment.id not in {"", found.id})
         )
         if found is None or begins:
-            found = _OpenCall(fragment.index, fragment.id, fragment.name, [])
+            found = _OpenCall(fragment.index, fragment.id, fragment.name, [], {})
             self._calls.append(found)
         return found
 
@@ -106,6 +113,7 @@ class Assembly:
                 else ""
             )
         calls = tuple(self._call(call.id, call.name, "".join(call.arguments)) for call in whole)
+        self.extras = {call.id: opened.extra for call, opened in zip(calls, whole, strict=True) if opened.extra}
         finish: Finish = "calls" if calls and reply.finish == "stop" else reply.finish
         return replace(reply, calls=calls, finish=finish, note=note)
 

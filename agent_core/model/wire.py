@@ -7,20 +7,24 @@ bug of ours and raises `Unsendable`, before anything is on the network.
 
 import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ..errors import ToolwrightError
 from ..messages import Answer, Assistant, Call, Message, Notice, System, User
+from .apart import one_by_one
+from .dialect import Dialect
 from .reply import TokenUsage
 from .request import FunctionShown
+from .simple import simple
+from .strict import loosened, strict
 
 Entry: TypeAlias = dict[str, Any]  # Any: one message or function in the wire's own shape
 Group: TypeAlias = tuple[Message, ...]
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-MOST_FUNCTIONS = 128
+KEPT_EXTRAS = ("extra_content",)
 NOTICE_PREFIX = "[Toolwright] "
 _NOTHING: Entry = {"type": "object", "properties": {}}
 _ROLES = {System: "system", User: "user", Notice: "user", Assistant: "assistant", Answer: "tool"}
@@ -34,6 +38,8 @@ class Fragment:
     id: str
     name: str
     arguments: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """What the endpoint wants back beside the call, such as a signature of its thought."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +59,24 @@ class Unsendable(ToolwrightError):
     code = "unsendable"
 
 
-def to_wire(messages: Iterable[Message]) -> list[Entry]:
+def to_wire(messages: Iterable[Message], dialect: Dialect | None = None) -> list[Entry]:
     """The messages of a request: system first, neighbours of one role merged, empty replies left out."""
-    return [_entry(group) for group in _groups(tuple(messages))]
+    entries: list[Entry] = json.loads(Writer(dialect).messages(tuple(messages)))
+    return entries
 
 
-def functions_to_wire(functions: Sequence[FunctionShown]) -> list[Entry]:
+def functions_to_wire(functions: Sequence[FunctionShown], dialect: Dialect | None = None) -> list[Entry]:
     """The functions of a request, in the shape that the wire calls tools."""
+    dialect = dialect or Dialect()
+    most = dialect.most_functions
     names = [function.name for function in functions]
     broken = [name for name in names if not NAME.fullmatch(name)]
-    if broken or len(set(names)) < len(names) or len(names) > MOST_FUNCTIONS:
+    if broken or len(set(names)) < len(names) or len(names) > most:
         raise Unsendable(
-            f"The functions cannot be shown: {len(names)} of at most {MOST_FUNCTIONS}, {len(set(names))} different "
+            f"The functions cannot be shown: {len(names)} of at most {most}, {len(set(names))} different "
             f"names, of which break the rules: {', '.join(broken) or 'none'}."
         )
-    return [_function(function) for function in functions]
+    return [_function(function, dialect) for function in functions]
 
 
 class Writer:
@@ -76,7 +85,14 @@ class Writer:
     A message is known by its identity (messages are immutable), so a step costs what is new in it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, dialect: Dialect | None = None) -> None:
+        self.extras: dict[str, Mapping[str, Any]] = {}
+        """By the ids of calls: what goes back beside them."""
+        self.speak(dialect or Dialect())
+
+    def speak(self, dialect: Dialect) -> None:
+        """Write everything anew, as this endpoint wants it."""
+        self.dialect = dialect
         self._known: dict[tuple[int, ...], tuple[Group, bytes]] = {}
         self._functions: Sequence[FunctionShown] = ()
         self._functions_text = b"[]"
@@ -84,10 +100,10 @@ class Writer:
     def messages(self, messages: Sequence[Message]) -> bytes:
         """The same as `to_wire`, as JSON text."""
         known, texts = {}, []
-        for group in _groups(messages):
+        for group in _groups(one_by_one(messages) if self.dialect.one_call else messages, self.dialect.system):
             key = tuple(map(id, group))
             # The group is kept beside its text, so that no other message can get its ids.
-            found = self._known.get(key) or (group, dumps(_entry(group)))
+            found = self._known.get(key) or (group, dumps(self._entry(group)))
             known[key] = found
             texts.append(found[1])
         self._known = known
@@ -96,9 +112,27 @@ class Writer:
     def functions(self, functions: Sequence[FunctionShown]) -> bytes:
         """The same as `functions_to_wire`, as JSON text."""
         if functions != self._functions:
-            self._functions_text = dumps(functions_to_wire(functions))
+            self._functions_text = dumps(functions_to_wire(functions, self.dialect))
             self._functions = functions
         return self._functions_text
+
+    def _entry(self, group: Group) -> Entry:
+        first = group[0]
+        if isinstance(first, Answer):
+            return {"role": "tool", "tool_call_id": self.dialect.call_id(first.call_id), "content": first.text}
+        text = "\n\n".join(filter(None, map(_text, group)))
+        role = self.dialect.system if isinstance(first, System) else _ROLES[type(first)]
+        entry: Entry = {"role": role, "content": text}
+        last = group[-1]
+        if isinstance(last, Assistant) and last.calls:
+            entry["content"] = text or None
+            entry["tool_calls"] = [self._call(call) for call in last.calls]
+        return entry
+
+    def _call(self, call: Call) -> Entry:
+        function = {"name": _name(call.name), "arguments": _arguments(call.arguments)}
+        extra = self.extras.get(call.id, self.dialect.missing_extra)
+        return {"id": self.dialect.call_id(call.id), "type": "function", "function": function, **extra}
 
 
 def dumps(value: object) -> bytes:
@@ -106,15 +140,15 @@ def dumps(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-def _groups(messages: Sequence[Message]) -> list[Group]:
+def _groups(messages: Sequence[Message], system_role: str) -> list[Group]:
     """The messages that become one entry each; checks that calls and answers stand together."""
     _check_answers(messages)
     system = tuple(message for message in messages if type(message) is System)
     groups: list[Group] = [system] if system else []
-    last = ""
+    last = system_role if system else ""
     for message in messages:
         role = _ROLES[type(message)]
-        if role == "system" or (type(message) is Assistant and not (message.text or message.calls)):
+        if type(message) is System or (type(message) is Assistant and not (message.text or message.calls)):
             continue
         if role == last:
             groups[-1] = (*groups[-1], message)
@@ -145,29 +179,8 @@ def _check_answered(waiting: set[str], what_follows: str) -> None:
         raise Unsendable(f"The calls {', '.join(sorted(waiting))} have no answer, and {what_follows}.")
 
 
-def _entry(group: Group) -> Entry:
-    first = group[0]
-    if isinstance(first, Answer):
-        return {"role": "tool", "tool_call_id": first.call_id, "content": first.text}
-    text = "\n\n".join(filter(None, map(_text, group)))
-    entry: Entry = {"role": _ROLES[type(first)], "content": text}
-    last = group[-1]
-    if isinstance(last, Assistant) and last.calls:
-        entry["content"] = text or None
-        entry["tool_calls"] = [_call(call) for call in last.calls]
-    return entry
-
-
 def _text(message: Message) -> str:
     return NOTICE_PREFIX + message.text if isinstance(message, Notice) else message.text
-
-
-def _call(call: Call) -> Entry:
-    return {
-        "id": call.id,
-        "type": "function",
-        "function": {"name": _name(call.name), "arguments": _arguments(call.arguments)},
-    }
 
 
 def _name(name: str) -> str:
@@ -192,9 +205,13 @@ def _refuse_constant(text: str) -> None:
     raise ValueError(text)  # NaN and Infinity are Python's, not JSON's
 
 
-def _function(function: FunctionShown) -> Entry:
+def _function(function: FunctionShown, dialect: Dialect) -> Entry:
     parameters = function.parameters or _NOTHING
-    described = {"name": function.name, "description": function.description, "parameters": parameters}
+    described: Entry = {"name": function.name, "description": function.description}
+    if dialect.strict and loosened(parameters) is None:
+        described |= {"parameters": strict(parameters), "strict": True}
+    else:
+        described["parameters"] = simple(parameters) if dialect.simple_schemas else parameters
     return {"type": "function", "function": described}
 
 
@@ -228,9 +245,9 @@ def _fragment(call: Entry, position: int | None) -> Fragment:
     arguments = function.get("arguments")
     text = json.dumps(arguments) if isinstance(arguments, dict) else _string(arguments)
     index = call.get("index") if position is None else position
-    return Fragment(
-        index if isinstance(index, int) else None, _string(call.get("id")), _string(function.get("name")), text
-    )
+    extra = {key: call[key] for key in KEPT_EXTRAS if isinstance(call.get(key), dict)}
+    place = index if isinstance(index, int) else None
+    return Fragment(place, _string(call.get("id")), _string(function.get("name")), text, extra)
 
 
 def _said(value: object) -> str:

@@ -1,0 +1,99 @@
+"""What one endpoint does in its own way: the entry of `dialects.toml` whose address fits, over the plain defaults."""
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from .quirks import Instead
+
+_SCHEMA: Final = '"SCHEMA"'
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How an endpoint is spoken to; the fields are explained in `dialects.toml`."""
+
+    name: str = "another endpoint"
+    address: str = ""
+    system: str = "system"
+    one_call: bool = False
+    most_functions: int = 128
+    strict: bool = False
+    simple_schemas: bool = False
+    id_pattern: str = "[a-zA-Z0-9_-]{1,40}"
+    id_length: int = 32
+    constraints: tuple[str, ...] = ("json_schema",)
+    missing_extra: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
+    instead: Mapping[str, Instead] = field(default_factory=dict)
+
+    def call_id(self, given: str) -> str:
+        """The id as this endpoint takes it: as it is, or another that is always the same for it."""
+        if re.fullmatch(self.id_pattern, given):
+            return given
+        return hashlib.sha256(given.encode("utf-8", "replace")).hexdigest()[: self.id_length]
+
+    def constrain(self, schema: Mapping[str, Any], form: int = 0) -> dict[str, Any]:  # Any: JSON
+        """The part of a request that holds the reply to a schema; `form` counts the ways known for this endpoint."""
+        template = _data()["constraints"][self.constraints[form]]
+        body: dict[str, Any] = json.loads(template.replace(_SCHEMA, json.dumps(schema)))
+        return body
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a server says when it wants another way, and the fields of the dialect that give it."""
+
+    says: re.Pattern[str]
+    fields: Mapping[str, Any]  # Any: JSON
+
+
+def wants_change(said: str) -> bool:
+    """Whether a refusal in these words asks for another way of writing."""
+    return any(change.says.search(said) for change in _changes())
+
+
+def changed(dialect: Dialect, said: str) -> Dialect | None:
+    """The dialect that a refusal in these words asks for; None where it asks for nothing, or has it already."""
+    for change in _changes():
+        if change.says.search(said) and (found := replace(dialect, **change.fields)) != dialect:
+            return found
+    return None
+
+
+def dialect_of(url: str) -> Dialect:
+    """The dialect of the endpoint at an address, known by its host, or by its port on this machine."""
+    address = urlsplit(url).netloc.lower().rpartition("@")[2]
+    return next((each for each in dialects() if re.search(each.address, address)), Dialect())
+
+
+@cache
+def dialects() -> tuple[Dialect, ...]:
+    """Every endpoint that this version knows."""
+    return tuple(_read(dict(entry)) for entry in _data()["endpoints"])
+
+
+@cache
+def _changes() -> tuple[Change, ...]:
+    return tuple(
+        Change(re.compile(each["says"], re.IGNORECASE | re.DOTALL), each["set"]) for each in _data()["changes"]
+    )
+
+
+def _read(entry: dict[str, Any]) -> Dialect:
+    instead = {
+        name: Instead(each.get("as", ""), each.get("value", "")) for name, each in entry.pop("instead", {}).items()
+    }
+    constraints = tuple(entry.pop("constraints", ("json_schema",)))
+    return Dialect(**entry, instead=instead, constraints=constraints)
+
+
+@cache
+def _data() -> dict[str, Any]:
+    return tomllib.loads(resources.files(__package__).joinpath("dialects.toml").read_text(encoding="utf-8"))

@@ -1,0 +1,179 @@
+"""What endpoints do in their own way is data: ids, schemas, parameters, roles, and what goes back beside a call."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agent_core.errors import ModelError
+from agent_core.messages import Answer, Assistant, Call, Message, System, User
+from agent_core.model import FunctionShown, Reply, Request
+from agent_core.model.client import open_model
+from agent_core.model.dialect import Dialect, changed, dialect_of, dialects
+from agent_core.model.discover import Chosen
+from agent_core.model.simple import simple
+from agent_core.model.strict import loosened, strict
+from agent_core.model.wire import functions_to_wire, to_wire
+from agent_core.settings import ModelSettings
+from tests.kit import Fail, Say, ScriptedModel
+from tests.kit.rules import fault
+from tests.model.asking import ADD, ask_reply, chunks
+
+Scripted = Callable[..., ScriptedModel]
+LIST = {"type": "array"}
+TWO_CALLS: tuple[Message, ...] = (
+    User("Add."),
+    Assistant("", (Call("call_1", "add", "{}"), Call("call_2", "add", "{}"))),
+    Answer("call_2", "add", "2"),
+    Answer("call_1", "add", "1"),
+)
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://api.openai.com/v1", "OpenAI"),
+        ("https://acme.openai.azure.com/openai/v1", "Azure"),
+        ("https://openrouter.ai/api/v1", "OpenRouter"),
+        ("https://api.mistral.ai/v1", "Mistral"),
+        ("https://generativelanguage.googleapis.com/v1beta/openai", "Gemini"),
+        ("https://api.anthropic.com/v1", "Anthropic"),
+        ("http://127.0.0.1:11434/v1", "Ollama"),
+        ("http://localhost:1234/v1", "LM Studio"),
+        ("http://127.0.0.1:8080/v1", "llama.cpp"),
+        ("http://gpu.example:8000/v1", "vLLM"),
+        ("https://api.openai.com.evil.example/v1", "another endpoint"),
+        ("https://example.org/v1", "another endpoint"),
+    ],
+)
+def test_an_endpoint_is_known_by_its_address(url: str, name: str) -> None:
+    assert dialect_of(url).name == name
+
+
+@pytest.mark.parametrize("dialect", [pytest.param(each, id=each.name) for each in dialects()])
+def test_every_dialect_writes_what_servers_take(dialect: Dialect) -> None:
+    assert fault({"messages": to_wire(TWO_CALLS, dialect), "tools": functions_to_wire([ADD], dialect)}) is None
+    for form in range(len(dialect.constraints)):
+        assert '{"type": "object"}' in json.dumps(dialect.constrain({"type": "object"}, form))
+
+
+def test_ids_take_the_shape_that_mistral_wants_and_stay_in_pairs() -> None:
+    entries = to_wire(TWO_CALLS, dialect_of("https://api.mistral.ai/v1"))
+    ids = [call["id"] for call in entries[1]["tool_calls"]]
+    assert all(len(each) == 9 and each.isalnum() for each in ids)
+    assert [entry["tool_call_id"] for entry in entries[2:]] == ids[::-1]
+
+
+def test_calls_are_told_one_by_one_where_a_template_knows_no_more() -> None:
+    roles = [entry["role"] for entry in to_wire(TWO_CALLS, Dialect(one_call=True))]
+    assert roles == ["user", "assistant", "tool", "assistant", "tool"]
+
+
+def test_instructions_open_the_first_message_where_there_is_no_system_role() -> None:
+    entries = to_wire([System("Be kind."), User("Hello.")], Dialect(system="user"))
+    assert entries == [{"role": "user", "content": "Be kind.\n\nHello."}]
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        pytest.param({"type": "object", "properties": {"a": {"type": "number"}}, "required": ["a"]}, None, id="fits"),
+        pytest.param({}, None, id="no-parameters"),
+        pytest.param(ADD.parameters, "`a` is optional", id="optional"),
+        pytest.param(
+            {"type": "object", "properties": {"a": {"type": "string", "pattern": "x"}}, "required": ["a"]},
+            "`a` has `pattern`",
+            id="keyword",
+        ),
+        pytest.param(
+            {"type": "object", "properties": {"a": {"type": "object"}}, "required": ["a"]},
+            "`a` takes any key",
+            id="any-key",
+        ),
+        pytest.param({"type": "object", "properties": {"a": {}}, "required": ["a"]}, "`a` takes anything", id="any"),
+        pytest.param(
+            {"type": "object", "properties": {"a": {"type": "array"}}, "required": ["a"]},
+            "`a` is a list of anything",
+            id="list",
+        ),
+    ],
+)
+def test_what_strict_mode_cannot_express_is_sent_loose_and_said(schema: dict[str, Any], why: str | None) -> None:
+    function = FunctionShown("f", "", schema)
+    assert loosened(schema) == why
+    sent = functions_to_wire([function], Dialect(strict=True))[0]["function"]
+    assert sent.get("strict", False) is (why is None)
+
+
+def test_a_strict_schema_is_closed_at_every_level() -> None:
+    inner = {"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]}
+    written = strict({"type": "object", "properties": {"a": {"type": "array", "items": inner}}, "required": ["a"]})
+    assert written["additionalProperties"] is False
+    assert written["properties"]["a"]["items"]["additionalProperties"] is False
+
+
+def test_a_simple_schema_has_no_references_and_no_rare_keywords() -> None:
+    schema = {
+        "type": "object",
+        "$defs": {"P": {"type": "object", "properties": {"x": {"const": 1}}, "additionalProperties": False}},
+        "properties": {"p": {"$ref": "#/$defs/P"}, "n": {"type": ["integer", "null"], "minimum": 1}, "l": LIST},
+        "required": ["p"],
+    }  # fmt: skip
+    point = {"type": "object", "properties": {"x": {"enum": [1]}}, "required": []}
+    number = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+    places = {"p": point, "n": number, "l": {"type": "array", "items": {}}}
+    assert simple(schema) == {"type": "object", "properties": places, "required": ["p"]}
+
+
+@pytest.mark.parametrize(
+    ("status", "refusal", "field", "value"),
+    [
+        pytest.param(400, "System role not supported", "system", "user", id="no-system-role"),
+        pytest.param(500, "This model only supports single tool-calls at once!", "one_call", True, id="one-call"),
+        pytest.param(400, "Invalid schema for function 'f': x", "strict", False, id="no-strict"),
+        pytest.param(
+            400, "Tool call id was x but must be a-z, A-Z, 0-9, with a length of 9.", "id_length", 9, id="ids-of-nine"
+        ),
+    ],
+)
+async def test_a_refusal_teaches_another_way_of_writing(
+    scripted: Scripted, status: int, refusal: str, field: str, value: object
+) -> None:
+    found = changed(Dialect(strict=True), refusal)
+    assert found is not None
+    assert getattr(found, field) == value
+    if field != "strict":
+        server = scripted([Fail(status, refusal), Say("Here.")])
+        assert (await ask_reply(server, System("Be kind."), *TWO_CALLS)).text == "Here."
+        assert server.requests[0].body["messages"] != server.requests[1].body["messages"]
+
+
+async def test_the_same_refusal_twice_is_a_failure(scripted: Scripted) -> None:
+    with pytest.raises(ModelError, match="System role"):
+        await ask_reply(scripted([Fail(400, "System role not supported"), Fail(400, "System role not supported")]))
+
+
+async def test_what_an_endpoint_puts_beside_a_call_goes_back_to_it(scripted: Scripted) -> None:
+    extra = {"google": {"thought_signature": "abc"}}
+    function = {"name": "add", "arguments": "{}"}
+    server = scripted([chunks({"tool_calls": [{"id": "c1", "function": function, "extra_content": extra}]}), Say("1")])
+    model = await open_model(Chosen(server.base_url, "scripted", "", "", context_tokens=9000), ModelSettings())
+    first = [piece async for piece in model.stream(Request((User("Add."),), (ADD,)))][-1]
+    assert isinstance(first, Reply)
+    history = (User("Add."), Assistant("", first.calls), Answer(first.calls[0].id, "add", "1"))
+    _ = [piece async for piece in model.stream(Request(history, (ADD,)))]
+    await model.aclose()
+    assert server.requests[1].body["messages"][1]["tool_calls"][0]["extra_content"] == extra
+
+
+def test_gemini_is_told_that_a_signature_is_not_known_any_more() -> None:
+    entries = to_wire(TWO_CALLS, dialect_of("https://generativelanguage.googleapis.com/v1beta/openai/"))
+    signature = entries[1]["tool_calls"][0]["extra_content"]["google"]["thought_signature"]
+    assert signature == "skip_thought_signature_validator"
+
+
+async def test_constrained_mode_is_refused_where_no_schema_holds_a_reply() -> None:
+    chosen = Chosen("https://api.anthropic.com/v1", "claude", "", "", context_tokens=9000)
+    with pytest.raises(ModelError, match=r"Anthropic holds no reply to a schema.*model\.mode"):
+        await open_model(chosen, ModelSettings(mode="constrained"))
