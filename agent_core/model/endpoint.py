@@ -65,8 +65,7 @@ class Endpoint:
                 failed += 1
                 if begun or failed > self.settings.retries:
                     raise
-                retry = self._retry(error, failed)
-                yield retry
+                yield (retry := self._retry(error, failed))
                 await asyncio.sleep(retry.wait_s)
             else:
                 return
@@ -95,7 +94,11 @@ class Endpoint:
         self._instead[error.parameter] = quirks().refused[error.parameter]
 
     def _retry(self, error: Unavailable, failed: int) -> RetryPiece:
+        """The wait before another try, unless the endpoint asks for more patience than anybody has."""
         asked_s = read_retry_after(error.retry_after, self._clock.now())
+        if asked_s is not None and asked_s > self._backoff.longest_s:
+            error.mend = f"It asks to wait {asked_s:.0f} s: try again then, or choose another model."
+            raise error
         return RetryPiece(error.message, self._backoff.wait_s(failed, self._clock.random, asked_s))
 
     async def _missing(self, error: ModelMissing) -> ModelError:
@@ -103,7 +106,7 @@ class Endpoint:
         if not names:
             return ModelError(error.message, mend="Check the base URL (it usually ends in /v1) and the model's name.")
         if self.model in names:
-            return ModelError(error.message)
+            return ModelError(error.message, mend="Check the base URL: it usually ends in /v1.")
         more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
         listed = ", ".join(names[:_LISTED]) + more
         return ModelError(f"There is no model `{self.model}` at {self.url}.", mend=f"There are: {listed}.")

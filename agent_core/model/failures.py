@@ -1,6 +1,7 @@
 """What an endpoint's refusal means, as the error that a human can act on. Nothing is sent here."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,8 +11,8 @@ from .dialect import wants_change
 from .quirks import quirks
 
 _MAY_PASS: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
-_NO_CREDIT: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 _SHOWN_CHARS: Final = 400
+_WAIT: Final = re.compile(r'"retryDelay": "([0-9.]+)s"|try again in ([0-9.]+) ?s')
 
 
 class Unavailable(ModelError):
@@ -41,6 +42,7 @@ class Refusal:
     message: str
     code: str = ""
     parameter: str = ""
+    wait_s: str = ""
 
     @classmethod
     def read(cls, text: str) -> "Refusal":
@@ -54,35 +56,58 @@ class Refusal:
     @classmethod
     def of(cls, body: Any) -> "Refusal":  # Any: foreign JSON
         """From parsed JSON: {"error": {"message", "code", "param"}}, {"error": "…"}, {"message": …}, {"detail": …}."""
+        body = body[0] if isinstance(body, list) and body else body
         inner = body.get("error", body) if isinstance(body, dict) else body
         if not isinstance(inner, dict):
             return cls(_short(str(inner)))
         message = inner.get("message") or inner.get("detail") or json.dumps(inner)
         code = inner.get("code") or inner.get("type") or ""
-        return cls(_short(str(message)), str(code), str(inner.get("param") or ""))
+        wait_s = _WAIT.search(json.dumps(inner))
+        return cls(
+            _short(str(message)), str(code), str(inner.get("param") or ""), wait_s[1] or wait_s[2] if wait_s else ""
+        )
 
 
 def explain(status: int, headers: Mapping[str, str], refusal: Refusal, where: str) -> ModelError:
     """The error for a refused request; `where` is the endpoint's address."""
     said = f"{where} says ({status}): {refusal.message.rstrip('.') or 'nothing'}."
-    parameter = _refused_parameter(refusal)
-    if status == 413 or quirks().overflow.search(f"{refusal.code} {refusal.message}"):
+    words = f"{refusal.code} {refusal.message}"
+    if status == 413 or quirks().overflow.search(words):
         return ContextOverflow(said, mend="Shorten the conversation, or set `model.context_tokens`.")
-    if status in {400, 422} and parameter:
+    if status in {400, 422} and (parameter := _refused_parameter(refusal)):
         return ParameterRefused(said, parameter=parameter)
-    if refusal.code in _NO_CREDIT:
-        return ModelError(said, mend="The account behind the key has no credit left.")
-    if status != 429 and wants_change(refusal.message):
-        return ModelError(said)
-    if status in _MAY_PASS and headers.get("x-should-retry") != "false":
-        return Unavailable(said, retry_after=headers.get("retry-after", ""))
-    return _final(status, said)
+    if status == 402 or quirks().no_credit.search(words):
+        return ModelError(said, mend=quirks().mends["402"])
+    if status in _MAY_PASS and headers.get("x-should-retry") != "false" and not _is_about_writing(status, refusal):
+        return Unavailable(said, mend=_mend(status), retry_after=_retry_after(headers, refusal))
+    return _final(status, said, words)
 
 
-def _final(status: int, said: str) -> ModelError:
+def _final(status: int, said: str, words: str) -> ModelError:
+    if status in {400, 403, 422} and quirks().filtered.search(words):
+        return ModelError(said, mend=quirks().mends["filtered"])
+    if status == 404 or (status in {400, 422} and quirks().no_model.search(words)):
+        return ModelMissing(said)
     if status in {401, 403}:
-        return ModelError(f"The key was refused. {said}", mend="Check OPENAI_API_KEY, and the address it is sent to.")
-    return ModelMissing(said) if status == 404 else ModelError(said)
+        said = f"The key was refused. {said}" if status == 401 else f"The key may not do this. {said}"
+    return ModelError(said, mend=_mend(status))
+
+
+def _is_about_writing(status: int, refusal: Refusal) -> bool:
+    """Whether the same may pass if it is written in another way, and not otherwise."""
+    return status != 429 and wants_change(refusal.message)
+
+
+def _mend(status: int) -> str:
+    return quirks().mends.get(str(status if status < 500 else 500), "")
+
+
+def _retry_after(headers: Mapping[str, str], refusal: Refusal) -> str:
+    """The wait that the endpoint asks for: seconds or a date, in a header or in its words."""
+    milliseconds = headers.get("retry-after-ms", "")
+    if milliseconds.isdecimal():
+        return str(int(milliseconds) / 1000)
+    return headers.get("retry-after", "") or refusal.wait_s
 
 
 def explain_in_stream(body: Any, where: str) -> ModelError:  # Any: foreign JSON
@@ -95,7 +120,7 @@ def explain_in_stream(body: Any, where: str) -> ModelError:  # Any: foreign JSON
 
 def _refused_parameter(refusal: Refusal) -> str:
     for name in quirks().refused:
-        if refusal.parameter == name or f"'{name}'" in refusal.message or f"`{name}`" in refusal.message:
+        if refusal.parameter == name or any(f"{quote}{name}{quote}" in refusal.message for quote in "'`\""):
             return name
     return ""
 

@@ -32,6 +32,10 @@ class Quirks:
     openai_url: str
     openai_model: str
     overflow: re.Pattern[str]
+    no_credit: re.Pattern[str]
+    filtered: re.Pattern[str]
+    no_model: re.Pattern[str]
+    mends: dict[str, str]
     refused: dict[str, Instead]
     windows: tuple[tuple[re.Pattern[str], int], ...]
     assumed_window: int
@@ -49,6 +53,10 @@ def quirks() -> Quirks:
         openai_url=data["openai"]["base_url"],
         openai_model=data["openai"]["model"],
         overflow=re.compile("|".join(data["overflow"]["wordings"]), re.IGNORECASE | re.DOTALL),
+        no_credit=re.compile(data["wordings"]["no_credit"], re.IGNORECASE),
+        filtered=re.compile(data["wordings"]["filtered"], re.IGNORECASE),
+        no_model=re.compile(data["wordings"]["no_model"], re.IGNORECASE | re.DOTALL),
+        mends=data["mends"],
         refused={
             name: Instead(instead.get("as", ""), instead.get("value", "")) for name, instead in data["refused"].items()
         },

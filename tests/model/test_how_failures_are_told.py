@@ -1,6 +1,7 @@
 """Each way an endpoint fails has its course: another try, or one message that says what to do."""
 
 import random
+import re
 from collections.abc import Callable
 
 import pytest
@@ -50,7 +51,7 @@ async def test_a_server_that_is_not_there_is_named_after_the_tries(scripted: Scr
     ("step", "says"),
     [
         pytest.param(Fail(401, "bad key key-123"), "The key was refused.*bad key ….*OPENAI_API_KEY", id="401"),
-        pytest.param(Fail(403, "not for you"), "The key was refused", id="403"),
+        pytest.param(Fail(403, "not for you"), "The key may not do this", id="403"),
         pytest.param(Fail(400, "n must be 1"), r"says \(400\): n must be 1\.", id="400"),
         pytest.param(Fail(404, "no such model"), "no such model", id="404-although-listed"),
         pytest.param(Fail(429, "quota", code="insufficient_quota"), "no credit left", id="no-credit"),
@@ -67,6 +68,60 @@ async def test_what_does_not_pass_is_said_at_once(scripted: Scripted, step: Step
     with pytest.raises(ModelError, match=says) as caught:
         await ask(scripted([step]), stream=stream, retries=0)
     assert "key-123" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [
+        pytest.param(
+            Fail(402, {"error": {"code": 402, "message": "Insufficient credits"}}), "no credit left", id="402"
+        ),
+        pytest.param(Fail(400, "Your credit balance is too low to access the API."), "no credit left", id="credit"),
+        pytest.param(Fail(408, "timeout"), "gave up waiting: try again", id="408"),
+        pytest.param(Fail(429, "slow down"), "wait a little, or choose another model", id="429"),
+        pytest.param(Fail(502, b""), "trouble is at the endpoint: try again later", id="502"),
+        pytest.param(
+            Fail(400, "flt", code="content_filter"), "content filter refused it: say it in other", id="filter"
+        ),
+        pytest.param(Fail(403, "Your input was flagged"), "content filter refused it", id="moderation"),
+        pytest.param(Fail(400, "Invalid model: scripted"), "Check the base URL", id="model-under-400"),
+        pytest.param(Fail(404, "Resource not found"), "usually ends in /v1", id="404-of-a-path"),
+        pytest.param(Fail(429, b'[{"error": {"code": 429, "message": "quota"}}]'), "quota.*wait a little", id="list"),
+        pytest.param(Fail(503, "busy", {"Retry-After": "7200"}), "asks to wait 7200 s: try again then", id="long-wait"),
+    ],
+)
+async def test_every_failure_ends_in_what_to_do(scripted: Scripted, step: Step, says: str) -> None:
+    with pytest.raises(ModelError, match=says):
+        await ask(scripted([step]), retries=1 if "Retry-After" in getattr(step, "headers", {}) else 0)
+
+
+@pytest.mark.parametrize(
+    ("step", "waited"),
+    [
+        pytest.param(Fail(429, "slow", {"Retry-After": "0.01"}), 0.01, id="header"),
+        pytest.param(Fail(429, "slow", {"retry-after-ms": "20"}), 0.02, id="milliseconds"),
+        pytest.param(Fail(429, "Rate limit reached. Please try again in 0.03s."), 0.03, id="words"),
+        pytest.param(
+            Fail(429, {"error": {"message": "quota", "details": [{"retryDelay": "0.04s"}]}}), 0.04, id="details"
+        ),
+        pytest.param(Fail(429, "slow down"), 0.0, id="nothing-said"),
+    ],
+)
+async def test_the_wait_is_the_one_that_the_endpoint_asks_for(scripted: Scripted, step: Step, waited: float) -> None:
+    pieces = await ask(scripted([step, Say("Here.")]), clock=Clock(random=Hurried()))
+    assert [piece.wait_s for piece in pieces if isinstance(piece, RetryPiece)] == [waited]
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [
+        pytest.param(Say("", finish="content_filter"), "say it in other words", id="filter"),
+        pytest.param(chunks({"refusal": "No."}), "refused to answer", id="refusal"),
+        pytest.param(Say("half", finish="length"), r"raise `model\.max_tokens`", id="length"),
+    ],
+)
+async def test_a_reply_that_was_held_back_says_what_to_do(scripted: Scripted, step: Step, says: str) -> None:
+    assert re.search(says, (await ask_reply(scripted([step]))).note)
 
 
 async def test_a_model_that_is_not_there_is_answered_with_those_that_are(scripted: Scripted) -> None:
@@ -87,6 +142,9 @@ async def test_a_model_that_is_not_there_is_answered_with_those_that_are(scripte
         pytest.param(400, "Trying to keep the first 5000 tokens when context the overflows.", None, id="lm-studio"),
         pytest.param(400, "Please reduce the length of the messages or completion.", None, id="groq"),
         pytest.param(400, "This model's maximum prompt length is 131072", None, id="xai"),
+        pytest.param(400, "The prompt (length 9) is longer than the maximum model length of 8", None, id="vllm"),
+        pytest.param(400, "max_tokens must be at least 1, got -186.", None, id="vllm-old"),
+        pytest.param(400, "tokens to keep is greater than the context length", None, id="lm-studio-new"),
         pytest.param(413, "Request too large", None, id="payload"),
         pytest.param(429, "Request too large on TPM: the input tokens must be reduced", None, id="rate"),
     ],
