@@ -50,15 +50,21 @@ class Workspace:
         self._cage = cage
         self._clock = Clock()
         self._agents: list[Agent] = []
+        self._environment: Mapping[str, str] = os.environ
 
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, root: Path | str, *, settings: Settings | None = None, flags: Mapping[str, Any] | None = None
+        cls,
+        root: Path | str,
+        *,
+        settings: Settings | None = None,
+        flags: Mapping[str, Any] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> AsyncIterator["Workspace"]:
         """Open a workspace: read its settings, its state and its functions, and watch the folder.
 
-        What the folder lacks of a workspace is made.
+        What the folder lacks of a workspace is made. `environment` is where a key is read, if not this process's own.
 
         Raises:
             WorkspaceError: the folder is not there or cannot be used.
@@ -73,6 +79,7 @@ class Workspace:
             cage = Cage(settings.sandbox, settings.turn.parallel)
             stack.push_async_callback(cage.aclose)
             workspace = cls(root, settings, store, _workshop(root, settings, store, cage), cage)
+            workspace._environment = os.environ if environment is None else environment
             stack.push_async_callback(workspace._close_agents)
             await workspace.workshop.loader.start()
             await stack.enter_async_context(workspace._watching())
@@ -136,7 +143,7 @@ class Workspace:
         await asyncio.to_thread(import_module, "agent_core.model.client")
         from .model.client import open_model  # noqa: PLC0415 - see above
 
-        chosen = await choose(settings, os.environ, weights=_best_installed)
+        chosen = await choose(settings, self._environment, weights=_best_installed)
         model = await open_model(chosen, settings)
         return Opened(model, chosen.why)
 

@@ -95,7 +95,8 @@ def greeting(model: str, history: Sequence[Message]) -> list[Line]:
 @asynccontextmanager
 async def opened(options: RunOptions, voice: Voice) -> AsyncIterator[Conversation]:
     """The workspace, its agent, and a conversation with it; everything is closed at the end."""
-    async with Workspace.open(Workspace.find(options.root), flags=options.flags()) as workspace:
+    root = Workspace.find(options.root)
+    async with Workspace.open(root, flags=options.flags(), environment=options.environment()) as workspace:
         conversation = Conversation(workspace, await workspace.agent(options.agent), voice)
         quiet = conversation.agent.on_change(conversation.announce)
         try:

@@ -1,7 +1,8 @@
 """What `toolwright run` was asked for, and the settings that its flags stand for."""
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ class RunOptions:
     max_steps: int | None = None
     stream: bool = True
     as_json: bool = False
+    key: str = field(default="", repr=False)
+    """A key that was typed: for this run, in memory only."""
 
     @property
     def is_tour(self) -> bool:
@@ -40,3 +43,7 @@ class RunOptions:
             "model.stream": None if self.stream else False,
             "turn.max_steps": self.max_steps,
         }
+
+    def environment(self) -> Mapping[str, str]:
+        """The process's variables, and the key that was typed among them; no other process sees it there."""
+        return {**os.environ, "OPENAI_API_KEY": self.key} if self.key else os.environ

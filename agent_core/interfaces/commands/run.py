@@ -8,6 +8,9 @@ from typing import Any
 
 import click
 
+from agent_core.errors import NoModel
+
+from ..faults import REFUSED, innermost
 from ..options import RunOptions
 from ..scene import Scene, scene
 
@@ -22,10 +25,29 @@ from ..scene import Scene, scene
 @scene
 def run(scene: Scene, **given: Any) -> int:  # Any: the options above, as RunOptions types them
     """Talk to an agent. A prompt on a terminal, one turn with --message, a turn a line from a pipe."""
-    options = RunOptions(root=scene.root, as_json=scene.as_json, **given)
-    if options.message is None and not scene.as_json and _can_prompt():
+    options: RunOptions | None = RunOptions(root=scene.root, as_json=scene.as_json, **given)
+    while options is not None:
+        try:
+            return _talk(options)
+        except (NoModel, ExceptionGroup) as error:
+            options = _with_a_model(options, error)
+    return REFUSED
+
+
+def _talk(options: RunOptions) -> int:
+    if options.message is None and not options.as_json and _can_prompt():
         return _prompt(options)
     return _plainly(options)
+
+
+def _with_a_model(options: RunOptions, error: NoModel | ExceptionGroup) -> RunOptions | None:
+    """What the human chooses where there is no model; without one at a terminal the error stays what it is."""
+    found = innermost(error)
+    if not isinstance(found, NoModel) or options.message is not None or options.as_json or not _at_terminal():
+        raise error
+    from ..menu import choose
+
+    return choose(options, found)
 
 
 def _prompt(options: RunOptions) -> int:
@@ -47,5 +69,9 @@ def _plainly(options: RunOptions) -> int:
     return 0 if asyncio.run(one_message(options, message)) else 1
 
 
+def _at_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
 def _can_prompt() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
+    return _at_terminal() and os.environ.get("TERM") not in (None, "", "dumb")

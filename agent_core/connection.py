@@ -1,0 +1,116 @@
+"""Whether a model answers: chosen as a turn would choose it, and asked once, for real, before anything is kept."""
+
+import os
+import time
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from .errors import ModelError, UsageError
+from .messages import System, User
+from .model.discover import Chosen, choose
+from .model.reply import Reply
+from .model.request import Request
+from .offline import installed_models
+from .settings import ModelSettings, Settings, keyless_address, load
+
+KEY: Final = "OPENAI_API_KEY"
+_WAIT_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """What came of one real request."""
+
+    ok: bool
+    model: str = ""
+    address: str = ""
+    why: str = ""
+    seconds: float = 0.0
+    problem: str = ""
+    mend: str = ""
+
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """The `tested` shape of `toolwright configure`."""
+        return asdict(self)
+
+
+async def try_model(settings: ModelSettings, environment: Mapping[str, str]) -> Tested:
+    """Choose a model by these settings and ask it one thing; nothing is raised that it may say."""
+    patient = settings.model_copy(update={"retries": 0, "timeout_s": min(settings.timeout_s, _WAIT_S)})
+    chosen: Chosen | None = None
+    began = time.monotonic()
+    try:
+        chosen = await choose(patient, environment, weights=lambda: next(iter(installed_models()), None))
+        await _ask(chosen, patient)
+    except ModelError as error:
+        name, address = (chosen.model_name, chosen.endpoint_url) if chosen else (settings.name or "", "")
+        return Tested(False, name, address, "", time.monotonic() - began, error.message, error.mend)
+    name = f"local/{chosen.model_name}" if chosen.kind == "local" else chosen.model_name
+    return Tested(True, name, chosen.endpoint_url, chosen.why, time.monotonic() - began)
+
+
+def in_force(root: Path, flags: Mapping[str, Any] | None = None) -> tuple[Settings, Mapping[str, str]]:
+    """The settings of a folder, and the environment as it may be used with them.
+
+    A key in the environment is left out where only the workspace's file names the address.
+    """
+    settings = load(root, flags)
+    keyless = keyless_address(settings, os.environ) is not None
+    return settings, {name: value for name, value in os.environ.items() if not (keyless and name == KEY)}
+
+
+def check_new_address(url: str) -> str:
+    """The address as it may stand in the settings file.
+
+    Raises:
+        UsageError: it is no address, or there is a secret in it.
+    """
+    url = url.strip().rstrip("/")
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        known = False
+    if not known:
+        raise UsageError("That is not an address of an endpoint.", mend="It looks like http://127.0.0.1:8080/v1.")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        what = "An address in the settings file has no user, password or query: they may be secrets."
+        raise UsageError(what, mend=f"Leave them out, and: export {KEY}=…")
+    return url
+
+
+def check_new_name(name: str) -> str:
+    """The model's name as it may stand in the settings file.
+
+    Raises:
+        UsageError: it looks like a key.
+    """
+    if name.startswith("sk-") or any(each.isspace() or not each.isprintable() for each in name):
+        raise UsageError("That is not the name of a model.", mend=f"A key goes into the environment: export {KEY}=…")
+    return name
+
+
+def exports(settings: Settings) -> list[str]:
+    """What is to be typed in a shell so that these settings work: a file never holds a key or says where it goes."""
+    url = settings.model.base_url
+    if not url or urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1"):
+        return []
+    return [f"export TOOLWRIGHT_MODEL_BASE_URL={url}", f"export {KEY}=…"]
+
+
+async def _ask(chosen: Chosen, settings: ModelSettings) -> None:
+    from .model.client import open_model  # noqa: PLC0415 - the SDK takes half a second to import
+
+    model = await open_model(chosen, settings)
+    try:
+        request = Request((System("You are being tested."), User("Reply with the word: ready")))
+        async with aclosing(model.stream(request)) as pieces:  # type: ignore[type-var]  # streams are generators
+            async for piece in pieces:
+                if isinstance(piece, Reply):
+                    return
+    finally:
+        await model.aclose()

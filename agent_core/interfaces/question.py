@@ -1,0 +1,40 @@
+"""Questions to a human at a terminal, a line each, on standard error: what works on every terminal there is."""
+
+import getpass
+import sys
+from collections.abc import Iterable
+
+from agent_core.untrusted import visible
+
+from .spans import Line, line, write
+from .wrap import fitted
+
+
+def say(lines: Iterable[Line]) -> None:
+    """Show lines, folded to the screen."""
+    write(fitted(lines, sys.stderr), sys.stderr)
+
+
+def ask(question: str) -> str | None:
+    """What is typed, without the spaces around it; None at the end of input."""
+    sys.stderr.write(visible(question) + " ")
+    sys.stderr.flush()
+    typed = sys.stdin.readline()
+    if not typed:
+        say([line()])
+        return None
+    return typed.strip()
+
+
+def ask_hidden(question: str) -> str | None:
+    """The same, and nothing of it is shown: for what may be a key."""
+    try:
+        return getpass.getpass(visible(question) + " ", stream=sys.stderr).strip()
+    except EOFError:
+        return None
+
+
+def agreed(question: str) -> bool:
+    """Whether the human says yes; anything else is a no."""
+    typed = ask(f"{question} Type y and Enter for yes.")
+    return typed is not None and typed.lower() in ("y", "yes")

@@ -1,0 +1,130 @@
+"""What a human meets who has no model: three choices, each of which ends at a prompt or in a sentence."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.support import leave, toolwright
+from tests.kit import Say, ScriptedModel, scripted
+from tests.kit.terminal import Terminal, terminal
+
+CHOICE = "Type 1, 2 or 3 and Enter"
+SECRET = "sk-never-shown-12345"  # pragma: allowlist secret
+
+
+@contextmanager
+def menu(cwd: Path, environment: Mapping[str, str] | None = None) -> Iterator[Terminal]:
+    alone = {"HOME": str(cwd), "XDG_DATA_HOME": str(cwd), **(environment or {})}
+    with terminal("run", cwd=cwd, environment=alone) as screen:
+        screen.wait_for(CHOICE)
+        yield screen
+
+
+def give_address(screen: Terminal, model: ScriptedModel, key: str = "") -> None:
+    screen.line("1")
+    screen.wait_for("not shown as you type")
+    screen.line(model.base_url)
+    screen.wait_for("Its key")
+    screen.line(key)
+    screen.wait_for("The model's name")
+    screen.line("")
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        pytest.param({}, id="usual"),
+        pytest.param({"TERM": "dumb"}, id="dumb"),
+        pytest.param({"NO_COLOR": "1"}, id="grey"),
+    ],
+)
+def test_the_menu_shows_three_ways_with_size_licence_and_source(tmp_path: Path, environment: dict[str, str]) -> None:
+    with menu(tmp_path, environment) as screen:
+        shown = "\n".join(screen.screen())
+        for part in ("1 a key", "2 the local model", "1.1 GB, Apache-2.0, by Qwen", "huggingface.co", "3 the tour"):
+            assert part in shown, part
+        if environment:
+            assert b"\x1b[31m" not in screen.sent
+        screen.line("q")
+        screen.wait_for("Nothing was changed")
+        assert screen.exit_code() == 1
+
+
+def test_an_address_with_a_key_is_tried_written_with_a_yes_and_used(tmp_path: Path) -> None:
+    with scripted([Say("ready"), Say("Good day.")], key=SECRET) as model, menu(tmp_path) as screen:
+        give_address(screen, model, SECRET)
+        screen.wait_for("Keep the address")
+        screen.line("y")
+        screen.wait_for("/help lists")
+        screen.line("hello")
+        screen.wait_for("Good day.")
+        assert leave(screen) == 0
+        assert SECRET not in screen.scrolled()
+    written = (tmp_path / "toolwright.toml").read_text()
+    assert model.base_url in written
+    assert SECRET not in written
+    assert not [file for file in (tmp_path / ".toolwright").rglob("*") if file.is_file() and holds(file, SECRET)]
+
+
+def holds(file: Path, text: str) -> bool:
+    return text.encode() in file.read_bytes()
+
+
+def test_an_address_is_not_written_without_a_yes(tmp_path: Path) -> None:
+    with scripted([Say("ready")]) as model, menu(tmp_path) as screen:
+        give_address(screen, model)
+        screen.wait_for("Keep the address")
+        screen.line("")
+        screen.wait_for("/help lists")
+        assert leave(screen) == 0
+    assert (tmp_path / "toolwright.toml").read_text() == ""
+
+
+def test_a_key_that_is_refused_is_said_and_the_choice_comes_back(tmp_path: Path) -> None:
+    with scripted([], key="another") as model, menu(tmp_path) as screen:
+        screen.line("1")
+        screen.wait_for("not shown as you type")
+        screen.line(model.base_url)
+        screen.wait_for("Its key")
+        screen.line(SECRET)
+        screen.wait_for("The model's name")
+        screen.line("scripted")
+        screen.wait_for("✗ The key was refused.")
+        screen.wait_count(CHOICE, 2)
+        assert SECRET not in screen.scrolled()
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        pytest.param("http://me:secret@127.0.0.1:9/v1", "has no user, password or query", id="secret-in-the-address"),
+        pytest.param("http://", "not an address", id="no-address"),
+        pytest.param("", "Nothing was typed", id="nothing"),
+        pytest.param("two words", "not a key", id="no-key"),
+    ],
+)
+def test_what_cannot_be_used_is_said_and_the_choice_comes_back(tmp_path: Path, typed: str, says: str) -> None:
+    with menu(tmp_path) as screen:
+        screen.line("1")
+        screen.wait_for("not shown as you type")
+        screen.line(typed)
+        screen.wait_for(says)
+        screen.wait_count(CHOICE, 2)
+
+
+def test_the_third_choice_takes_the_tour_on_a_dumb_terminal_too(tmp_path: Path) -> None:
+    with menu(tmp_path, {"TERM": "dumb"}) as screen:
+        screen.line("7")
+        screen.wait_for("none of the choices")
+        screen.line("3")
+        screen.wait_for("Type: `how many vowels are in queueing?`")
+
+
+def test_without_a_terminal_no_model_is_an_error_with_the_three_ways(tmp_path: Path) -> None:
+    alone = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
+    done = toolwright("run", cwd=tmp_path, given="hello\n", environment=alone)
+    assert done.returncode == 1
+    assert "OPENAI_API_KEY" in done.stderr
+    assert CHOICE not in done.stderr
