@@ -21,6 +21,7 @@ from .faults import REFUSED, USAGE, innermost, report, report_crash, tell
 
 _COMMANDS = {
     "init": "init:init",
+    "configure": "configure:configure",
     "run": "run:run",
     "functions": "functions:functions",
     "schema": "schema:schema",

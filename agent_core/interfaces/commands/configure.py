@@ -1,0 +1,171 @@
+"""`toolwright configure`: which model answers and a few limits, tried before they are written."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agent_core.errors import UsageError
+
+from ..scene import Scene, scene
+from ..spans import Line, line
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One setting that is asked for."""
+
+    key: str
+    question: str
+
+
+ASKED = (
+    Asked("model.base_url", "Address of an endpoint, such as http://127.0.0.1:11434/v1"),
+    Asked("model.name", "Model: its name there, or local/NAME, or tour"),
+    Asked("turn.max_steps", "Model replies in one turn, at most"),
+    Asked("sandbox.wall_s", "Seconds that one call of a function may take"),
+)
+
+
+@click.command()
+@click.option("--model", metavar="NAME", help="The model's name, without being asked.")
+@click.option("--base-url", metavar="URL", help="The endpoint's address, without being asked.")
+@click.option("--yes", "-y", is_flag=True, help="Ask nothing: what is given and what is in force is taken.")
+@scene
+def configure(scene: Scene, model: str | None, base_url: str | None, yes: bool) -> int:  # noqa: FBT001 - click hands it in
+    """Choose the model and a few limits. What is chosen is tried with one real request, and written to toolwright.toml.
+
+    A key is never asked for and never written: it comes from OPENAI_API_KEY.
+    """
+    from agent_core.assemble import Workspace
+
+    if not yes and not sys.stdin.isatty():
+        raise UsageError("There is no terminal to ask at.", mend="Next: toolwright configure --yes --model NAME")
+    root = Workspace.find(scene.root)
+    values = {**_checked({"model.base_url": base_url, "model.name": model})}
+    if not yes:
+        values |= _asked(root, values)
+    return _take(scene, root, values, yes=yes)
+
+
+def _take(scene: Scene, root: Path, values: dict[str, Any], *, yes: bool) -> int:
+    """Try what was chosen, write it if it works or the human insists, and say what is left to do."""
+    from agent_core.connection import exports, in_force, try_model
+    from agent_core.settings_file import write_values
+
+    from ..menu import tested_lines
+    from ..question import agreed, say
+
+    settings, environment = in_force(root, values)
+    say(_keyless(settings.model.base_url or "", environment))
+    if not scene.as_json:
+        say([line(("dim", "Trying it with one real request …"))])
+    tested = asyncio.run(try_model(settings.model, environment))
+    if not scene.as_json or not yes:
+        say(tested_lines(tested))
+    keep = tested.ok or (not yes and bool(values) and agreed("Write it all the same?"))
+    if keep and values:
+        write_values(root, values)
+    commands = exports(settings)
+    document = {
+        "file": str(root / "toolwright.toml"),
+        "written": values if keep else {},
+        "in_force": {asked.key: _value(settings, asked.key) for asked in ASKED},
+        "tested": tested.to_json(),
+        "export": commands,
+    }
+    scene.result(document, _told(document))
+    return 0 if tested.ok else 1
+
+
+def _checked(values: dict[str, Any]) -> dict[str, Any]:
+    from agent_core.connection import check_new_address, check_new_name
+
+    checks: dict[str, Callable[[str], str]] = {"model.base_url": check_new_address, "model.name": check_new_name}
+    given = {key: value for key, value in values.items() if value is not None}
+    return {key: checks[key](value) if key in checks else value for key, value in given.items()}
+
+
+def _asked(root: Path, given: dict[str, Any]) -> dict[str, Any]:
+    from agent_core.connection import in_force
+
+    from ..question import say
+
+    settings, _ = in_force(root, given)
+    say([line(("strong", "In force now")), *_in_force({each.key: _value(settings, each.key) for each in ASKED})])
+    say([line(), line(("dim", "Enter keeps what is in force. Nothing is written before it was tried."))])
+    answers: dict[str, Any] = {}
+    for each in ASKED:
+        if each.key not in given:
+            answers |= _answer(root, each, _value(settings, each.key))
+    return answers
+
+
+def _answer(root: Path, asked: Asked, now: Any) -> dict[str, Any]:
+    """What is typed for one setting, once it is a value that the setting can have; nothing for Enter."""
+    from agent_core.connection import in_force
+
+    from ..faults import fault_lines
+    from ..question import ask, say
+
+    while typed := ask(f"{asked.question} [{_shown(now)}]:"):
+        try:
+            settings, _ = in_force(root, _checked({asked.key: typed}))
+            return {asked.key: _value(settings, asked.key)}
+        except UsageError as error:
+            say(fault_lines(error.message, error.mend))
+    if typed is None:
+        raise click.Abort
+    return {}
+
+
+def _keyless(url: str, environment: Any) -> list[Line]:
+    """Where a key is held back, because nobody but a file names the address: said plainly."""
+    if "OPENAI_API_KEY" in environment or not os.environ.get("OPENAI_API_KEY"):
+        return []
+    return [
+        line(("warn", "! "), f"Only toolwright.toml names {url}: a file that may come from somebody else gets no key."),
+        line("  If you know that address, type in your shell:"),
+        line("  ", ("strong", f"export TOOLWRIGHT_MODEL_BASE_URL={url}")),
+    ]
+
+
+def _told(document: dict[str, Any]) -> list[Line]:
+    written = [
+        line(("ok", "✓ "), f"{key} = {value} written to {document['file']}")
+        for key, value in document["written"].items()
+    ]
+    lines = [
+        *(written or [line(("dim", "Nothing was written."))]),
+        line(("strong", "In force")),
+        *_in_force(document["in_force"]),
+    ]
+    if document["export"]:
+        lines += [line("A file gets no key by itself. In each shell where you run it, type:")]
+        lines += [line("  ", ("strong", command)) for command in document["export"]]
+    return lines
+
+
+def _in_force(values: dict[str, Any]) -> list[Line]:
+    from agent_core.settings import PREFIX
+
+    lines = []
+    for key, value in values.items():
+        variable = PREFIX + key.replace(".", "_").upper()
+        by = f"  (by {variable})" if variable in os.environ else ""
+        lines.append(line("  ", ("name", f"{key:<15}"), f" {_shown(value)}", ("dim", by)))
+    return lines
+
+
+def _shown(value: Any) -> str:
+    return "found by itself" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _value(settings: Any, key: str) -> Any:
+    section, _, name = key.partition(".")
+    return getattr(getattr(settings, section), name)

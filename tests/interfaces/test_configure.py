@@ -1,0 +1,77 @@
+"""`toolwright configure`: asks, tries, writes what works, and never a secret."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.support import toolwright
+from tests.kit import Say, scripted
+from tests.kit.terminal import terminal
+
+KEY = {"OPENAI_API_KEY": "sk-secret"}
+
+
+def test_what_was_given_is_tried_and_written_beside_what_stood_there(tmp_path: Path) -> None:
+    (tmp_path / "toolwright.toml").write_text("# mine\n[turn]\nmax_steps = 9\n")
+    with scripted([Say("ready")]) as model:
+        done = toolwright("configure", "--yes", "--json", "--base-url", model.base_url, cwd=tmp_path, environment=KEY)
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["tested"]["ok"], document["tested"]["model"]) == (0, True, "scripted")
+    assert document["in_force"]["turn.max_steps"] == 9
+    written = (tmp_path / "toolwright.toml").read_text()
+    assert written.startswith("# mine\n[turn]\nmax_steps = 9\n")
+    assert f'base_url = "{model.base_url}"' in written
+    assert "sk-secret" not in written + done.stdout + done.stderr
+
+
+def test_what_does_not_work_is_not_written_and_exits_with_one(tmp_path: Path) -> None:
+    done = toolwright("configure", "--yes", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "http://127.0.0.1:9/v1" in done.stderr
+    assert (tmp_path / "toolwright.toml").read_text() == ""
+
+
+def test_an_address_that_only_the_file_names_gets_no_key_and_configure_says_so(tmp_path: Path) -> None:
+    (tmp_path / "toolwright.toml").write_text('[model]\nbase_url = "http://127.0.0.2:9/v1"\nname = "m"\n')
+    done = toolwright("configure", "--yes", cwd=tmp_path, environment=KEY)
+    assert "export TOOLWRIGHT_MODEL_BASE_URL=http://127.0.0.2:9/v1" in done.stderr
+    assert "gets no key" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        pytest.param(["--model", "sk-abc"], "A key goes into the environment", id="key-as-name"),
+        pytest.param(["--base-url", "https://x.test/v1?key=1"], "no user, password or query", id="key-in-address"),
+        pytest.param(["--base-url", "sk-abc"], "not an address", id="key-as-address"),
+    ],
+)
+def test_a_secret_is_never_taken_for_the_file(tmp_path: Path, arguments: list[str], says: str) -> None:
+    done = toolwright("configure", "--yes", *arguments, cwd=tmp_path)
+    assert (done.returncode, says in done.stderr) == (2, True), done.stderr
+    assert (tmp_path / "toolwright.toml").read_text() == ""
+
+
+def test_without_a_terminal_and_without_yes_nothing_is_asked(tmp_path: Path) -> None:
+    done = toolwright("configure", cwd=tmp_path)
+    assert (done.returncode, "--yes" in done.stderr) == (2, True)
+
+
+def test_at_a_terminal_it_asks_shows_what_is_in_force_and_asks_again_for_what_cannot_be(tmp_path: Path) -> None:
+    with scripted([Say("ready")]) as model, terminal("configure", cwd=tmp_path) as screen:
+        screen.wait_for("Address of an endpoint")
+        assert "turn.max_steps" in screen.scrolled()
+        screen.line(model.base_url)
+        screen.wait_for("Model: its name there")
+        screen.line("scripted")
+        screen.wait_for("Model replies in one turn, at most [30]:")
+        screen.line("none")
+        screen.wait_for("The setting `turn.max_steps` cannot be 'none'")
+        screen.line("12")
+        screen.wait_for("Seconds that one call")
+        screen.line("")
+        screen.wait_for("answers (")
+        assert screen.exit_code() == 0
+    assert "max_steps = 12" in (tmp_path / "toolwright.toml").read_text()
+    assert "wall_s" not in (tmp_path / "toolwright.toml").read_text()
