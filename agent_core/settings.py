@@ -36,7 +36,7 @@ class _Section(BaseModel):
 class ModelSettings(_Section):
     """Which model answers, and how it is asked."""
 
-    name: str | None = Field(None, description="Model at the chosen endpoint, `local/…`, or `tour`.")
+    name: str | None = Field(None, description="Model at the chosen endpoint, or `local/…`.")
     base_url: str | None = Field(None, description="Address of an endpoint that speaks chat completions.")
     mode: Literal["auto", "native", "constrained"] = Field("auto", description="How calls travel.")
     stream: bool = Field(True, description="Ask the endpoint to stream its replies.")

@@ -17,6 +17,7 @@ ALONE = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
 def played(*typed: str, cwd: Path) -> str:
     done = toolwright("run", "--model", "tour", cwd=cwd, given="\n".join(typed) + "\n", environment=ALONE)
     assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
     return done.stdout
 
 
@@ -47,6 +48,11 @@ def test_anything_off_its_script_gets_an_honest_answer_with_the_three_ways(tmp_p
     seen = played("What is the meaning of life?", cwd=tmp_path)
     for part in (LABEL, "I have not understood it", "OPENAI_API_KEY", "Ollama", "toolwright models get"):
         assert part in seen
+
+
+def test_the_tours_server_goes_without_a_word_when_its_program_ends(tmp_path: Path) -> None:
+    done = toolwright("configure", "--yes", "--model", "tour", cwd=tmp_path, environment=ALONE)
+    assert (done.returncode, "Traceback" not in done.stderr) == (0, True), done.stderr
 
 
 def test_a_tour_taken_twice_says_what_is_there_and_how_to_begin_anew(tmp_path: Path) -> None:

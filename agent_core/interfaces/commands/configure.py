@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from agent_core.errors import UsageError
+from agent_core.errors import SettingsError, UsageError
 
 from ..scene import Scene, scene
 from ..spans import Line, line
@@ -26,7 +26,7 @@ class Asked:
 
 ASKED = (
     Asked("model.base_url", "Address of an endpoint, such as http://127.0.0.1:11434/v1"),
-    Asked("model.name", "Model: its name there, or local/NAME, or tour"),
+    Asked("model.name", "Model: its name there, or local/NAME"),
     Asked("turn.max_steps", "Model replies in one turn, at most"),
     Asked("sandbox.wall_s", "Seconds that one call of a function may take"),
 )
@@ -118,7 +118,7 @@ def _answer(root: Path, asked: Asked, now: Any) -> dict[str, Any]:
             settings, _ = in_force(root, _checked({asked.key: typed}))
             return {asked.key: _value(settings, asked.key)}
         except UsageError as error:
-            say(fault_lines(error.message, error.mend))
+            say(fault_lines(error.message, "" if isinstance(error, SettingsError) else error.mend))
     if typed is None:
         raise click.Abort
     return {}

@@ -14,6 +14,7 @@ Body: TypeAlias = dict[str, Any]  # Any: JSON of a request, or of an answer
 
 _MOST_BYTES: Final = 64 << 20
 _PIECE: Final = 24
+_CLOSE_S: Final = 2.0
 
 
 class Server:
@@ -22,7 +23,7 @@ class Server:
     def __init__(self) -> None:
         self.url = ""
         self._server: asyncio.Server | None = None
-        self._open: set[asyncio.StreamWriter] = set()
+        self._open: dict[asyncio.StreamWriter, asyncio.Task[None] | None] = {}
 
     @classmethod
     async def start(cls) -> "Server":
@@ -36,17 +37,21 @@ class Server:
         """Take nothing more, and let every connection go."""
         if self._server is not None:
             self._server.close()
+        serving = [task for task in self._open.values() if task is not None]
         for writer in list(self._open):
             writer.close()
+        # Each ends by the end of its connection: asyncio prints a traceback for one that is cancelled.
+        if serving:
+            await asyncio.wait(serving, timeout=_CLOSE_S)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open.add(writer)
+        self._open[writer] = asyncio.current_task()
         try:
             with suppress(OSError, EOFError, ValueError, asyncio.LimitOverrunError):
                 while await _answer(reader, writer):
                     await writer.drain()
         finally:
-            self._open.discard(writer)
+            self._open.pop(writer, None)
             writer.close()
 
 
