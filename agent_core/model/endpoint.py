@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from ..clock import Clock
 from ..errors import ModelError
 from ..settings import ModelSettings
-from .dialect import dialect_of
+from .dialect import Dialect, dialect_of
 from .failures import ModelMissing, ParameterRefused, Unavailable
 from .quirks import Instead, quirks
 from .reply import RetryPiece
@@ -36,9 +36,13 @@ class Endpoint:
         self.model = model
         self._clock = clock or Clock()
         self._backoff = Backoff()
-        self.dialect = dialect_of(self.url)
-        self._instead: dict[str, Instead] = dict(self.dialect.instead)
+        self.speak(dialect_of(self.url))
         self._transport = Transport(self.url, key=key, timeout_s=self.settings.timeout_s)
+
+    def speak(self, dialect: Dialect) -> None:
+        """Ask in this dialect from now on."""
+        self.dialect = dialect
+        self._instead: dict[str, Instead] = dict(dialect.instead)
 
     async def complete(self, body: Body) -> AsyncGenerator[Chunk | RetryPiece, None]:
         """Chunks of one completion, or the one whole response where the body does not say `"stream": True`.

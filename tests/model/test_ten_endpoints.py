@@ -1,0 +1,136 @@
+"""Ten endpoints, each in its own wire shapes: text, calls, parallel and malformed ones, streams, overflow, 429.
+
+The shapes in `shapes/` are made by hand; each file names where the ways of its endpoint are told.
+"""
+
+import json
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from agent_core.clock import Clock
+from agent_core.errors import ContextOverflow
+from agent_core.messages import Answer, Assistant, Call, Message, System, User
+from agent_core.model import Piece, Reply, Request, RetryPiece, TextPiece
+from agent_core.model.client import NativeModel, Window
+from agent_core.model.dialect import dialect_of
+from agent_core.model.endpoint import Endpoint
+from agent_core.settings import ModelSettings
+from tests.kit import Fail, Raw, Say, ScriptedModel
+from tests.model.asking import ADD
+
+Shape: TypeAlias = dict[str, Any]
+Scripted: TypeAlias = Callable[..., ScriptedModel]
+
+SHAPES: dict[str, Shape] = {
+    path.stem: json.loads(path.read_text("utf-8"))
+    for path in sorted(Path(__file__).parent.joinpath("shapes").glob("*"))
+}
+ANSWERED = ["text", "one_call", "parallel_calls", "malformed_call", "streaming"]
+OLD = Assistant("", (Call("an older id, of another endpoint", "add", "{}"),))
+EARLIER: tuple[Message, ...] = (System("Be brief."), User("Hello."), OLD, Answer(OLD.calls[0].id, "add", "1"))
+
+
+class Hurried(random.Random):
+    """Chance that always falls on no wait."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return 0.0
+
+
+def played(row: Shape) -> Raw | Fail:
+    """What the endpoint sends, byte for byte."""
+    if "events" in row:
+        lines = [event if str(event).startswith(":") else f"data: {_text(event)}" for event in row["events"]]
+        return Raw("".join(f"{line}\n\n" for line in lines).encode())
+    if row["status"] == 200:
+        return Raw(json.dumps(row["body"]).encode(), "application/json")
+    return Fail(row["status"], json.dumps(row["body"]).encode(), row["headers"])
+
+
+def _text(event: object) -> str:
+    return event if isinstance(event, str) else json.dumps(event)
+
+
+class Asked:
+    """A model at an endpoint of one kind, played by the scripted server."""
+
+    def __init__(self, server: ScriptedModel, shape: Shape) -> None:
+        settings = ModelSettings(max_tokens=500, timeout_s=5)
+        endpoint = Endpoint(server.base_url, "scripted", settings=settings, clock=Clock(random=Hurried()))
+        endpoint.speak(dialect_of(shape["url"]))
+        self.server, self.shape = server, shape
+        self.model = NativeModel(endpoint, window=Window(32_000, "scripted"))
+
+    async def __aenter__(self) -> "Asked":
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.model.aclose()
+
+    async def ask(self, *messages: Message) -> list[Piece]:
+        pieces = [piece async for piece in self.model.stream(Request(messages, (ADD,)))]
+        self.check(self.server.requests[-1].body)
+        return pieces
+
+    def check(self, body: Shape) -> None:
+        """The request is one that this kind of endpoint takes."""
+        assert not body.keys() & set(self.shape["refuses"])
+        ids = [call["id"] for message in body["messages"] for call in message.get("tool_calls", ())]
+        pattern = self.shape.get("id_pattern", "[a-zA-Z0-9_-]{1,40}")
+        assert all(re.fullmatch(pattern, each) for each in ids)
+
+
+def test_there_is_a_shape_for_every_dialect_that_is_known() -> None:
+    assert len(SHAPES) == 10
+    assert "another endpoint" not in {dialect_of(shape["url"]).name for shape in SHAPES.values()}
+
+
+@pytest.mark.parametrize("row", ANSWERED)
+@pytest.mark.parametrize("name", SHAPES)
+async def test_every_reply_of_every_endpoint_is_understood(scripted: Scripted, name: str, row: str) -> None:
+    expected: Shape = SHAPES[name][row]["expect"]
+    async with Asked(scripted([played(SHAPES[name][row]), Say("Done.")]), SHAPES[name]) as asked:
+        *pieces, reply = await asked.ask(*EARLIER, User("Add."))
+        assert isinstance(reply, Reply)
+        calls = [[call.name, json.loads(call.arguments)] for call in reply.calls]
+        assert (reply.text, reply.thought) == (expected.get("text", ""), expected.get("thought", ""))
+        assert calls == expected.get("calls", [])
+        assert reply.finish == ("calls" if calls else "stop")
+        assert (reply.usage.prompt, reply.usage.cached) == (82, SHAPES[name].get("cached", 0))
+        assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)).strip() == reply.text
+        answers = [Answer(call.id, call.name, "3") for call in reply.calls]
+        await asked.ask(*EARLIER, User("Add."), Assistant(reply.text, reply.calls), *answers, User("So?"))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+async def test_every_endpoint_says_overflow_in_its_own_words(scripted: Scripted, name: str) -> None:
+    async with Asked(scripted([played(SHAPES[name]["overflow"])]), SHAPES[name]) as asked:
+        with pytest.raises(ContextOverflow):
+            await asked.ask(*EARLIER, User("Add."))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+async def test_every_endpoint_that_is_busy_is_asked_again(scripted: Scripted, name: str) -> None:
+    row = SHAPES[name]["rate_limit"]
+    async with Asked(scripted([played(row), Say("Here.")]), SHAPES[name]) as asked:
+        retry, *_, reply = await asked.ask(*EARLIER, User("Add."))
+        assert isinstance(retry, RetryPiece)
+        assert retry.wait_s == row["expect"].get("wait_s", 0.0)
+        assert isinstance(reply, Reply)
+        assert reply.text == "Here."
+
+
+async def test_what_gemini_signs_goes_back_to_it_as_it_came(scripted: Scripted) -> None:
+    shape = SHAPES["gemini"]
+    async with Asked(scripted([played(shape["streaming"]), Say("Done.")]), shape) as asked:
+        reply = (await asked.ask(User("Add.")))[-1]
+        assert isinstance(reply, Reply)
+        answers = [Answer(call.id, call.name, "3") for call in reply.calls]
+        await asked.ask(User("Add."), Assistant("", reply.calls), *answers)
+        first = asked.server.requests[1].body["messages"][1]["tool_calls"][0]
+        assert first["extra_content"]["google"]["thought_signature"] == "EjQKMgEMOdbHJChLX75Q"
