@@ -14,6 +14,7 @@ from .messages import System, User
 from .model.discover import Chosen, choose
 from .model.reply import Reply
 from .model.request import Request
+from .model.tour.script import NAME as TOUR
 from .offline import installed_models
 from .settings import ModelSettings, Settings, keyless_address, load
 
@@ -87,8 +88,10 @@ def check_new_name(name: str) -> str:
     """The model's name as it may stand in the settings file.
 
     Raises:
-        UsageError: it looks like a key.
+        UsageError: it looks like a key, or it is the tour, which is no setting.
     """
+    if name == TOUR:
+        raise UsageError("The tour is taken, not set.", mend="Next: toolwright run --model tour")
     if name.startswith("sk-") or any(each.isspace() or not each.isprintable() for each in name):
         raise UsageError("That is not the name of a model.", mend=f"A key goes into the environment: export {KEY}=…")
     return name

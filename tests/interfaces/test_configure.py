@@ -44,10 +44,11 @@ def test_an_address_that_only_the_file_names_gets_no_key_and_configure_says_so(t
     [
         pytest.param(["--model", "sk-abc"], "A key goes into the environment", id="key-as-name"),
         pytest.param(["--base-url", "https://x.test/v1?key=1"], "no user, password or query", id="key-in-address"),
+        pytest.param(["--model", "tour"], "toolwright run --model tour", id="tour-as-a-setting"),
         pytest.param(["--base-url", "sk-abc"], "not an address", id="key-as-address"),
     ],
 )
-def test_a_secret_is_never_taken_for_the_file(tmp_path: Path, arguments: list[str], says: str) -> None:
+def test_what_must_not_stand_in_the_file_is_not_taken_for_it(tmp_path: Path, arguments: list[str], says: str) -> None:
     done = toolwright("configure", "--yes", *arguments, cwd=tmp_path)
     assert (done.returncode, says in done.stderr) == (2, True), done.stderr
     assert (tmp_path / "toolwright.toml").read_text() == ""

@@ -50,11 +50,6 @@ def test_anything_off_its_script_gets_an_honest_answer_with_the_three_ways(tmp_p
         assert part in seen
 
 
-def test_the_tours_server_goes_without_a_word_when_its_program_ends(tmp_path: Path) -> None:
-    done = toolwright("configure", "--yes", "--model", "tour", cwd=tmp_path, environment=ALONE)
-    assert (done.returncode, "Traceback" not in done.stderr) == (0, True), done.stderr
-
-
 def test_a_tour_taken_twice_says_what_is_there_and_how_to_begin_anew(tmp_path: Path) -> None:
     played("start", VOWELS, cwd=tmp_path)
     again = played("start", "next", "next", cwd=tmp_path)
