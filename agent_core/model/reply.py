@@ -45,7 +45,8 @@ class RetryPiece:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The whole reply. Call ids are unique in the conversation; `arguments` are as they came, even if broken.
+    """The whole reply. Call ids are unique in the conversation; `arguments` are as they came, even if broken,
+    but for a second encoding.
 
     An empty reply has finish `stop`, no text and no calls. `note` says what was mended or left out in reading it.
     """

@@ -18,6 +18,7 @@ import openai
 
 from ..errors import ModelError
 from .failures import Refusal, Unavailable, explain, explain_in_stream
+from .quirks import quirks
 from .sse import Decoder
 from .wire import Entry
 
@@ -123,7 +124,11 @@ class Transport:
         return chunk
 
     def _explain(self, status: int, headers: httpx2.Headers, text: str) -> ModelError:
-        return explain(status, headers, Refusal.read(text.replace(self._key, "…") if self._key else text), self.url)
+        refusal = Refusal.read(text.replace(self._key, "…") if self._key else text)
+        error = explain(status, headers, refusal, self.url)
+        if status == 401 and not self._key:
+            error.mend = quirks().mends["keyless"]
+        return error
 
     def _silent(self) -> ModelError:
         said = f"{self.url} said nothing for {self._timeout_s:g} s."

@@ -143,6 +143,27 @@ def test_ordinary_text_is_passed_on_as_it_comes(text: str) -> None:
     assert "".join(map(holder.feed, text)).startswith(text[: len(text) - 3])
 
 
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "<tool_call>",
+        "[TOOL_CALLS]",
+        "```json\n",
+        "```\n```\n",
+        "<function=a>",
+        "<parameter=a>",
+        "[",
+        "{'a':",
+        "add(",
+        "\n",
+    ],
+)
+def test_noise_without_end_is_read_in_no_time(noise: str) -> None:
+    assert read_text(noise * 20_000, SHOWN) is None
+    assert read_text(f"<function=add>{noise * 20_000}</function>", SHOWN) is None
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [

@@ -8,8 +8,12 @@ import pytest
 
 from agent_core.clock import Clock
 from agent_core.errors import ContextOverflow, ModelError
-from agent_core.model import Reply, RetryPiece
+from agent_core.messages import User
+from agent_core.model import Reply, Request, RetryPiece
+from agent_core.model.client import open_model
+from agent_core.model.discover import Chosen
 from agent_core.model.retry import Backoff, read_retry_after
+from agent_core.settings import ModelSettings
 from tests.kit import Cut, Fail, Raw, Say, ScriptedModel, Stall, Step
 from tests.model.asking import ask, ask_reply, chunks
 
@@ -93,6 +97,14 @@ async def test_what_does_not_pass_is_said_at_once(scripted: Scripted, step: Step
 async def test_every_failure_ends_in_what_to_do(scripted: Scripted, step: Step, says: str) -> None:
     with pytest.raises(ModelError, match=says):
         await ask(scripted([step]), retries=1 if "Retry-After" in getattr(step, "headers", {}) else 0)
+
+
+async def test_who_sends_no_key_is_told_to_set_one(scripted: Scripted) -> None:
+    server = scripted([Fail(401, "no auth")])
+    model = await open_model(Chosen(server.base_url, "scripted", "", "", context_tokens=9000), ModelSettings())
+    with pytest.raises(ModelError, match="No key was sent: set OPENAI_API_KEY"):
+        _ = [piece async for piece in model.stream(Request((User("Hello."),)))]
+    await model.aclose()
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,16 @@
 
 import re
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 
-from .forms import forms
+from .forms import MOST_PARTS, forms
 from .found import Found, Shown
 from .objects import read_objects
 from .python import read_python
 
-_FENCES: Final = re.compile(r"^[ \t]*```[ \t]*(\w*)[ \t]*\n?(.*?)\n?[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
+_OPEN: Final = re.compile(r"^[ \t]*```", re.MULTILINE)
+_CLOSE: Final = re.compile(r"```[ \t]*$", re.MULTILINE)
+_LANGUAGE: Final = re.compile(r"[ \t]*(\w*)[ \t]*\n?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +24,18 @@ class Fence:
 
 def split_fenced(text: str) -> tuple[str, tuple[Fence, ...]] | None:
     """The lead-in, and the fences, if nothing stands between and behind them."""
-    fences = list(_FENCES.finditer(text))
-    if not fences:
-        return None
-    behind = [text[one.end() : other.start()] for one, other in pairwise(fences)]
-    if "".join([*behind, text[fences[-1].end() :]]).strip():
-        return None
-    return text[: fences[0].start()], tuple(Fence(fence[1].lower(), fence[2]) for fence in fences)
+    opening = _OPEN.search(text)
+    fences: list[Fence] = []
+    rest = text[opening.start() :].strip() if opening else ""
+    while rest:
+        closing = _CLOSE.search(rest, 3)
+        if closing is None or not rest.startswith("```") or len(fences) == MOST_PARTS:
+            return None
+        head = _LANGUAGE.match(rest, 3, closing.start())
+        begins = head.end() if head else 3
+        fences.append(Fence(head[1].lower() if head else "", rest[begins : closing.start()]))
+        rest = rest[closing.end() :].strip()
+    return (text[: opening.start()], tuple(fences)) if opening and fences else None
 
 
 def read_fence(fence: Fence, shown: Shown, *, alone: bool) -> tuple[Found, ...]:

@@ -5,6 +5,10 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import Final
+
+MOST_PARTS: Final = 64
+"""Longest row of tags or fences that is read: a reply beyond is noise, and must not cost time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from .found import Shown
 _OBJECT: Final = re.compile(r"[\[{]\s*(?:$|[\[{\"'])")
 _PYTHON: Final = re.compile(r"\[?\s*([A-Za-z_][\w.]*)?\s*(\(|$)")
 _FENCE: Final = re.compile(r"```[ \t]*(\w*)(\s*)")
+_DECIDED_CHARS: Final = 600
 
 
 class Holder:
@@ -25,6 +26,8 @@ class Holder:
         if self._open:
             return text
         self._held += text
+        if len(self._held) > _DECIDED_CHARS:
+            return ""  # what its beginning did not rule out is known at its end
         place = self._first_opening()
         ready, self._held = self._held[:place], self._held[place:]
         self._passed += ready

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from .forms import Tag, forms
+from .forms import MOST_PARTS, Tag, forms
 from .found import Found, Shown, found, meant
 from .objects import read_objects
 from .python import read_python
@@ -38,9 +38,10 @@ def _opening(text: str, tag: Tag) -> int | None:
 
 def _between(text: str, tag: Tag) -> tuple[str, ...]:
     """What the tags hold, if they hold the whole text; the last may be left open, as servers cut it off."""
-    parts, rest = [], text.strip()
+    parts: list[str] = []
+    rest = text.strip()
     while rest:
-        if not rest.startswith(tag.open):
+        if not rest.startswith(tag.open) or len(parts) == MOST_PARTS:
             return ()
         inner, closed, rest = _cut(rest.removeprefix(tag.open), tag)
         parts.append(inner)
@@ -57,6 +58,8 @@ def _cut(text: str, tag: Tag) -> tuple[str, str, str]:
 
 def _read_xml(part: str, shown: Shown) -> tuple[Found, ...]:
     """`<function=f><parameter=x>1</parameter></function>`, or the same with a JSON object inside."""
+    if not 0 < part.count("<function=") == part.count("</function>") <= MOST_PARTS:
+        return ()
     calls = [_xml_call(name, inside, shown) for name, inside in _FUNCTION.findall(part)]
     whole = tuple(call for call in calls if call is not None)
     complete = len(whole) == len(calls) and not _FUNCTION.sub("", part).strip()
@@ -66,6 +69,8 @@ def _read_xml(part: str, shown: Shown) -> tuple[Found, ...]:
 def _xml_call(name: str, inside: str, shown: Shown) -> Found | None:
     known = meant(name, shown)
     if known is None:
+        return None
+    if not inside.count("<parameter=") == inside.count("</parameter>") <= MOST_PARTS:
         return None
     parameters = dict(_PARAMETER.findall(inside))
     if not _PARAMETER.sub("", inside).strip():
