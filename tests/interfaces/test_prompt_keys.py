@@ -103,13 +103,6 @@ def test_a_sandbox_that_is_switched_off_is_shown_in_red_all_the_time(tmp_path: P
         assert screen.colour_of("SANDBOX OFF")[1] == "red"
 
 
-def test_without_a_model_the_prompt_names_the_three_ways_and_ends(tmp_path: Path) -> None:
-    with terminal("run", cwd=tmp_path, environment={"HOME": str(tmp_path)}) as screen:
-        assert screen.exit_code() == 1
-        seen = "".join(screen.scrolled().split())
-        assert all(way in seen for way in ("OPENAI_API_KEY", "Ollama", "modelsget"))
-
-
 def test_a_second_prompt_on_the_same_agent_says_who_has_it(tmp_path: Path) -> None:
     with prompt([], tmp_path) as (first, model), terminal("run", *flags(model), cwd=tmp_path) as second:
         assert second.exit_code() == 1
