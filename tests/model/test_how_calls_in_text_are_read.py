@@ -156,7 +156,7 @@ def test_ordinary_text_is_passed_on_as_it_comes(text: str) -> None:
         "[",
         "{'a':",
         "add(",
-        "\n",
+        "\n.",
     ],
 )
 def test_noise_without_end_is_read_in_no_time(noise: str) -> None:
