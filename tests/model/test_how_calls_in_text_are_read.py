@@ -99,6 +99,8 @@ TEXT = {
     "arguments-by-star": "add(**{'a': 1})",
     "number-without-json": '{"name": "add", "arguments": {"a": NaN}}',
     "tag-without-a-call": "<tool_call></tool_call>",
+    "letters-before-a-name": "ÀADD()",
+    "letters-that-look-alike": "ａｄｄ(1, 2)",
     "empty-list": "[]",
     "words": "add up the numbers",
 }

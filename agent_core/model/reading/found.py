@@ -10,7 +10,7 @@ Shown: TypeAlias = Mapping[str, Sequence[str]]
 """The names of the functions of this step, each with the names of its parameters."""
 
 _NOISE: Final = re.compile(r"<\|.*", re.DOTALL)  # special tokens that some servers leave behind a name
-_JOINTS: Final = re.compile(r"[^a-z0-9]")
+_JOINTS: Final = re.compile(r"[_\-\s]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ def read_python(text: str, shown: Shown) -> tuple[Found, ...]:
 
 def _expressions(text: str) -> Sequence[ast.expr | None]:
     text = text.strip()
-    if len(text) > _MOST_CHARS or not text.endswith((")", "]", ";")):
+    name = text.partition("(")[0]  # Python takes other letters for these, and nobody writes them so
+    if len(text) > _MOST_CHARS or not text.endswith((")", "]", ";")) or not name.isascii():
         return ()
     try:
         with warnings.catch_warnings(action="ignore"):  # of odd escapes in somebody else's text
