@@ -1,5 +1,6 @@
 """The engine in this process: what it is given, what stands in its way, and that it answers."""
 
+import asyncio
 import json
 import sys
 from pathlib import Path
@@ -97,3 +98,16 @@ async def test_a_request_longer_than_the_window_is_an_overflow() -> None:
     with pytest.raises(ContextOverflow):
         _ = [piece async for piece in model.stream(Request((User("word " * 2_000),)))]
     await model.aclose()
+
+
+@pytest.mark.model
+@pytest.mark.timeout(300)
+@NEEDS_WEIGHTS
+async def test_a_request_that_is_given_up_while_it_is_read_leaves_the_engine_ready() -> None:
+    model = await open_local(NAME, ModelSettings(threads=1))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            _ = [piece async for piece in model.stream(Request((User("word " * 4_000),)))]
+    pieces = [piece async for piece in model.stream(Request((User("Hello!"),), max_tokens=60))]
+    await model.aclose()
+    assert isinstance(pieces[-1], Reply)
