@@ -8,10 +8,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from . import __version__, events
-from .context import Budget, Prompt, Shown, build
+from .context import INSTRUCTIONS, Budget, Prompt, Shown, build
 from .errors import ContextOverflow
 from .interruption import Interrupted
 from .messages import Assistant
+from .model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
 from .model.reply import Model, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from .model.request import Request
 from .registry.snapshot import Snapshot
@@ -114,8 +115,12 @@ class Asker:
         hidden = self.shown.hidden
         more = f"\n\n{hidden} more functions are not shown: list_functions finds them." if hidden else ""
         reply = self._settings.model.max_tokens or min(4096, window // 4)
-        self._instructions = (self._settings.instructions or "") + more
+        self._instructions = (self._settings.instructions or self._usual_instructions()) + more
         return build(self._instructions, turn.history, self.shown, Budget(window, reply, self._correction))
+
+    def _usual_instructions(self) -> str:
+        # A model that writes under a schema is a small one: it is told less, and shown the rest.
+        return FOR_SMALL_MODELS if self._model is not None and self._model.mode == "constrained" else INSTRUCTIONS
 
     async def _stream(self, turn: Turn, model: Model, prompt: Prompt, excluded: frozenset[str]) -> Reply:
         request = Request(prompt.messages, prompt.functions, self._settings.model.max_tokens, excluded)

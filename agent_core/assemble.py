@@ -17,7 +17,7 @@ from .agent import Agent
 from .asking import Asker, Opened
 from .cage import Cage
 from .clock import Clock
-from .context import INSTRUCTIONS, Shown
+from .context import Shown
 from .dispatch import Dispatcher, HostFunction
 from .errors import WorkspaceError
 from .gate import Gate, Rules
@@ -117,7 +117,7 @@ class Workspace:
         host = _host_functions()
         shown = Shown([each.function for each in host.values()], self.settings.turn.shown_functions)
         dispatcher = Dispatcher(self._cage, self.workshop, host, self.settings.turn, self._clock)
-        asker = Asker(shown, self._with_instructions(), self._open_model)
+        asker = Asker(shown, self.settings, self._open_model)
         stepper = Stepper(asker, dispatcher, self.workshop, self.settings.turn.max_steps)
         agent = Agent(name, self._store, self.workshop, stepper, f"process {os.getpid()}")
         agent.close_with(stack)
@@ -132,9 +132,6 @@ class Workspace:
     async def sandbox_level(self) -> str:
         """How far workers are confined: full, core, or none with an override."""
         return doctor.level(await self._cage.ready())
-
-    def _with_instructions(self) -> Settings:
-        return self.settings.model_copy(update={"instructions": self.settings.instructions or INSTRUCTIONS})
 
     async def _open_model(self, name: str | None) -> Opened:
         doctor.check_address(self.settings)

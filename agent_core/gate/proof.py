@@ -135,7 +135,7 @@ def told(result: ExampleResult, name: str) -> Finding:
     match result.outcome:
         case Returned():
             back = fence(result.returned)
-            mend = f'if {back} is right, call confirm_function("{name}"); if not, mend the body with edit_function'
+            mend = f"if {back} is right, write it there; if not, mend the body"
             return Finding("example-disagrees", f"{wrote}, it returned {back}", mend, result.line)
         case Raised(failure=failure):
             frame = failure.frames[-1] if failure.frames else None

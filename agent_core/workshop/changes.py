@@ -93,7 +93,15 @@ class Changes:
         snapshot = self._registry.snapshot()
         candidate = _candidate(pending, name in snapshot.functions)
         verdict = await self._gate.judge(candidate, snapshot)
-        if not verdict.admitted and verdict.can_be_confirmed:
+        if not verdict.admitted and not verdict.can_be_confirmed:
+            text = f"`{name}` cannot be confirmed: more than its examples' results is in the way.\n"
+            return Plan(
+                text + telling.refused(verdict, again=False, replaces=candidate.replaces),
+                "refused",
+                verdict.to_json(),
+                refused=name,
+            )
+        if not verdict.admitted:
             verdict = await self._gate.confirm(candidate, verdict, snapshot)
         return await self._verdict_plan(
             candidate, verdict, snapshot, author, "changed" if candidate.replaces else "created"
@@ -169,13 +177,14 @@ class Changes:
             "examples": [[each.call, each.expected, each.approx] for each in candidate.examples],
             "verdict": verdict.to_json(),
         }
+        said = telling.refused(verdict, again=again, replaces=candidate.replaces)
         return Plan(
-            "\n".join(filter(None, [telling.refused(verdict, again=again), telling.source_of_pending(verdict)])),
+            "\n".join(filter(None, [said, telling.source_of_pending(verdict)])),
             "refused",
             verdict.to_json(),
             writes=(SavePending(candidate.name, kept),),
             refused=candidate.name,
-            excluded=frozenset({"create_function"}) if again else frozenset(),
+            excluded=telling.excluded(verdict, again=again),
         )
 
     def _check_file(self, source: Source) -> None:

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Sequence
 
 from ..events import FunctionsChanged
-from ..gate import Verdict
+from ..gate import Disagreement, Verdict
+from ..model.step import REPLY
 from ..problem import Problem
 from ..registry.function import Function
-from ..untrusted import block, shorten
+from ..untrusted import block, one_line, shorten
 
 MAX_PROBLEMS = 12
 
@@ -34,18 +35,38 @@ def admitted(verdict: Verdict, function: Function, done: str) -> str:
     return "\n".join(lines)
 
 
-def refused(verdict: Verdict, *, again: bool) -> str:
-    """The function did not join: every problem, and the shortest ways out."""
+def refused(verdict: Verdict, *, again: bool, replaces: bool) -> str:
+    """The function did not join: every problem, and the shortest way out.
+
+    The texts are those that a small model was shown in its demonstration (`model/demonstration.py`) and acts on:
+    change both together.
+    """
+    lines = ["You sent the same code again."] if again else []
+    send = f"call {'replace_function' if replaces else 'create_function'} again"
+    if verdict.can_be_confirmed:
+        done = "not changed yet" if replaces else "not made yet"
+        lines.append(f"`{verdict.name}` is {done}: its code and its examples do not agree.")
+        lines += [_disagreement(each) for each in verdict.disagreements[:MAX_PROBLEMS]]
+        confirm = f"confirm_function(function_name={verdict.name!r})"
+        mend = f"If the example is right, mend the code and {send}."
+        return "\n".join([*lines, f"If what it returned is right, call {confirm}. {mend}"])
     problems = verdict.refusals
-    lines = [f"`{verdict.name}` was not made. {_count(problems)}:"]
-    if again:
-        lines.insert(0, "You sent the same code again, and it was refused for the same reasons.")
+    lines.append(f"`{verdict.name}` was not {'changed' if replaces else 'made'}. {_count(problems)}:")
     lines += [_line(problem) for problem in problems[:MAX_PROBLEMS]]
     if len(problems) > MAX_PROBLEMS:
         lines.append(f"- and {len(problems) - MAX_PROBLEMS} more.")
     lines += [f"Mended already: {mend.message}" for mend in verdict.mends]
-    lines.append(_way_out(verdict))
-    return "\n".join(lines)
+    return "\n".join([*lines, f"Next: mend all of it and {send} with the whole code."])
+
+
+def excluded(verdict: Verdict, *, again: bool) -> frozenset[str]:
+    """What a model that writes under a schema is not offered at its next step: what would lead nowhere.
+
+    At first it has to act and not to reply; the same candidate once more shuts the way that brought it.
+    """
+    if verdict.can_be_confirmed:
+        return frozenset({"create_function"} if again else {REPLY})
+    return frozenset({"confirm_function"} if again else {"confirm_function", REPLY})
 
 
 def source_of_pending(verdict: Verdict) -> str:
@@ -71,18 +92,9 @@ def changes(found: Iterable[FunctionsChanged], functions: dict[str, Function]) -
     return shorten("Functions changed by another hand. " + " ".join(dict.fromkeys(sentences)), 4_000)
 
 
-def _way_out(verdict: Verdict) -> str:
-    name = verdict.name
-    if verdict.can_be_confirmed:
-        return (
-            "Which is wrong, the function or the example? "
-            f"If what came back is right, call confirm_function(function_name={name!r}). "
-            f"If the function is wrong, mend it: edit_function(function_name={name!r}, old_text=…, new_text=…)."
-        )
-    return (
-        f"Next: mend all of it and call create_function again with the whole code, or change a part with "
-        f"edit_function(function_name={name!r}, old_text=…, new_text=…)."
-    )
+def _disagreement(found: Disagreement) -> str:
+    returned, expected = one_line(found.returned, 400), one_line(found.expected, 400)
+    return f"- {one_line(found.call, 200)} returned {returned}, and the example says {expected}."
 
 
 def _count(problems: Sequence[Problem]) -> str:

@@ -54,7 +54,7 @@ async def test_an_example_that_disagrees_shows_both_sides_and_blames_neither(gat
     (problem,) = verdict.problems
     assert (problem.code, problem.where.line) == ("example-disagrees", 14)
     assert problem.what == "for `add(2, 2)` you wrote `5`, it returned `4`"
-    assert problem.mend == 'if `4` is right, call confirm_function("add"); if not, mend the body with edit_function'
+    assert problem.mend == "if `4` is right, write it there; if not, mend the body"
     assert (verdict.admitted, verdict.standing, verdict.can_be_confirmed) == (False, "", True)
 
 

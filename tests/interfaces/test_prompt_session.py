@@ -10,7 +10,7 @@ CALL = Wanted("count_vowels", {"text": "queueing"})
 MEND = Wanted("edit_function", {"function_name": "count_vowels", "old_text": "        7\n", "new_text": "        0\n"})
 GROW: Script = [
     Ask(create(FLAWED), text="I lack a function for that."),
-    Expect(Ask(MEND), contains("you wrote `7`, it returned `0`")),
+    Expect(Ask(MEND), contains("returned 0, and the example says 7")),
     Expect(Ask(CALL), shows("count_vowels")),
     Expect(Say("There are **5** vowels."), contains("5")),
 ]

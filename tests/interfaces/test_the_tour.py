@@ -93,9 +93,9 @@ def test_a_call_that_did_not_go_by_the_script_is_told_and_not_hidden() -> None:
     messages: list[dict[str, Any]] = [  # Any: as on the wire
         {"role": "user", "content": VOWELS},
         {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "content": "`count_vowels` was not made."},
+        {"role": "tool", "content": "`count_vowels` is not made yet."},
     ]
     line = play(messages, frozenset())
     assert not line.call
     assert "did not go by my script" in line.text
-    assert "was not made" in line.text
+    assert "is not made yet" in line.text

@@ -94,7 +94,8 @@ async def test_a_function_is_replaced_in_its_place_and_the_new_one_is_called(at_
 async def test_a_refused_edit_keeps_the_function_as_it_was(at_desk: OpenDesk) -> None:
     edit = {"function_name": "count_vowels", "old_text": "return sum(", "new_text": "return 1 + sum("}
     (refused, value), _ = await ask(at_desk, Wanted("edit_function", edit), Wanted("count_vowels", {"text": "aha"}))
-    assert "was not" in refused
+    assert "is not changed yet" in refused
+    assert "replace_function" in refused
     assert value == "2"
 
 
@@ -127,3 +128,12 @@ async def test_a_name_that_cannot_be_a_functions_is_refused(at_desk: OpenDesk, n
 async def test_the_own_set_is_kept_over_a_restart(at_desk: OpenDesk) -> None:
     _, desk = await ask(at_desk, Wanted("add_function", {"function_name": "count_vowels"}))
     assert desk.agent.own_set == frozenset({"count_vowels"})
+
+
+async def test_what_cannot_be_confirmed_is_told_what_else_is_in_the_way(at_desk: OpenDesk) -> None:
+    create = {"function_name": "hollow", "function_code_with_docstring": "def hollow(x: int) -> int:\n    pass\n"}
+    confirm = Wanted("confirm_function", {"function_name": "hollow"})
+    (_, answer), desk = await ask(at_desk, Wanted("create_function", create), confirm)
+    assert "cannot be confirmed" in answer
+    assert "You sent the same code" not in answer
+    assert desk.workspace.workshop.names() == ["count_vowels"]
