@@ -139,7 +139,8 @@ async def open_model(chosen: Chosen, settings: ModelSettings, *, clock: Clock | 
                 f"{endpoint.dialect.name} holds no reply to a schema, which constrained mode needs.",
                 mend="Set `model.mode` to native: its models call functions by themselves.",
             )
-        return ConstrainedModel(endpoint, endpoint.model, window.tokens, settings, clock)
+        way = endpoint.dialect.constrain
+        return ConstrainedModel(endpoint, endpoint.model, window.tokens, settings, clock, constrain=way)
     return NativeModel(endpoint, window=window, clock=clock)
 
 

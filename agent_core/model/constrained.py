@@ -4,9 +4,9 @@ Works with any endpoint that holds its model to a JSON schema. The reply's text 
 while they are written. What the endpoint cuts off is said to be cut off.
 """
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from ..clock import Clock
 from ..errors import ModelError
@@ -37,19 +37,31 @@ class Completions(Protocol):
         """Let go of what it holds."""
 
 
+Constrain: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any]]  # Any: JSON
+
+
+def by_json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON
+    """The part of a request that holds a reply to a schema, as most endpoints take it."""
+    named = {"name": "step", "strict": True, "schema": schema}
+    return {"response_format": {"type": "json_schema", "json_schema": named}}
+
+
 class ConstrainedModel:
-    """A `Model` that writes one JSON object a step."""
+    """A `Model` that writes one JSON object a step; `constrain` is the endpoint's own way to hold it to a schema."""
 
     mode: Literal["constrained"] = "constrained"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it is made of
         self,
         completions: Completions,
         name: str,
         context_limit: int,
         settings: ModelSettings | None = None,
         clock: Clock | None = None,
+        *,
+        constrain: Constrain = by_json_schema,
     ) -> None:
+        self._constrain = constrain
         self.name = name
         self.context_limit = context_limit
         self._completions = completions
@@ -86,10 +98,7 @@ class ConstrainedModel:
         schema = step_schema(self._conversation.callable_now(request), may_reply=REPLY not in request.excluded)
         body: dict[str, Any] = {
             "messages": entries,
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": "step", "strict": True, "schema": schema},
-            },
+            **self._constrain(schema),
             "max_tokens": request.max_tokens or self._settings.max_tokens or REPLY_TOKENS,
             "temperature": self._temperature(request),
             "stream": self._settings.stream,
