@@ -191,7 +191,6 @@ def _workshop(root: Path, settings: Settings, store: Store, cage: Cage) -> Works
         off=frozenset() if settings.gate.mends else frozenset("*"),
         packages=settings.sandbox.packages,
         reserved=reserved,
-        parallel=settings.turn.parallel,
     )
     return Workshop(
         root, store, registry, Gate(cage, limits=cage.limits, rules=rules), cage, module_bytes=rules.module_bytes

@@ -32,7 +32,6 @@ class Turn:
     interruption: Interruption = field(default_factory=Interruption)
     step: int = 0
     model: str = ""
-    cancelled: bool = False
     waits: bool = True  # whether messages may wait: each append says, so that a step need not ask
     tokens: dict[str, int] = field(
         default_factory=lambda: {"prompt_tokens": 0, "completion_tokens": 0, "cached_tokens": 0}
@@ -49,7 +48,9 @@ class Turn:
         """Put entries on disk, with what must be true together with them, and then into the history."""
         async with self._lock:
             appended = await self.store.append(self.id, self.attempt, self.n, entries, writes=writes, takes=takes)
-            self.n, self.cancelled, self.waits = appended.n, appended.cancelled, appended.waits
+            self.n, self.waits = appended.n, appended.waits
+            if appended.cancelled:
+                self.interruption.request()
             self.started.update(entry.payload["id"] for entry in entries if entry.kind == "call")
             self.history.add(self.id, messages_of(entries))
 

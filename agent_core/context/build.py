@@ -10,7 +10,7 @@ from ..model.request import FunctionShown
 from .history import Exchange, History
 from .shown import Shown
 
-# Measured on mixed text, code and JSON; corrected by what the endpoint reports (`notes` in docs/adr/0005).
+# Measured on mixed text, code and JSON; corrected by what the endpoint reports.
 BYTES_PER_TOKEN = 3.4
 
 
@@ -33,11 +33,10 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One request's content; `left_out` counts the turns that no longer fit, `tokens` is an estimate."""
+    """One request's content; `tokens` is an estimate."""
 
     messages: tuple[Message, ...]
     functions: tuple[FunctionShown, ...]
-    left_out: int
     tokens: int
 
 
@@ -53,7 +52,6 @@ def build(instructions: str, history: History, shown: Shown, budget: Budget) -> 
     return Prompt(
         (System(instructions), *messages),
         shown.line,
-        len(history.exchanges) - len(kept),
         int(size / BYTES_PER_TOKEN * budget.correction),
     )
 

@@ -54,7 +54,6 @@ class Rules:
     off: frozenset[str] = frozenset()
     packages: tuple[str, ...] = ("pydantic",)
     reserved: frozenset[str] = field(default_factory=frozenset)
-    parallel: int = 4
 
     def makes(self, code: str) -> bool:
         """This mend is switched on."""

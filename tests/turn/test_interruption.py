@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import Callable
 
-from agent_core.events import CallStarted, Event, Text
+from agent_core.clock import Clock
+from agent_core.events import CallStarted, Event, Text, TurnStarted
 from agent_core.messages import Answer, Assistant, User
+from agent_core.storage import open_store
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Stall, Wanted, contains
 from tests.kit.desk import Desk, ended
@@ -99,3 +101,16 @@ async def test_a_popped_turn_is_out_of_the_context_and_can_be_sent_again(at_desk
     await desk.say("First.")
     assert await desk.agent.pop() == "First."
     assert ended(await desk.say("Second.")).reply == "Fine."
+
+
+async def test_a_turn_that_another_process_cancelled_ends_at_its_next_entry(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Ask(Wanted("list_functions")), Say("Back.")])
+    other = open_store(desk.workspace.root / ".toolwright" / "state.db", clock=Clock())
+    events = []
+    async for event in desk.agent.turn("Go."):
+        events.append(event)
+        if isinstance(event, TurnStarted):
+            await other.cancel(event.turn)
+    await other.close()
+    assert ended(events).reason == "interrupted"
+    assert ended(await desk.say("Still there?")).reply == "Back."
