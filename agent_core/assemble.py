@@ -19,7 +19,7 @@ from .cage import Cage
 from .clock import Clock
 from .context import Shown
 from .dispatch import Dispatcher, HostFunction
-from .errors import WorkspaceError
+from .errors import NoWorkspace, WorkspaceError
 from .gate import Gate, Rules
 from .model.discover import choose
 from .offline import installed_models
@@ -90,11 +90,11 @@ class Workspace:
         """The folder, if it is a workspace (it has `functions/` or a settings file): for doors that make nothing.
 
         Raises:
-            WorkspaceError: it is none; the message says what makes it one.
+            NoWorkspace: it is none; the message says what makes it one.
         """
         if not (root / "functions").is_dir() and not (root / FILE_NAME).is_file():
             what = f"{root.resolve()} is no workspace: it has neither functions/ nor {FILE_NAME}."
-            raise WorkspaceError(what, mend=f"Next: toolwright init {root}")
+            raise NoWorkspace(what, mend=f"Next: toolwright init {root}")
         return root
 
     @classmethod

@@ -4,6 +4,7 @@
     ├── UsageError            the caller asked for what cannot be (exit code 2)
     │   └── SettingsError     a setting is unknown, malformed or out of range
     ├── WorkspaceError        the folder, its files or its lock are not as needed
+    │   ├── NoWorkspace       the folder has nothing of a workspace
     │   ├── AgentBusy         another process runs this agent
     │   └── StaleFile         a file is no longer what the writer read
     ├── StorageError          the state file cannot be read or written
@@ -50,6 +51,10 @@ class WorkspaceError(ToolwrightError):
     """The workspace's folder, its files or its lock are not as needed."""
 
     code = "workspace"
+
+
+class NoWorkspace(WorkspaceError):
+    """The folder has nothing of a workspace."""
 
 
 class AgentBusy(WorkspaceError):

@@ -1,4 +1,4 @@
-"""The way from no model to one, at a terminal: a key or an address, the local model, or the tour.
+"""The way from nothing to an answer, at a terminal: a workspace; a key or an address, the local model, or the tour.
 
 A key that is typed here is never shown and never written; it lives as long as this run.
 """
@@ -10,9 +10,10 @@ from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from agent_core.connection import KEY, Tested, check_new_address, check_new_name, exports, in_force, try_model
-from agent_core.errors import ModelError, NoModel, ToolwrightError, UsageError
+from agent_core.errors import ModelError, NoModel, NoWorkspace, ToolwrightError, UsageError
 from agent_core.offline import fetch_model, list_models
 from agent_core.settings_file import write_values
+from agent_core.starters import create
 
 from .download import Download
 from .faults import fault_lines
@@ -36,6 +37,16 @@ def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
         if chosen is not None:
             return chosen
         say([line()])
+
+
+def make_workspace(options: RunOptions, error: NoWorkspace) -> RunOptions | None:
+    """The same options once the folder is a workspace, or None if the human does not want one here."""
+    say(fault_lines(error.message))
+    if not agreed("Make one here (functions/ with five starters, and toolwright.toml)?"):
+        say([line("Nothing was changed. ", error.mend)])
+        return None
+    say([*(line(("ok", "+ "), name) for name in create(options.root)), line()])
+    return options
 
 
 def tested_lines(tested: Tested) -> list[Line]:

@@ -128,3 +128,27 @@ def test_without_a_terminal_no_model_is_an_error_with_the_three_ways(tmp_path: P
     assert done.returncode == 1
     assert "OPENAI_API_KEY" in done.stderr
     assert CHOICE not in done.stderr
+
+
+def test_a_folder_that_is_no_workspace_becomes_one_with_a_yes(tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    with terminal("run", cwd=bare, environment={"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}) as screen:
+        screen.wait_for("Make one here")
+        screen.line("y")
+        screen.wait_for(CHOICE)
+        screen.line("q")
+        screen.wait_for("Nothing was changed")
+    assert (bare / "toolwright.toml").is_file()
+    assert (bare / "functions" / "text.py").is_file()
+
+
+def test_a_folder_stays_as_it_is_without_a_yes(tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    with terminal("run", cwd=bare, environment={"HOME": str(tmp_path)}) as screen:
+        screen.wait_for("Make one here")
+        screen.line("")
+        screen.wait_for("Next: toolwright init")
+        assert screen.exit_code() == 1
+    assert list(bare.iterdir()) == []

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from agent_core.errors import NoModel
+from agent_core.errors import NoModel, NoWorkspace
 
 from ..faults import REFUSED, innermost
 from ..options import RunOptions
@@ -29,8 +29,8 @@ def run(scene: Scene, **given: Any) -> int:  # Any: the options above, as RunOpt
     while options is not None:
         try:
             return _talk(options)
-        except (NoModel, ExceptionGroup) as error:
-            options = _with_a_model(options, error)
+        except (NoModel, NoWorkspace, ExceptionGroup) as error:
+            options = _with_what_lacks(options, error)
     return REFUSED
 
 
@@ -40,14 +40,20 @@ def _talk(options: RunOptions) -> int:
     return _plainly(options)
 
 
-def _with_a_model(options: RunOptions, error: NoModel | ExceptionGroup) -> RunOptions | None:
-    """What the human chooses where there is no model; without one at a terminal the error stays what it is."""
+def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None:
+    """What the human chooses where there is no model, or no workspace; without a human the error stays what it is."""
     found = innermost(error)
-    if not isinstance(found, NoModel) or options.message is not None or options.as_json or not _at_terminal():
+    if options.message is not None or options.as_json or not _at_terminal():
         raise error
-    from ..menu import choose
+    from ..menu import choose, make_workspace
 
-    return choose(options, found)
+    match found:
+        case NoModel():
+            return choose(options, found)
+        case NoWorkspace():
+            return make_workspace(options, found)
+        case _:
+            raise error
 
 
 def _prompt(options: RunOptions) -> int:
