@@ -92,7 +92,8 @@ class Transport:
                 raise Unavailable(f"{self.url} did not take the connection within {_CONNECT_S:g} s.") from error
             raise self._silent() from error
         except openai.APIConnectionError as error:
-            raise Unavailable(f"{self.url} cannot be reached: {error.__cause__}.", mend="Is it running?") from error
+            mend = "Is it running?" if is_loopback(self.url) else "Check the address, and that this machine is online."
+            raise Unavailable(f"{self.url} cannot be reached: {error.__cause__}.", mend=mend) from error
         return cast("httpx2.Response", answer)  # what `cast_to` names, whatever the overload says
 
     async def _events(self, response: httpx2.Response) -> AsyncIterator[Chunk]:
