@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from .errors import UsageError, WorkspaceError
+from .errors import UsageError
 from .model.local import weights
-from .model.local.fetch import Progress, fetch
+from .model.local.fetch import Progress, fetch, remove
 from .problem import Place, Problem
 from .registry.schema import read_module
 from .registry.source import Source, hash_of
@@ -73,16 +73,12 @@ def remove_model(name: str) -> dict[str, Any]:
 
     Raises:
         UsageError: there is no such model, or nothing of it is here.
+        ModelError: another process fetches it.
         WorkspaceError: a file cannot be deleted.
     """
     known = weights.named(name)
-    files = sorted(file for file in weights.folder().glob(f"{known.file}*") if file.is_file())
-    if not files:
+    gone = remove(known)
+    if not gone:
         raise UsageError(f"Nothing of `{known.name}` is here.", mend="toolwright models list says which are.")
-    freed = sum(file.stat().st_size for file in files)
-    for file in files:
-        try:
-            file.unlink()
-        except OSError as error:
-            raise WorkspaceError(f"{file} cannot be deleted: {error.strerror}.") from error
-    return {"name": f"{weights.PREFIX}{known.name}", "removed": [str(file) for file in files], "bytes": freed}
+    removed = [str(file) for file in gone]
+    return {"name": f"{weights.PREFIX}{known.name}", "removed": removed, "bytes": sum(gone.values())}

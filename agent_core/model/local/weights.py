@@ -18,6 +18,9 @@ from ...errors import IntegrityError, UsageError
 
 PREFIX: Final = "local/"
 _BLOCK: Final = 1 << 22
+_MARK: Final = ".verified"
+_PARTIAL: Final = ".partial"
+_SCRATCH: Final = ".package"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,27 +88,44 @@ def file_of(weights: Weights) -> Path | None:
     return file if file.is_file() and file.stat().st_size == weights.size else None
 
 
+def partial_of(weights: Weights) -> Path:
+    """Where these weights grow until they are whole."""
+    return folder() / (weights.file + _PARTIAL)
+
+
+def scratch_of(weights: Weights) -> Path:
+    """The folder for the package that is being fetched; it is there only meanwhile."""
+    return folder() / (weights.file + _SCRATCH)
+
+
+def remains(weights: Weights) -> list[Path]:
+    """All that is here of these weights and of no others: the file, its mark, what a broken download left."""
+    whole = folder() / weights.file
+    named_so = [whole, whole.with_name(whole.name + _MARK), partial_of(weights)]
+    return [file for file in [*named_so, *sorted(scratch_of(weights).rglob("*"))] if file.is_file()]
+
+
 def verify(weights: Weights, file: Path) -> None:
     """Compare the file with its pinned hash; a file that has not changed since is not read again.
 
     Raises:
         IntegrityError: it is not the file that it should be.
     """
-    mark = file.with_name(file.name + ".verified")
+    mark = file.with_name(file.name + _MARK)
     if mark.is_file() and mark.read_text(encoding="utf-8") == _mark(weights, file):
         return
     found = sha256_of(file)
     if found != weights.sha256:
         raise IntegrityError(
             f"{file} is not what it should be: its SHA-256 is {found[:16]}…, expected was {weights.sha256[:16]}….",
-            mend=f"Delete it and fetch it again: toolwright models get {weights.name}",
+            mend=f"toolwright models remove {weights.name}\ntoolwright models get {weights.name}",
         )
     mark_verified(weights, file)
 
 
 def mark_verified(weights: Weights, file: Path) -> None:
     """Note that the file, in its present state, has its pinned hash."""
-    file.with_name(file.name + ".verified").write_text(_mark(weights, file), encoding="utf-8")
+    file.with_name(file.name + _MARK).write_text(_mark(weights, file), encoding="utf-8")
 
 
 def sha256_of(file: Path) -> str:
