@@ -16,6 +16,7 @@ from .course import Ended
 from .errors import ModelError, WorkspaceError
 from .interruption import Interrupted
 from .messages import Message
+from .model.ahead import Tell
 from .step import Stepper
 from .storage import Entry, PinFunction, Post, Store, UnpinFunction
 from .storage import Turn as Claimed
@@ -104,6 +105,15 @@ class Agent:
         """
         await self._stepper.asker.model()
         return self._stepper.asker.line
+
+    async def prepare(self, tell: Tell = lambda *_: None) -> None:
+        """Have a model that reads slowly read what every request begins with; `tell` gets tokens, read and in all.
+
+        Raises:
+            ModelError: the model cannot be had.
+        """
+        asker = self._stepper.asker
+        await asker.prepare(self.workshop.registry.snapshot(), self._stepper.own_set, tell)
 
     async def set_model(self, name: str) -> str:
         """Talk to another model from the next step on; the line that describes it."""

@@ -11,7 +11,8 @@ from . import __version__, events
 from .context import INSTRUCTIONS, Budget, Prompt, Shown, build
 from .errors import ContextOverflow
 from .interruption import Interrupted
-from .messages import Assistant
+from .messages import Assistant, System
+from .model.ahead import Preparing, Tell
 from .model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
 from .model.reply import Model, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from .model.request import Request
@@ -66,6 +67,17 @@ class Asker:
             self._model, self.line = opened.model, opened.line
         return self._model
 
+    async def prepare(self, snapshot: Snapshot, own_set: frozenset[str], tell: Tell) -> None:
+        """Have a model that reads slowly read what every request begins with; nothing with others.
+
+        Raises:
+            ModelError: the model cannot be had.
+        """
+        model = await self.model()
+        if isinstance(model, Preparing):
+            self.shown.choose(snapshot.functions, own_set)
+            await model.prepare(Request((System(self._told()),), self.shown.line), tell)
+
     async def change(self, name: str) -> None:
         """Another model for the steps to come; the one before stays if this one cannot be had."""
         opened = await self._open(name)
@@ -112,11 +124,14 @@ class Asker:
         return [Entry("request", request)], [SaveText(self._instructions)]
 
     def _prompt(self, turn: Turn, window: int) -> Prompt:
+        reply = self._settings.model.max_tokens or min(4096, window // 4)
+        self._instructions = self._told()
+        return build(self._instructions, turn.history, self.shown, Budget(window, reply, self._correction))
+
+    def _told(self) -> str:
         hidden = self.shown.hidden
         more = f"\n\n{hidden} more functions are not shown: list_functions finds them." if hidden else ""
-        reply = self._settings.model.max_tokens or min(4096, window // 4)
-        self._instructions = (self._settings.instructions or self._usual_instructions()) + more
-        return build(self._instructions, turn.history, self.shown, Budget(window, reply, self._correction))
+        return (self._settings.instructions or self._usual_instructions()) + more
 
     def _usual_instructions(self) -> str:
         # A model that writes under a schema is a small one: it is told less, and shown the rest.

@@ -7,6 +7,7 @@ there. So a server that caches the longest known prefix reads each message once.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Final, TypeAlias
 
 from ..messages import Answer, Assistant, Call, Message, Notice, System, User
@@ -61,6 +62,18 @@ class Conversation:
             known.update(function.name for function in kept[message])
         self._told = kept
         return kept
+
+
+def fixed_part(entries: Sequence[Mapping[str, str]]) -> Sequence[Mapping[str, str]]:
+    """Of written entries, those that are the same from request to request: the system text and the demonstration."""
+    return entries[: 1 + _demonstrated()]
+
+
+@cache
+def _demonstrated() -> int:
+    entries: list[Entry] = [{"role": "system", "content": ""}]
+    _append(entries, DEMONSTRATION, TOLD)
+    return len(entries) - 1
 
 
 def _news(message: Message, functions: Mapping[str, FunctionShown], known: Iterable[str]) -> Told:

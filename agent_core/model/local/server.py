@@ -1,28 +1,28 @@
-"""Runs weights in this process with `xllamacpp`, and speaks chat completions with them.
+"""Opens a local model: what stands in its way is said at once, and its engine loads while others go on.
 
-The engine computes in threads of its own and writes nothing to the terminal. It keeps what it has read of
-the last conversation, so the unchanged beginning of the next request is not read again.
+The engine is a process of its own (`engine`, `child`), shared between models (`pool`). It keeps what it has read of the
+last conversation, and the fixed part of the prompt between runs (`prefix`), so neither is read again.
 """
 
 import asyncio
-import importlib
 import json
 import os
 import platform
-import threading
-from collections.abc import AsyncGenerator, Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Final
-from weakref import WeakValueDictionary
 
-from ...errors import ContextOverflow, ModelError
+from ...errors import ModelError
 from ...settings import ModelSettings
+from ..ahead import Tell
 from ..constrained import ConstrainedModel
-from .weights import PREFIX, named, path, verify
-
-CONTEXT_TOKENS: Final = 8_192
+from ..conversation import Conversation, fixed_part
+from ..request import Request
+from . import memory, pool, prefix
+from .child import Plan
+from .weights import PREFIX, Weights, named, path, verify
 
 # What the engine's wheels for this kind of processor are compiled for; without one of these it is killed (SIGILL).
 _NEEDED_FLAGS: Final = frozenset({"avx2", "bmi2", "f16c", "fma"})
@@ -32,8 +32,20 @@ _CACHE_MIB: Final = 512
 _COMPACT: Final = {"whitespace_flexible": False}
 
 
-async def open_local(name: str, settings: ModelSettings | None = None) -> ConstrainedModel:
-    """A model that runs the weights of this name, `local/…`; loading takes seconds.
+class LocalModel(ConstrainedModel):
+    """A model that runs on this machine, and can be told of its prompt ahead."""
+
+    def __init__(self, weights: Weights, engine: pool.Engine, settings: ModelSettings) -> None:
+        self._local = LocalCompletions(engine)
+        super().__init__(self._local, PREFIX + weights.name, engine.plan.context, settings)
+
+    async def prepare(self, request: Request, tell: Tell) -> None:
+        """Have the fixed part of such a request read."""
+        await self._local.prepare(Conversation().write(request), tell)
+
+
+async def open_local(name: str, settings: ModelSettings | None = None) -> LocalModel:
+    """A model that runs the weights of this name, `local/…`; it loads on, and the first request waits for that.
 
     Raises:
         UsageError: there are no such weights.
@@ -43,14 +55,26 @@ async def open_local(name: str, settings: ModelSettings | None = None) -> Constr
     settings = settings or ModelSettings()
     weights = named(name)
     check_processor()
-    engine = _import_engine()
+    check_engine()
     file = path(name)
     if file is None:
         raise ModelError(f"The weights of {weights.name} are not here.", mend=f"toolwright models get {weights.name}")
     await asyncio.to_thread(verify, weights, file)
-    size = settings.context_tokens or CONTEXT_TOKENS
-    loaded = await asyncio.to_thread(_shared, engine, file, size, settings.threads or default_threads())
-    return ConstrainedModel(LocalCompletions(loaded), PREFIX + weights.name, size, settings)
+    return LocalModel(weights, _engine(weights, file, settings), settings)
+
+
+def _engine(weights: Weights, file: Path, settings: ModelSettings) -> pool.Engine:
+    threads, wanted = settings.threads or default_threads(), settings.context_tokens
+
+    def plan() -> Plan:
+        size = memory.context_size(memory.available(), weights.size, wanted)
+        states = prefix.prepared_folder()
+        return Plan(str(file), size, threads, _BATCH, _CACHE_MIB, f"{states}{os.sep}" if states else "")
+
+    def is_same(other: Plan) -> bool:
+        return (other.model, other.threads) == (str(file), threads) and wanted in (None, other.context)
+
+    return pool.engine(weights, plan, is_same)
 
 
 def default_threads() -> int:
@@ -75,98 +99,55 @@ def check_processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
         )
 
 
-def _import_engine() -> ModuleType:
-    try:
-        return importlib.import_module("xllamacpp")
-    except ImportError as error:
+def check_engine() -> None:
+    """Refuse where the engine's package is not installed.
+
+    Raises:
+        ModelError: it is not; the message names it.
+    """
+    if find_spec("xllamacpp") is None:
         raise ModelError(
-            f"The local model needs the package xllamacpp, which cannot be imported ({error}).",
+            "The local model needs the package xllamacpp, which is not installed.",
             mend="pip install 'toolwright[local]'",
-        ) from error
-
-
-class Engine:
-    """Weights in memory; answers one request at a time, in a thread of its own."""
-
-    def __init__(self, server: Any) -> None:  # Any: an untyped package
-        self._server = server
-        self._thread = ThreadPoolExecutor(1, "local-model")
-
-    def submit(self, body: dict[str, Any], take: Callable[[dict[str, Any]], bool]) -> Future[None]:
-        """Answer a body when it is its turn; `take` gets every chunk and says whether to stop."""
-        return self._thread.submit(self._server.handle_chat_completions, body, take)
-
-
-# One engine for the models of a process that use the same weights alike; it goes when the last of them does.
-_engines: WeakValueDictionary[tuple[Path, int, int], Engine] = WeakValueDictionary()
-_loading = threading.Lock()
-
-
-def _shared(engine: ModuleType, file: Path, size: int, threads: int) -> Engine:
-    with _loading:
-        loaded = _engines.get((file, size, threads))
-        if loaded is None:
-            loaded = _engines[file, size, threads] = Engine(_load(engine, file, size, threads))
-        return loaded
-
-
-def _load(engine: ModuleType, file: Path, size: int, threads: int) -> Any:  # Any: an untyped package
-    parameters = engine.CommonParams()
-    parameters.model.path = str(file)
-    parameters.n_ctx = size
-    parameters.n_parallel = 1
-    parameters.n_batch = parameters.n_ubatch = _BATCH
-    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
-    parameters.cache_ram_mib = _CACHE_MIB
-    parameters.warmup = parameters.ui = parameters.endpoint_slots = False
-    parameters.verbosity = -1
-    try:
-        return engine.Server(parameters)
-    except RuntimeError as error:
-        raise ModelError(
-            f"The local model could not be loaded: {error}.", mend="It needs about 2 GB of free memory."
-        ) from error
+        )
 
 
 class LocalCompletions:
-    """Chat completions by an engine in this process."""
+    """Chat completions by a local engine."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine: Engine | None = engine
+    def __init__(self, engine: pool.Engine) -> None:
+        self._engine: pool.Engine | None = engine
 
     async def complete(self, body: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
-        """The chunks of one completion; leaving it early stops the engine after its current batch.
+        """The chunks of one completion; leaving it early returns at once, and stops the engine after its batch.
 
         Raises:
             ContextOverflow: the request is longer than the window.
             ModelError: the engine fails, or was closed.
         """
-        if self._engine is None:
-            raise ModelError("The local model was closed.")
-        loop = asyncio.get_running_loop()
-        chunks: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
-        stop = threading.Event()
+        child = await self._open().read(fixed_part(body["messages"]))
+        async with aclosing(child.complete(translate(body))) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
-        def pass_on(chunk: dict[str, Any] | None) -> bool:
-            if not stop.is_set():
-                loop.call_soon_threadsafe(chunks.put_nowait, chunk)
-            return stop.is_set()
+    async def prepare(self, messages: Sequence[Mapping[str, str]], tell: Tell) -> None:
+        """Have the fixed part of a prompt read; `tell` gets the tokens read and in all.
 
-        running = self._engine.submit(translate(body), pass_on)
-        running.add_done_callback(lambda _: pass_on(None))
-        try:
-            while (chunk := await chunks.get()) is not None:
-                yield _checked(chunk)
-            running.result()
-        except RuntimeError as error:
-            raise ModelError(f"The local model failed: {error}.") from error
-        finally:
-            stop.set()
-            running.cancel()
+        Raises:
+            ModelError: the engine fails, or was closed.
+        """
+        await self._open().read(fixed_part(messages), tell)
 
     async def aclose(self) -> None:
         """Let go of the engine; its memory is freed when no other model uses it."""
-        self._engine = None
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await engine.aclose()
+
+    def _open(self) -> pool.Engine:
+        if self._engine is None:
+            raise ModelError("The local model was closed.")
+        return self._engine
 
 
 def translate(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -180,13 +161,3 @@ def translate(body: Mapping[str, Any]) -> dict[str, Any]:
         schema = {"x-guidance": _COMPACT, **format_["json_schema"]["schema"]}
         translated["grammar"] = f"%llguidance {{}}\nstart: %json {json.dumps(schema)}"
     return translated
-
-
-def _checked(chunk: dict[str, Any]) -> dict[str, Any]:
-    if "error" not in chunk:
-        return chunk
-    error = chunk["error"]
-    message = str(error.get("message", error))
-    if error.get("type") == "exceed_context_size_error":
-        raise ContextOverflow(message, mend="Set `model.context_tokens` higher, or begin a new conversation.")
-    raise ModelError(f"The local model failed: {message}.")

@@ -1,0 +1,220 @@
+"""One engine's process as the host sees it: started, given orders, and ended.
+
+It has no key and no setting of this process in its environment, no terminal, and a session of its own, so
+that Ctrl-C does not reach it.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ...errors import ContextOverflow, ModelError
+
+Line = dict[str, Any]  # Any: JSON
+
+_PROGRAM: Final = Path(__file__).with_name("engine.py")
+_LONGEST_LINE: Final = 1 << 24
+_LONGEST_ADDRESS: Final = 80
+_PASSED_ON: Final = ("PATH", "LANG", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+_MEND: Final = "Try again; if it goes on, use another model: toolwright models list"
+_ENDS: Final[Mapping[int, tuple[str, str]]] = {
+    signal.SIGKILL: (
+        "was killed, most likely since memory ran out",
+        "Close other programs, set `model.context_tokens` lower, or use a smaller model: toolwright models list",
+    ),
+    signal.SIGILL: (
+        "cannot run on this processor",
+        "Use an endpoint instead: toolwright run --base-url URL",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an engine is started with; `states` is the folder that it saves states in, if any."""
+
+    model: str
+    context: int
+    threads: int
+    batch: int
+    cache_mib: int
+    states: str = ""
+
+
+class Child:
+    """A process that has its weights in memory."""
+
+    def __init__(self, process: asyncio.subprocess.Process, place: Path) -> None:
+        self.version = ""
+        self.has_ended = False
+        self._process = process
+        self._place = place
+        self._count = 0
+        self._answers: dict[int, asyncio.Queue[Line | None]] = {}
+        self._reading: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def start(cls, plan: Plan) -> "Child":
+        """A process that is ready; this takes the seconds of the loading.
+
+        Raises:
+            ModelError: it did not come so far.
+        """
+        place = _private_place()
+        child: Child | None = None
+        try:
+            child = cls(await _spawn(), place)
+            await child._load(plan)
+        except BaseException:
+            shutil.rmtree(place, ignore_errors=True)
+            if child is not None:
+                await child.aclose()
+            raise
+        return child
+
+    async def _load(self, plan: Plan) -> None:
+        self._send({**asdict(plan), "socket": str(self._place / "engine.sock")})
+        said = await self._line()
+        if said is None:
+            raise await self._died()
+        if "failed" in said:
+            raise ModelError(
+                f"The local model could not be loaded: {said['failed']}.",
+                mend="It needs about 2 GB of free memory, and a package xllamacpp that runs here: toolwright doctor",
+            )
+        self.version = said["ready"]
+        self._reading = asyncio.create_task(self._read())
+
+    async def complete(self, body: Mapping[str, Any]) -> AsyncGenerator[Line, None]:
+        """The chunks of one completion; leaving it early returns at once, and stops the engine after its batch.
+
+        Raises:
+            ContextOverflow: the request is longer than the window.
+            ModelError: the engine failed or has ended.
+        """
+        number = self._order({"body": body})
+        ended = False
+        try:
+            while not ended:
+                said = await self._answer(number)
+                ended = "chunk" not in said
+                if "failed" in said:
+                    raise ModelError(f"The local model failed: {said['failed']}.", mend=_MEND)
+                if not ended:
+                    yield _checked(said["chunk"])
+        finally:
+            del self._answers[number]
+            if not ended and not self.has_ended:
+                self._send({"stop": number})
+
+    async def act(self, action: str, file: str) -> bool:
+        """Save the state of what was read, or restore it; whether that went well.
+
+        Raises:
+            ModelError: the engine has ended.
+        """
+        number = self._order({"action": action, "file": file})
+        try:
+            return bool((await self._answer(number))["end"])
+        finally:
+            del self._answers[number]
+
+    async def aclose(self) -> None:
+        """End it now, whatever it does."""
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        if self._reading is not None:
+            await asyncio.gather(self._reading, return_exceptions=True)
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        await self._process.wait()
+        shutil.rmtree(self._place, ignore_errors=True)
+
+    def _order(self, order: Line) -> int:
+        self._count += 1
+        self._answers[self._count] = asyncio.Queue()
+        if self.has_ended:
+            self._answers[self._count].put_nowait(None)
+        else:
+            self._send({"id": self._count, **order})
+        return self._count
+
+    async def _answer(self, number: int) -> Line:
+        said = await self._answers[number].get()
+        if said is None:
+            raise await self._died()
+        return said
+
+    def _send(self, line: Line) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(line).encode() + b"\n")
+
+    async def _read(self) -> None:
+        try:
+            while (said := await self._line()) is not None:
+                if said["id"] in self._answers:
+                    self._answers[said["id"]].put_nowait(said)
+        finally:
+            self.has_ended = True
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            for waiting in self._answers.values():
+                waiting.put_nowait(None)
+
+    async def _line(self) -> Line | None:
+        assert self._process.stdout is not None
+        line = await self._process.stdout.readline()
+        return json.loads(line) if line.endswith(b"\n") else None
+
+    async def _died(self) -> ModelError:
+        code = await self._process.wait()
+        unknown = (f"ended unexpectedly ({_signal_name(-code) if code < 0 else f'exit code {code}'})", _MEND)
+        how, mend = _ENDS.get(-code, unknown)
+        return ModelError(f"The engine of the local model {how}.", mend=mend)
+
+
+async def _spawn() -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-B", "-X", "utf8", str(_PROGRAM),
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+        env=_environment(), cwd="/", start_new_session=True, limit=_LONGEST_LINE,
+    )  # fmt: skip
+
+
+def _environment() -> dict[str, str]:
+    """Where packages are found as in this process, and nothing that is secret; a failed engine starts no debugger."""
+    passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    found = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path if entry)
+    return {**passed, "PYTHONPATH": found, "GGML_NO_BACKTRACE": "1"}
+
+
+def _private_place() -> Path:
+    """A new folder of this user alone, whose path is short enough for the address of a socket."""
+    usual = tempfile.gettempdir()
+    return Path(tempfile.mkdtemp(prefix="toolwright-engine-", dir=usual if len(usual) < _LONGEST_ADDRESS else "/tmp"))  # noqa: S108 - made by mkdtemp
+
+
+def _checked(chunk: Line) -> Line:
+    if "error" not in chunk:
+        return chunk
+    error = chunk["error"]
+    message = str(error.get("message", error))
+    if error.get("type") == "exceed_context_size_error":
+        raise ContextOverflow(message, mend="Set `model.context_tokens` higher, or begin a new conversation.")
+    raise ModelError(f"The local model failed: {message}.", mend=_MEND)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,140 @@
+"""The engines of this program: one for the same weights, shared by the models that use it, started again if it died.
+
+An engine begins to load when it is made, and who asks it something waits for that.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+from ...errors import ModelError
+from ..ahead import Tell
+from . import prefix
+from .child import Child, Plan
+from .weights import Weights
+
+Entries: TypeAlias = Sequence[Mapping[str, str]]
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Reading:
+    task: asyncio.Task[None]
+    listeners: list[Tell]
+
+
+class Engine:
+    """Weights in a process of their own; `aclose` lets go of it, and the last to do so ends it."""
+
+    def __init__(self, weights: Weights, plan: Plan) -> None:
+        self.weights = weights
+        self.plan = plan
+        self.loop = asyncio.get_running_loop()
+        self.users = 0
+        self._starting = self._start()
+
+    async def child(self) -> Child:
+        """The process, loaded; one that failed or died is started again.
+
+        Raises:
+            ModelError: it could not be loaded.
+        """
+        if _failed(self._starting) or (_came(self._starting) and self._starting.result().has_ended):
+            await self._end()
+            self._starting = self._start()
+        return await asyncio.shield(self._starting)
+
+    async def read(self, entries: Entries, tell: Tell = lambda *_: None) -> Child:
+        """The process, with the fixed part of a prompt in it: restored, or read and saved; `tell` gets tokens.
+
+        It goes on being read when the caller gives up, for whoever comes next needs it too.
+
+        Raises:
+            ContextOverflow: it is longer than the window.
+            ModelError: the engine failed.
+        """
+        child = await self.child()
+        name = prefix.key(self.weights, child.version, entries)
+        reading = self._readings.get(name)
+        if reading is None or _failed(reading.task):
+            listeners: list[Tell] = []
+            reading = self._readings[name] = _Reading(_quiet(self._read(child, name, entries, listeners)), listeners)
+        reading.listeners.append(tell)
+        await asyncio.shield(reading.task)
+        return child
+
+    async def aclose(self) -> None:
+        """Let go of it; its memory is freed when nobody else uses it."""
+        self.users -= 1
+        if self.users == 0:
+            _engines.remove(self)
+            await self._end()
+
+    def _start(self) -> asyncio.Task[Child]:
+        self._readings: dict[str, _Reading] = {}
+        return _quiet(Child.start(self.plan))
+
+    async def _end(self) -> None:
+        tasks = [self._starting, *(reading.task for reading in self._readings.values())]
+        if _came(self._starting):
+            await self._starting.result().aclose()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _read(self, child: Child, name: str, entries: Entries, listeners: Sequence[Tell]) -> None:
+        where = Path(self.plan.states) if self.plan.states else None
+        if where is not None and await self._restored(child, where, name):
+            return
+        body = {"messages": [*entries], "max_tokens": 0, "stream": True, "return_progress": True}
+        async with aclosing(child.complete(body)) as chunks:
+            async for chunk in chunks:
+                if progress := chunk.get("prompt_progress"):
+                    for tell in listeners:
+                        tell(progress["processed"], progress["total"])
+        saved = prefix.fresh(name)
+        if where is not None and await child.act("save", saved):
+            await asyncio.to_thread(prefix.keep, where, name, saved)
+
+    async def _restored(self, child: Child, where: Path, name: str) -> bool:
+        kept = await asyncio.to_thread(prefix.find, where, name)
+        if kept is None:
+            return False
+        try:
+            return await child.act("restore", kept)
+        except ModelError:
+            (where / kept).unlink(missing_ok=True)  # the next engine shall not die of it
+            raise
+
+
+_engines: list[Engine] = []
+
+
+def engine(weights: Weights, plan: Callable[[], Plan], same: Callable[[Plan], bool]) -> Engine:
+    """The engine that runs in this loop and is the same, or a new one by this plan."""
+    loop = asyncio.get_running_loop()
+    _engines[:] = [each for each in _engines if not each.loop.is_closed()]
+    found = next((each for each in _engines if each.loop is loop and same(each.plan)), None)
+    if found is None:
+        found = Engine(weights, plan())
+        _engines.append(found)
+    found.users += 1
+    return found
+
+
+def _quiet(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """A task whose failure nobody need hear: who needs its result begins it anew."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(_failed)
+    return task
+
+
+def _failed(task: asyncio.Task[Any]) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)
+
+
+def _came(task: asyncio.Task[Any]) -> bool:
+    return task.done() and not _failed(task)

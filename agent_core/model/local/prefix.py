@@ -1,0 +1,89 @@
+"""What the engine has read of the fixed part of a prompt, kept on disk between runs.
+
+A file's name holds what it is the state of, and the hash of its own bytes. The engine trusts such a file
+(a shortened one ends it), so a file is read only after its hash was compared. Few are kept: each is about 30 MB.
+"""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from .weights import Weights, sha256_of
+
+KEPT: Final = 3
+"""Files; the ones that were not used for longest go first."""
+
+_SUFFIX: Final = ".state"
+_FORGOTTEN_S: Final = 3600.0
+
+
+def folder() -> Path:
+    """Where this user's states lie; it need not be there."""
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(cache) if cache and Path(cache).is_absolute() else Path.home() / ".cache"
+    return base / "toolwright" / "prefixes"
+
+
+def prepared_folder() -> Path | None:
+    """The folder, made so that nobody else can look into it; None where that cannot be."""
+    where = folder()
+    try:
+        where.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if where.stat().st_uid != os.getuid():
+            return None
+        where.chmod(0o700)
+    except OSError:
+        return None
+    return where
+
+
+def key(weights: Weights, engine: str, entries: Sequence[Mapping[str, str]]) -> str:
+    """What a state belongs to: the weights, the engine and the text. The size of the window does not matter."""
+    text = json.dumps([weights.sha256, engine, entries], sort_keys=True)
+    return f"{weights.name}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+
+def find(where: Path, name: str) -> str | None:
+    """The file of this key that is whole; others of the key are deleted."""
+    for file in where.glob(f"{name}.*{_SUFFIX}"):
+        with suppress(OSError):
+            if file.is_file() and not file.is_symlink() and sha256_of(file) == file.name.split(".")[-2]:
+                file.touch()
+                return file.name
+            file.unlink()
+    return None
+
+
+def fresh(name: str) -> str:
+    """A name to save under, before the hash is known."""
+    return f"{name}.{os.getpid()}-{time.time_ns()}.new"
+
+
+def keep(where: Path, name: str, saved: str) -> None:
+    """Put what was saved in its place, and delete the oldest beyond those that are kept."""
+    with suppress(OSError):
+        file, before = where / saved, [*where.glob(f"{name}.*{_SUFFIX}")]
+        file.chmod(0o600)
+        for other in before:
+            other.unlink()
+        file.replace(where / f"{name}.{sha256_of(file)}{_SUFFIX}")
+    with suppress(OSError):
+        for old in sorted(where.glob(f"*{_SUFFIX}"), key=_used, reverse=True)[KEPT:]:
+            old.unlink()
+        for left in where.glob("*.new"):
+            if time.time() - _used(left) > _FORGOTTEN_S:
+                left.unlink()
+
+
+def files_of(weights: Weights) -> list[Path]:
+    """The states that belong to these weights."""
+    return sorted(folder().glob(f"{weights.name}-*"))
+
+
+def _used(file: Path) -> float:
+    return file.stat().st_mtime
