@@ -4,17 +4,22 @@ Pure: takes what happened, gives what follows. The loop carries it out.
 """
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from .dispatch import Done
 from .model.reply import Reply
 
+_Same: TypeAlias = tuple[str, str, str]
 Reason = Literal["replied", "interrupted", "steps", "repeated", "failed"]
 
 MAX_SAME_FAILURES = 3
 MAX_SAME_ANSWERS = 5
+MAX_CUTS = 3
+
+_SHORTER = "Write it much shorter, or do it in parts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +41,21 @@ class Ended:
 
 @dataclass(slots=True)
 class Course:
-    """What one turn has been through: the advice that was given, and how often the same thing came again."""
+    """What one turn has been through: the advice that was given, and how often the same thing came again.
+
+    `excluded` is what the next step is not offered, where the model writes under a schema.
+    """
 
     excluded: frozenset[str] = frozenset()
     _advised: set[str] = field(default_factory=set)
-    _runs: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    _cuts: int = 0
+    _runs: dict[_Same, int] = field(default_factory=dict)
+    _times: Counter[_Same] = field(default_factory=Counter)
 
     def after_reply(self, reply: Reply, refused: Sequence[str], *, more_waits: bool) -> GoOn | Ended:
         """After a reply without a call. `refused` names candidates of this turn that stand refused."""
+        if reply.finish == "length":
+            return self._after_cut(reply)
         objection = _objection(reply, refused)
         if objection is not None and objection[0] not in self._advised:
             self._advised.add(objection[0])
@@ -54,27 +66,57 @@ class Course:
             return Ended("failed", warning="The model answered nothing, twice. /retry asks again.")
         return Ended("replied", reply.text)
 
-    def after_calls(self, done: Sequence[Done]) -> GoOn | Ended:
-        """After the calls of a step: the same call with the same outcome, step after step: advice, then the end."""
+    def after_calls(self, done: Sequence[Done], cut: Sequence[str] = ()) -> GoOn | Ended:
+        """After the calls of a step, where `cut` names others that were cut off.
+
+        The same call with the same outcome: told, and not offered at the next step; again and again: the end.
+        """
         self.excluded = frozenset().union(*(each.excluded for each in done))
         self._runs = {key: self._runs.get(key, 0) + 1 for key in map(_sameness, done)}
-        if not self._runs:
-            return GoOn()
-        (name, _, answer), times = max(self._runs.items(), key=lambda run: (run[1], not run[0][2]))
-        how = "gave the same answer" if answer else "failed"
-        what = f"`{name}` {how} {times} times in a row with the same arguments"
+        self._times.update({(each.call.name, each.call.arguments, each.text) for each in done})
+        found = max(self._runs.items(), key=lambda run: (run[1], not run[0][2]), default=None)
+        if found is not None and (follows := self._after_same(*found)) is not None:
+            return follows
+        name, _, _ = often = max(self._times, key=lambda key: self._times[key], default=("", "", ""))
+        if self._times[often] > MAX_SAME_ANSWERS:
+            return _repeated(f"`{name}` came out the same {self._times[often]} times with the same arguments")
+        return GoOn(_cut_advice(cut) if cut else "")
+
+    def _after_same(self, same: _Same, times: int) -> GoOn | Ended | None:
+        name, _, answer = same
+        what = (
+            f"`{name}` {'gave the same answer' if answer else 'failed'} {times} times in a row with the same arguments"
+        )
         if times >= (MAX_SAME_ANSWERS if answer else MAX_SAME_FAILURES):
-            advice = f"{what}. Do something else, or tell the user what is in the way."
-            return Ended("repeated", warning=f"The turn was ended: {what}.", advice=advice)
-        if times == MAX_SAME_FAILURES:
-            return GoOn(f"{what}. Reply to the user now.")
-        return GoOn()
+            return _repeated(what)
+        if times > 1:
+            self.excluded |= {name}
+            return GoOn(f"{what}. {'Reply to the user now.' if answer else 'Do something else.'}")
+        return None
+
+    def _after_cut(self, reply: Reply) -> GoOn | Ended:
+        self._cuts += 1
+        if reply.text and self._cuts > 1:
+            return Ended("replied", f"{reply.text} […]")
+        if self._cuts < MAX_CUTS:
+            return GoOn(_cut_advice(reply.cut))
+        what = f"The turn was ended: the model's replies were cut off {self._cuts} times at their longest."
+        return Ended("failed", warning=f"{what} Ask for less at once, or raise `model.max_tokens`.")
+
+
+def _repeated(what: str) -> Ended:
+    advice = f"{what}. Do something else, or tell the user what is in the way."
+    return Ended("repeated", warning=f"The turn was ended: {what}.", advice=advice)
+
+
+def _cut_advice(cut: Sequence[str]) -> str:
+    if not cut:
+        return f"Your message was cut off at its length limit. {_SHORTER}: go on in smaller pieces."
+    return f"Your message was cut off at its length limit, in {' and '.join(cut)}: that was not called. {_SHORTER}."
 
 
 def _objection(reply: Reply, refused: Sequence[str]) -> tuple[str, str] | None:
     """Why a reply without a call should not end the turn yet: a name for it, and what to tell the model."""
-    if reply.finish == "length":
-        return "length", "Your reply was cut off at its length limit. Go on in smaller pieces, or say it shorter."
     if not reply.text.strip():
         return "empty", "Your reply was empty. Answer the user, or call a function."
     if refused:
@@ -84,7 +126,7 @@ def _objection(reply: Reply, refused: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
-def _sameness(done: Done) -> tuple[str, str, str]:
+def _sameness(done: Done) -> _Same:
     try:
         arguments = json.dumps(json.loads(done.call.arguments), sort_keys=True)
     except ValueError:

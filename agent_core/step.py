@@ -85,7 +85,7 @@ class Stepper:
             self.asker.shown.use(each.call.name)
         if turn.interruption.requested:
             raise Interrupted
-        return course.after_calls(done)
+        return course.after_calls(done, reply.cut)
 
 
 def _of_turn(change: events.FunctionsChanged, turn: Turn) -> events.FunctionsChanged:

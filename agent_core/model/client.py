@@ -139,8 +139,7 @@ async def open_model(chosen: Chosen, settings: ModelSettings, *, clock: Clock | 
                 f"{endpoint.dialect.name} holds no reply to a schema, which constrained mode needs.",
                 mend="Set `model.mode` to native: its models call functions by themselves.",
             )
-        way = endpoint.dialect.constrain
-        return ConstrainedModel(endpoint, endpoint.model, window.tokens, settings, clock, constrain=way)
+        return ConstrainedModel(endpoint, endpoint.model, window.tokens, settings, clock, ways=endpoint.dialect.ways)
     return NativeModel(endpoint, window=window, clock=clock)
 
 

@@ -4,19 +4,26 @@ Works with any endpoint that holds its model to a JSON schema. The reply's text 
 while they are written. What the endpoint cuts off is said to be cut off.
 """
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from dataclasses import replace
+from typing import Any, Final, Literal, Protocol
 
 from ..clock import Clock
 from ..errors import ModelError
 from ..messages import Assistant, Call, Message, User
 from ..settings import ModelSettings
 from .conversation import Conversation, Entry
+from .cut import cut_call, note_on
+from .dialect import Dialect, Way
+from .failures import NotTaken
+from .forms import Forms, NotHeld
 from .growing import GrowingStep
-from .reply import Finish, Piece, Reply, RetryPiece, TextPiece, TokenUsage
+from .reply import NOTES, Finish, Piece, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from .request import Request
 from .step import REPLY, read_step, step_schema
+from .thought import Splitter
+from .wire import read_chunk, read_usage
 
 REPLY_TOKENS: Final = 1_536
 """Longest step unless the settings say otherwise: a function of about a hundred lines."""
@@ -25,6 +32,9 @@ AGAIN: Final = 0.8
 """Temperature of a step after the model repeated itself: at 0, where each step is the likeliest, it goes on so."""
 
 _BYTES_PER_TOKEN: Final = 3.4
+
+
+_USUAL: Final = Dialect().ways[:1]
 
 
 class Completions(Protocol):
@@ -37,17 +47,8 @@ class Completions(Protocol):
         """Let go of what it holds."""
 
 
-Constrain: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any]]  # Any: JSON
-
-
-def by_json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON
-    """The part of a request that holds a reply to a schema, as most endpoints take it."""
-    named = {"name": "step", "strict": True, "schema": schema}
-    return {"response_format": {"type": "json_schema", "json_schema": named}}
-
-
 class ConstrainedModel:
-    """A `Model` that writes one JSON object a step; `constrain` is the endpoint's own way to hold it to a schema."""
+    """A `Model` that writes one JSON object a step; `ways` are those that may hold it to a schema."""
 
     mode: Literal["constrained"] = "constrained"
 
@@ -59,9 +60,9 @@ class ConstrainedModel:
         settings: ModelSettings | None = None,
         clock: Clock | None = None,
         *,
-        constrain: Constrain = by_json_schema,
+        ways: Sequence[Way] = _USUAL,
     ) -> None:
-        self._constrain = constrain
+        self._forms = Forms(ways)
         self.name = name
         self.context_limit = context_limit
         self._completions = completions
@@ -77,7 +78,18 @@ class ConstrainedModel:
             ModelError: there is no usable answer; the message says why and what to do.
         """
         entries = self._conversation.write(request)
-        whole = _Whole(GrowingStep())
+        while True:
+            try:
+                async with aclosing(self._once(request, entries)) as pieces:
+                    async for piece in pieces:
+                        yield piece
+            except (NotTaken, NotHeld) as error:
+                self._forms.next(error)
+            else:
+                return
+
+    async def _once(self, request: Request, entries: list[Entry]) -> AsyncGenerator[Piece, None]:
+        whole = _Whole()
         async with aclosing(self._completions.complete(self._body(request, entries))) as chunks:
             async for chunk in chunks:
                 if isinstance(chunk, RetryPiece):
@@ -85,10 +97,19 @@ class ConstrainedModel:
                     continue
                 for piece in whole.take(chunk):
                     yield piece
+                self._check_held(whole.is_prose)
         reply = whole.reply(self._clock.new_id(), entries)
+        self._check_held(whole.is_other)
+        if whole.is_step:
+            self._forms.worked()
         if len(reply.text) > len(whole.step.reply):
             yield TextPiece(reply.text[len(whole.step.reply) :])
         yield reply
+
+    def _check_held(self, is_loose: bool) -> None:  # noqa: FBT001 - what was found, not a mode
+        """Prose from where replies are not known to be held to a schema says that they are not."""
+        if is_loose and not self._forms.holds:
+            raise NotHeld("answered as if it had not been asked for")
 
     async def aclose(self) -> None:
         """Let go of the endpoint."""
@@ -98,7 +119,7 @@ class ConstrainedModel:
         schema = step_schema(self._conversation.callable_now(request), may_reply=REPLY not in request.excluded)
         body: dict[str, Any] = {
             "messages": entries,
-            **self._constrain(schema),
+            **self._forms.constrain(schema),
             "max_tokens": request.max_tokens or self._settings.max_tokens or REPLY_TOKENS,
             "temperature": self._temperature(request),
             "stream": self._settings.stream,
@@ -127,36 +148,55 @@ def _is_repeating(messages: Sequence[Message]) -> bool:
 class _Whole:
     """The chunks of one completion, put together."""
 
-    def __init__(self, step: GrowingStep) -> None:
-        self.step = step
+    def __init__(self) -> None:
+        self.step = GrowingStep()
+        self.is_step = False
+        """Whether it is a whole step."""
+        self._splitter = Splitter()
         self._finish = ""
-        self._usage: Mapping[str, Any] | None = None
+        self._usage: TokenUsage | None = None
+
+    @property
+    def is_prose(self) -> bool:
+        """Whether what came cannot become a JSON object any more."""
+        return self.step.text.lstrip()[:1] not in ("", "{", "`")
+
+    @property
+    def is_other(self) -> bool:
+        """Whether it is no step at all, although there is something."""
+        return bool(self.step.text.strip()) and read_step(self.step.text) is None
 
     def take(self, chunk: Mapping[str, Any]) -> list[Piece]:
         """What the chunk adds that can be shown."""
-        self._usage = chunk.get("usage") or self._usage
-        pieces: list[Piece] = []
-        for choice in chunk.get("choices") or ():
-            self._finish = choice.get("finish_reason") or self._finish
-            content = (choice.get("delta") or choice.get("message") or {}).get("content")
-            pieces += self.step.feed(content) if content else ()
-        return pieces
+        self._usage = read_usage(dict(chunk)) or self._usage
+        said = read_chunk(dict(chunk))
+        self._finish = said.finish or self._finish
+        thought, text = self._splitter.feed(said.text)
+        pieces: list[Piece] = [ThoughtPiece(said.thought + thought)] if said.thought + thought else []
+        return [*pieces, *(self.step.feed(text) if text else ())]
 
     def reply(self, call_id: str, entries: list[Entry]) -> Reply:
-        """The whole reply; a cut call keeps its broken arguments."""
-        text, usage, finish = self.step.text, self._tokens(entries), self._finish_word()
+        """The whole reply. A call that was cut off is not in it: `cut` says which, and where."""
+        self.step.feed(self._splitter.rest()[1])
+        text, finish = self.step.text, self._finish_word()
+        base = Reply("", self.step.thought, (), finish, self._tokens(entries), note=NOTES.get(finish, ""))
         step = read_step(text)
         if step is None:
-            return Reply(text.strip(), "", (), finish, usage, note="The model wrote no JSON object." if text else "")
+            note = "The model wrote no step, so its words are taken as they are." if text else base.note
+            return replace(base, text=text.strip(), note=note)
         if not step.is_whole and finish == "stop":
             raise ModelError(
                 "The model's answer broke off in the middle.", mend="Try again, or raise `model.max_tokens`."
             )
-        thought = step.thought or self.step.thought
-        if step.name:
+        self.is_step = step.is_whole
+        thought = step.thought or base.thought
+        if not step.name:
+            return replace(base, text=step.reply or self.step.reply, thought=thought)
+        if step.is_whole:
             calls = (Call(call_id, step.name, step.arguments),)
-            return Reply("", thought, calls, "calls" if step.is_whole else finish, usage)
-        return Reply(step.reply or self.step.reply, thought, (), finish, usage)
+            return replace(base, thought=thought, calls=calls, finish="calls", note="")
+        cut = (cut_call(step.name, step.arguments),)
+        return replace(base, thought=thought, cut=cut, note=note_on(cut))
 
     def _finish_word(self) -> Finish:
         match self._finish:
@@ -168,13 +208,8 @@ class _Whole:
                 return "stop"
 
     def _tokens(self, entries: list[Entry]) -> TokenUsage:
-        if self._usage is None:
-            prompt = sum(len(entry["content"].encode()) for entry in entries)
-            written = len(self.step.text.encode())
-            return TokenUsage(int(prompt / _BYTES_PER_TOKEN), int(written / _BYTES_PER_TOKEN), estimated=True)
-        details = self._usage.get("prompt_tokens_details") or {}
-        return TokenUsage(
-            self._usage.get("prompt_tokens") or 0,
-            self._usage.get("completion_tokens") or 0,
-            details.get("cached_tokens") or 0,
-        )
+        if self._usage is not None:
+            return self._usage
+        prompt = sum(len(entry["content"].encode("utf-8", "replace")) for entry in entries)
+        written = len(self.step.text.encode("utf-8", "replace"))
+        return TokenUsage(int(prompt / _BYTES_PER_TOKEN), int(written / _BYTES_PER_TOKEN), estimated=True)

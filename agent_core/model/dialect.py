@@ -4,9 +4,9 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -14,6 +14,15 @@ from urllib.parse import urlsplit
 from .quirks import Instead
 
 _SCHEMA: Final = '"SCHEMA"'
+_EVERY_WAY: Final = ("json_schema", "json_object_schema", "structured_outputs", "guided_json", "json_object")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way to hold a reply to a schema: its name, and what it adds to a request for a schema."""
+
+    name: str
+    constrain: Callable[[Mapping[str, Any]], dict[str, Any]]  # Any: JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +38,7 @@ class Dialect:
     simple_schemas: bool = False
     id_pattern: str = "[a-zA-Z0-9_-]{1,40}"
     id_length: int = 32
-    constraints: tuple[str, ...] = ("json_schema",)
+    constraints: tuple[str, ...] = _EVERY_WAY
     missing_extra: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
     instead: Mapping[str, Instead] = field(default_factory=dict)
 
@@ -45,6 +54,11 @@ class Dialect:
         body: dict[str, Any] = json.loads(template.replace(_SCHEMA, json.dumps(schema)))
         return body
 
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        """The ways to hold a reply to a schema, in the order in which they are tried."""
+        return tuple(Way(name, partial(self.constrain, form=form)) for form, name in enumerate(self.constraints))
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -57,6 +71,11 @@ class Change:
 def wants_change(said: str) -> bool:
     """Whether a refusal in these words asks for another way of writing."""
     return any(change.says.search(said) for change in _changes())
+
+
+def refuses(what: str, said: str) -> bool:
+    """Whether a server that says this takes no `functions`, or not this `constraint` of the reply."""
+    return _refusals()[what].search(said) is not None
 
 
 def changed(dialect: Dialect, said: str) -> Dialect | None:
@@ -86,11 +105,17 @@ def _changes() -> tuple[Change, ...]:
     )
 
 
+@cache
+def _refusals() -> dict[str, re.Pattern[str]]:
+    lines = {what: "".join(pattern.split("\n")) for what, pattern in _data()["refusals"].items()}
+    return {what: re.compile(line, re.IGNORECASE | re.DOTALL) for what, line in lines.items()}
+
+
 def _read(entry: dict[str, Any]) -> Dialect:
     instead = {
         name: Instead(each.get("as", ""), each.get("value", "")) for name, each in entry.pop("instead", {}).items()
     }
-    constraints = tuple(entry.pop("constraints", ("json_schema",)))
+    constraints = tuple(entry.pop("constraints", _EVERY_WAY))
     return Dialect(**entry, instead=instead, constraints=constraints)
 
 

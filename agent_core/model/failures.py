@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..errors import ContextOverflow, ModelError
-from .dialect import wants_change
+from .dialect import refuses, wants_change
 from .quirks import quirks
 
 _MAY_PASS: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
+_NOT_TAKEN: Final = frozenset({400, 422, 501})
 _SHOWN_CHARS: Final = 400
 _WAIT: Final = re.compile(r'"retryDelay": "([0-9.]+)s"|try again in ([0-9.]+) ?s')
 
@@ -25,6 +26,14 @@ class Unavailable(ModelError):
 
 class ModelMissing(ModelError):
     """The endpoint answers, but not under this path or model name."""
+
+
+class NotTaken(ModelError):
+    """The endpoint does not take the request as it is written; written in another way it may."""
+
+
+class FunctionsRefused(NotTaken):
+    """The endpoint takes no functions for this model."""
 
 
 class ParameterRefused(ModelError):
@@ -76,26 +85,29 @@ def explain(status: int, headers: Mapping[str, str], refusal: Refusal, where: st
         return ContextOverflow(said, mend="Shorten the conversation, or set `model.context_tokens`.")
     if status in {400, 422} and (parameter := _refused_parameter(refusal)):
         return ParameterRefused(said, parameter=parameter)
+    if status != 429 and refuses("functions", words):
+        return FunctionsRefused(said, mend=quirks().mends["functions"])
     if status == 402 or quirks().no_credit.search(words):
         return ModelError(said, mend=quirks().mends["402"])
-    if status in _MAY_PASS and headers.get("x-should-retry") != "false" and not _is_about_writing(status, refusal):
+    is_about_writing = _is_about_writing(status, refusal)
+    if status in _MAY_PASS and headers.get("x-should-retry") != "false" and not is_about_writing:
         return Unavailable(said, mend=_mend(status), retry_after=_retry_after(headers, refusal))
-    return _final(status, said, words)
+    return _final(status, said, words, NotTaken if is_about_writing or status in _NOT_TAKEN else ModelError)
 
 
-def _final(status: int, said: str, words: str) -> ModelError:
+def _final(status: int, said: str, words: str, kind: type[ModelError]) -> ModelError:
     if status in {400, 403, 422} and quirks().filtered.search(words):
         return ModelError(said, mend=quirks().mends["filtered"])
-    if status == 404 or (status in {400, 422} and quirks().no_model.search(words)):
+    if (kind is ModelError and status == 404) or (status in {400, 422} and quirks().no_model.search(words)):
         return ModelMissing(said)
     if status in {401, 403}:
         said = f"The key was refused. {said}" if status == 401 else f"The key may not do this. {said}"
-    return ModelError(said, mend=_mend(status))
+    return kind(said, mend=_mend(status))
 
 
 def _is_about_writing(status: int, refusal: Refusal) -> bool:
     """Whether the same may pass if it is written in another way, and not otherwise."""
-    return status != 429 and wants_change(refusal.message)
+    return status != 429 and (wants_change(refusal.message) or refuses("constraint", refusal.message))
 
 
 def _mend(status: int) -> str:

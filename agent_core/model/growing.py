@@ -8,7 +8,7 @@ from typing import Final
 from .reply import TextPiece, ThoughtPiece
 
 _OPENINGS: Final = (
-    ("thought", re.compile(r'\s*\{\s*"thought"\s*:\s*"')),
+    ("thought", re.compile(r'\s*(?:```\w*\s*)?\{\s*"thought"\s*:\s*"')),
     ("reply", re.compile(r'"\s*,\s*"reply"\s*:\s*"')),
 )
 # Whole characters only: an escape, or a pair of surrogates, that is not complete waits for its rest.

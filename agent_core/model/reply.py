@@ -2,13 +2,21 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 from ..messages import Call
 from .request import Request
 
 Finish: TypeAlias = Literal["stop", "calls", "length", "filter", "refusal"]
 Mode: TypeAlias = Literal["native", "constrained"]
+
+
+NOTES: Final[dict[str, str]] = {
+    "filter": "The endpoint's content filter held back the reply, or a part of it: say it in other words.",
+    "refusal": "The model refused to answer: say it in other words, or use another model.",
+    "length": "The reply was cut off at its longest: ask for less at once, or raise `model.max_tokens`.",
+}
+"""What a human is told about a reply that ended so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +57,7 @@ class Reply:
     but for a second encoding.
 
     An empty reply has finish `stop`, no text and no calls. `note` says what was mended or left out in reading it.
+    `cut` names the calls that were cut off in the middle, each with its broken argument: they are not among `calls`.
     """
 
     text: str
@@ -57,6 +66,7 @@ class Reply:
     finish: Finish
     usage: TokenUsage
     note: str = ""
+    cut: tuple[str, ...] = ()
 
 
 Piece: TypeAlias = TextPiece | ThoughtPiece | RetryPiece | Reply

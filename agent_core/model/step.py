@@ -23,6 +23,7 @@ NAME_CHARS: Final = 64
 _MAX_DEPTH: Final = 12
 _MAX_BOUND: Final = 256
 _AS_THEY_ARE: Final = ("type", "enum", "const")
+_FENCE = re.compile(r"\A\s*```\w*|```\s*\Z")
 _ARGUMENTS = re.compile(r'"arguments"\s*:\s*')
 
 
@@ -63,6 +64,7 @@ def write_step(thought: str, *, reply: str = "", name: str = "", arguments: str 
 
 def read_step(text: str) -> Step | None:
     """The step that was written, also if it was cut off; None if it is no such object."""
+    text = _FENCE.sub("", text)
     try:
         value = json.loads(text, strict=False)
     except (ValueError, RecursionError):

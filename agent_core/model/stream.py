@@ -5,16 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ..messages import Call
+from .cut import cut_call, note_on
 from .reading import Holder, Shown, meant, read_text, unwrapped
-from .reply import Finish, Piece, Reply, TextPiece, ThoughtPiece, TokenUsage
+from .reply import NOTES, Finish, Piece, Reply, TextPiece, ThoughtPiece, TokenUsage
 from .thought import Splitter
 from .wire import Entry, Fragment, is_object, read_chunk, read_usage
 
-_NOTES: Final[dict[str, str]] = {
-    "filter": "The endpoint's content filter held back the reply, or a part of it: say it in other words.",
-    "refusal": "The model refused to answer: say it in other words, or use another model.",
-    "length": "The reply was cut off at its longest: ask for less at once, or raise `model.max_tokens`.",
-}
 _FILTERED: Final = frozenset({"content_filter", "safety", "recitation"})
 
 
@@ -106,22 +102,18 @@ class Assembly:
         return "length" if self._finish.lower() in {"length", "max_tokens"} else "stop"
 
     def _with_calls(self, reply: Reply) -> Reply:
-        reply = replace(reply, note=_NOTES.get(reply.finish, ""))
+        reply = replace(reply, note=NOTES.get(reply.finish, ""))
         if not self._calls:
             return self._bare(reply)
-        whole, note = self._calls, reply.note
+        whole = self._calls
         if reply.finish == "length":
             whole = [call for call in self._calls if is_object("".join(call.arguments))]
-            cut = [call.name for call in self._calls if call not in whole]
-            note = (
-                f"The reply was cut off at its longest; left out, since cut in the middle: {', '.join(cut)}."
-                if cut
-                else note
-            )
+            cut = tuple(cut_call(call.name, "".join(call.arguments)) for call in self._calls if call not in whole)
+            reply = replace(reply, cut=cut, note=note_on(cut) if cut else reply.note)
         calls = tuple(self._call(call.id, call.name, "".join(call.arguments)) for call in whole)
         self.extras = {call.id: opened.extra for call, opened in zip(calls, whole, strict=True) if opened.extra}
         finish: Finish = "calls" if calls and reply.finish == "stop" else reply.finish
-        return replace(reply, calls=calls, finish=finish, note=note)
+        return replace(reply, calls=calls, finish=finish)
 
     def _bare(self, reply: Reply) -> Reply:
         read = read_text(reply.text, self._shown) if reply.finish == "stop" else None

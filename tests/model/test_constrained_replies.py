@@ -87,16 +87,18 @@ async def test_a_server_that_does_not_stream_is_read_as_well(scripted: Callable[
     assert reply_of(pieces).text == "Hi."
 
 
-async def test_a_call_that_was_cut_off_comes_broken_and_says_so(scripted: Callable[..., ScriptedModel]) -> None:
+async def test_a_call_that_was_cut_off_is_no_call_and_says_where(scripted: Callable[..., ScriptedModel]) -> None:
     cut = '{"thought": "t", "call": {"name": "add", "arguments": {"a": 1'
     reply = reply_of(await ask(scripted([Say(cut, finish="length")])))
-    assert (reply.calls[0].name, reply.calls[0].arguments, reply.finish) == ("add", '{"a": 1', "length")
+    assert (reply.calls, reply.cut, reply.finish) == ((), ("the argument `a` of a call of `add`",), "length")
+    assert "cut off at its longest, in the argument `a` of a call of `add`: that was not called" in reply.note
     assert reply.thought == "t"
 
 
 async def test_a_reply_that_was_cut_off_keeps_what_was_shown(scripted: Callable[..., ScriptedModel]) -> None:
     reply = reply_of(await ask(scripted([Say('{"thought": "t", "reply": "One, two', finish="length")])))
     assert (reply.text, reply.finish, reply.calls) == ("One, two", "length", ())
+    assert "cut off" in reply.note
 
 
 async def test_an_object_that_breaks_off_without_reason_is_an_error(scripted: Callable[..., ScriptedModel]) -> None:
@@ -104,10 +106,16 @@ async def test_an_object_that_breaks_off_without_reason_is_an_error(scripted: Ca
         await ask(scripted([Say('{"thought": "t", "call": {"name": "add"')]))
 
 
-async def test_a_server_that_ignores_the_schema_is_taken_at_its_word(scripted: Callable[..., ScriptedModel]) -> None:
-    pieces = await ask(scripted([Say("Just text.")]))
+async def test_a_server_that_once_lets_go_of_the_schema_is_taken_at_its_word(
+    scripted: Callable[..., ScriptedModel],
+) -> None:
+    server = scripted([Say(CALL), Say("Just text.")])
+    model = ConstrainedModel(Endpoint(server.base_url, "scripted"), "scripted", 8_192)
+    for _ in range(2):
+        pieces = [piece async for piece in model.stream(Request(HELLO, (ADD,)))]
+    await model.aclose()
     assert pieces[0] == TextPiece("Just text.")
-    assert "no JSON object" in reply_of(pieces).note
+    assert "taken as they are" in reply_of(pieces).note
 
 
 async def test_what_is_tried_again_is_told(scripted: Callable[..., ScriptedModel]) -> None:

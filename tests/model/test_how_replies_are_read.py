@@ -101,7 +101,7 @@ async def test_a_reply_cut_at_its_longest_keeps_only_whole_calls(scripted: Scrip
     reply = await ask_reply(server)
     assert [found.arguments for found in reply.calls] == ['{"a": 1}']
     assert reply.finish == "length"
-    assert "left out, since cut in the middle: add" in reply.note
+    assert "in the argument `a` of a call of `add`: that was not called" in reply.note
 
 
 @pytest.mark.parametrize(

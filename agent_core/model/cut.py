@@ -1,0 +1,44 @@
+"""What was cut off at the length limit: which argument of which call. Pure."""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Final
+
+_MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\]:,]', re.DOTALL)
+
+
+def cut_call(name: str, arguments: str) -> str:
+    """The call, and its argument that the text of arguments breaks off in, as a sentence may name them."""
+    argument = cut_argument(arguments)
+    return f"the argument `{argument}` of a call of `{name}`" if argument else f"a call of `{name}`"
+
+
+def cut_argument(arguments: str) -> str:
+    """The name of the argument that a broken text of arguments ends in; empty where none is begun."""
+    depth, key, last = 0, "", ""
+    for found in _MARK.finditer(arguments):
+        mark = found[0]
+        if mark in "{[":
+            depth += 1
+        elif mark in "}]":
+            depth -= 1
+        elif depth == 1 and mark == ":":
+            key = last
+        elif depth == 1 and mark == ",":
+            key = ""
+        last = mark
+    return _read(key)
+
+
+def note_on(cut: Iterable[str]) -> str:
+    """What a human is told about calls that were cut off."""
+    where = " and ".join(cut)
+    return f"The reply was cut off at its longest, in {where}: that was not called. `model.max_tokens` sets the limit."
+
+
+def _read(text: str) -> str:
+    try:
+        return str(json.loads(text, strict=False)) if text else ""
+    except ValueError:
+        return ""

@@ -1,0 +1,162 @@
+"""The endpoint's next way to hold a reply to a schema: after a refusal, after prose, and when none is left."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias
+
+import pytest
+
+from agent_core.errors import ModelError
+from agent_core.model import Reply, Request, RetryPiece
+from agent_core.model.constrained import ConstrainedModel
+from agent_core.model.dialect import dialect_of
+from agent_core.model.endpoint import Endpoint
+from agent_core.settings import ModelSettings
+from tests.kit import Fail, Say, ScriptedModel, Step
+from tests.model.asking import ADD, HELLO
+
+Scripted: TypeAlias = Callable[..., ScriptedModel]
+
+OLLAMA, LM_STUDIO = "http://127.0.0.1:11434/v1", "http://127.0.0.1:1234/v1"
+LLAMA_CPP, VLLM, UNKNOWN = "http://127.0.0.1:8080/v1", "http://127.0.0.1:8000/v1", "https://example.org/v1"
+HELD = Say('{"thought": "t", "reply": "Held."}')
+PROSE = Say("Sure! To add two numbers, " * 40)
+FENCED = Say('```json\n{"thought": "t", "reply": "Held."}\n```')
+OTHER = Say('{"answer": "An object, but no step."}')
+
+# What servers say, as it is reported in their own trackers.
+OLD_LLAMA_CPP = Fail(500, 'response_format type must be one of "text" or "json_object", but got: json_schema')
+BAD_GRAMMAR = Fail(400, "Failed to initialize samplers: failed to parse grammar")
+LM_STUDIO_TEXT = Fail(400, b"""{"error": "'response_format.type' must be 'json_schema' or 'text'"}""")
+OLLAMA_SCHEMA = Fail(500, {"error": "invalid JSON schema in format"})
+XGRAMMAR = Fail(400, "The provided JSON schema contains features not supported by xgrammar.")
+DEEPSEEK = Fail(400, "This response_format type is unavailable now")
+UNKNOWN_FIELD = Fail(422, {"detail": "structured_outputs: Extra inputs are not permitted"})
+OPENAI_ROOT = Fail(400, "Invalid schema for response_format 'step': schema must be a JSON Schema of 'type: \"object\"'")
+
+
+def way_of(body: dict[str, Any]) -> str:
+    """The way that a request takes."""
+    match body:
+        case {"response_format": {"type": "json_object", "schema": _}}:
+            return "json_object_schema"
+        case {"response_format": {"type": str(name)}}:
+            return name
+        case {"structured_outputs": {"json": _}}:
+            return "structured_outputs"
+        case _:
+            return "guided_json" if "guided_json" in body else "none"
+
+
+@asynccontextmanager
+async def constrained(server: ScriptedModel, url: str, **settings: Any) -> AsyncIterator[ConstrainedModel]:
+    """A model in constrained mode at an endpoint that is spoken to as the one at `url`."""
+    endpoint = Endpoint(server.base_url, "scripted", settings=ModelSettings(**settings))
+    ways = dialect_of(url).ways
+    model = ConstrainedModel(endpoint, "scripted", 8_192, ModelSettings(**settings), ways=ways)
+    yield model
+    await model.aclose()
+
+
+async def step(model: ConstrainedModel) -> Reply:
+    *pieces, reply = [piece async for piece in model.stream(Request(HELLO, (ADD,)))]
+    assert not [piece for piece in pieces if isinstance(piece, RetryPiece)]
+    assert isinstance(reply, Reply)
+    return reply
+
+
+@pytest.mark.parametrize("stream", [pytest.param(True, id="streamed"), pytest.param(False, id="whole")])
+@pytest.mark.parametrize(
+    ("url", "failing", "ways"),
+    [
+        pytest.param(LLAMA_CPP, [], ["json_schema"], id="llama.cpp"),
+        pytest.param(LLAMA_CPP, [OLD_LLAMA_CPP], ["json_schema", "json_object_schema"], id="llama.cpp-old"),
+        pytest.param(LLAMA_CPP, [PROSE], ["json_schema", "json_object_schema"], id="llama.cpp-ignores"),
+        pytest.param(LLAMA_CPP, [BAD_GRAMMAR], ["json_schema", "json_object_schema"], id="llama.cpp-grammar"),
+        pytest.param(VLLM, [XGRAMMAR], ["json_schema", "structured_outputs"], id="vllm"),
+        pytest.param(VLLM, [PROSE, PROSE], ["json_schema", "structured_outputs", "guided_json"], id="vllm-old"),
+        pytest.param(LM_STUDIO, [], ["json_schema"], id="lm-studio"),
+        pytest.param(OLLAMA, [PROSE], ["json_schema", "json_object"], id="ollama-old-or-cloud"),
+        pytest.param(OLLAMA, [OLLAMA_SCHEMA], ["json_schema", "json_object"], id="ollama-refuses"),
+        pytest.param("https://api.openai.com/v1", [OPENAI_ROOT], ["json_schema", "json_object"], id="openai"),
+        pytest.param(
+            UNKNOWN,
+            [DEEPSEEK, PROSE, UNKNOWN_FIELD, OTHER],
+            ["json_schema", "json_object_schema", "structured_outputs", "guided_json", "json_object"],
+            id="unknown",
+        ),
+    ],
+)
+async def test_the_next_way_is_taken_until_one_holds_and_is_kept(
+    scripted: Scripted, url: str, failing: Sequence[Step], ways: list[str], stream: bool
+) -> None:
+    server = scripted([*failing, HELD, HELD])
+    async with constrained(server, url, stream=stream) as model:
+        assert [(await step(model)).text for _ in range(2)] == ["Held.", "Held."]
+    assert [way_of(seen.body) for seen in server.requests] == [*ways, ways[-1]]
+
+
+@pytest.mark.parametrize(
+    ("url", "failing", "says"),
+    [
+        pytest.param(
+            VLLM,
+            [XGRAMMAR, PROSE, UNKNOWN_FIELD],
+            r"json_schema \(.*not supported by xgrammar\); structured_outputs \(answered as if.*\); guided_json",
+            id="vllm",
+        ),
+        pytest.param(LM_STUDIO, [PROSE], r"json_schema \(answered as if it had not been asked for\)", id="lm-studio"),
+        pytest.param(LM_STUDIO, [LM_STUDIO_TEXT], r"must be 'json_schema' or 'text'", id="lm-studio-refuses"),
+    ],
+)
+async def test_when_none_holds_the_human_reads_what_was_tried_and_what_to_do(
+    scripted: Scripted, url: str, failing: Sequence[Step], says: str
+) -> None:
+    async with constrained(scripted([*failing, *failing]), url) as model:
+        for _ in range(2):  # the second time begins anew: the server may have been started in another way
+            with pytest.raises(ModelError, match=says) as caught:
+                await step(model)
+            assert "set `model.mode` to native" in str(caught.value)
+
+
+async def test_a_refusal_in_the_same_words_for_every_way_is_not_about_the_way(scripted: Scripted) -> None:
+    bad = Fail(400, "n must be 1")
+    async with constrained(scripted([bad, bad]), LLAMA_CPP) as model:
+        with pytest.raises(ModelError, match=r"says \(400\): n must be 1") as caught:
+            await step(model)
+    assert "Tried" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [
+        pytest.param(Fail(401, "bad key"), id="key"),
+        pytest.param(Fail(400, "context_length_exceeded"), id="overflow"),
+        pytest.param(Fail(404, "no such model"), id="model"),
+    ],
+)
+async def test_what_no_other_way_could_mend_is_not_asked_again(scripted: Scripted, failing: Fail) -> None:
+    server = scripted([failing])
+    async with constrained(server, UNKNOWN) as model:
+        with pytest.raises(ModelError):
+            await step(model)
+    assert len(server.requests) == 1
+
+
+async def test_a_step_in_a_fence_is_read_and_needs_no_other_way(scripted: Scripted) -> None:
+    server = scripted([FENCED])
+    async with constrained(server, UNKNOWN) as model:
+        assert (await step(model)).text == "Held."
+
+
+async def test_thought_in_the_text_is_no_prose(scripted: Scripted) -> None:
+    server = scripted([Say('<think>How do I greet?</think>\n{"thought": "t", "reply": "Held."}')])
+    async with constrained(server, UNKNOWN) as model:
+        assert (await step(model)).text == "Held."
+
+
+async def test_a_way_that_fails_later_gives_way_to_the_next_as_well(scripted: Scripted) -> None:
+    server = scripted([HELD, BAD_GRAMMAR, HELD])
+    async with constrained(server, LLAMA_CPP) as model:
+        assert [(await step(model)).text for _ in range(2)] == ["Held.", "Held."]
+    assert [way_of(seen.body) for seen in server.requests] == ["json_schema", "json_schema", "json_object_schema"]
