@@ -62,6 +62,11 @@ class Child:
         self._answers: dict[int, asyncio.Queue[Line | None]] = {}
         self._reading: asyncio.Task[None] | None = None
 
+    @property
+    def pid(self) -> int:
+        """Its number among the processes."""
+        return self._process.pid
+
     @classmethod
     async def start(cls, plan: Plan) -> "Child":
         """A process that is ready; this takes the seconds of the loading.
@@ -130,8 +135,7 @@ class Child:
 
     async def aclose(self) -> None:
         """End it now, whatever it does."""
-        with suppress(ProcessLookupError):
-            self._process.kill()
+        self._kill()
         if self._reading is not None:
             await asyncio.gather(self._reading, return_exceptions=True)
         if self._process.stdin is not None:
@@ -165,10 +169,14 @@ class Child:
                     self._answers[said["id"]].put_nowait(said)
         finally:
             self.has_ended = True
-            with suppress(ProcessLookupError):
-                self._process.kill()
             for waiting in self._answers.values():
                 waiting.put_nowait(None)
+
+    def _kill(self) -> None:
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                # Not `Process.kill`, which reaps behind the back of the loop: how it ended would be lost.
+                os.kill(self._process.pid, signal.SIGKILL)
 
     async def _line(self) -> Line | None:
         assert self._process.stdout is not None

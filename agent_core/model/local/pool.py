@@ -125,6 +125,11 @@ def engine(weights: Weights, plan: Callable[[], Plan], same: Callable[[Plan], bo
     return found
 
 
+def running() -> Sequence[Engine]:
+    """The engines that somebody uses."""
+    return tuple(_engines)
+
+
 def _quiet(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     """A task whose failure nobody need hear: who needs its result begins it anew."""
     task = asyncio.create_task(work)

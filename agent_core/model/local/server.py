@@ -36,6 +36,7 @@ class LocalModel(ConstrainedModel):
     """A model that runs on this machine, and can be told of its prompt ahead."""
 
     def __init__(self, weights: Weights, engine: pool.Engine, settings: ModelSettings) -> None:
+        self.engine = engine
         self._local = LocalCompletions(engine)
         super().__init__(self._local, PREFIX + weights.name, engine.plan.context, settings)
 

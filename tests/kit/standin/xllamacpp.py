@@ -1,0 +1,99 @@
+"""Stands in for the package of this name in engines of tests: its tokens are words, and a message says what it does.
+
+The file of weights holds one word: what happens when it is loaded. A message `die 9` ends the process by that
+signal, `fail` raises, `slow` takes long to read, `environment` is answered with the names of the variables.
+"""
+
+import json
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+__version__ = "0.standin"
+BATCH = 64
+
+
+class CommonParams:
+    def __init__(self) -> None:
+        self.model = SimpleNamespace(path="")
+        self.cpuparams, self.cpuparams_batch = SimpleNamespace(n_threads=0), SimpleNamespace(n_threads=0)
+        self.n_ctx = 0
+        self.hostnames: list[str] = []
+        self.slot_save_path = ""
+        self.endpoint_slots = True
+
+
+class Server:
+    def __init__(self, parameters: CommonParams) -> None:
+        happens = Path(parameters.model.path).read_text()
+        if happens == "broken":
+            raise RuntimeError("Failed to init server")
+        if happens.isdigit():
+            os.kill(os.getpid(), int(happens))
+        self._window = parameters.n_ctx
+        self._states = Path(parameters.slot_save_path) if parameters.endpoint_slots else None
+        self._read: list[str] = []
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(parameters.hostnames[0])
+        listener.listen()
+        threading.Thread(target=self._serve, args=(listener,), daemon=True).start()
+
+    def handle_chat_completions(self, body: dict[str, Any], take: Callable[[dict[str, Any]], bool]) -> None:
+        print("noise on standard output")
+        print("noise on standard error", file=sys.stderr)
+        words = [word for entry in body["messages"] for word in (entry["role"], *entry["content"].split())]
+        if len(words) > self._window:
+            take({"error": {"type": "exceed_context_size_error", "message": "too long"}})
+            return
+        same = (n for n, pair in enumerate(zip(words, self._read, strict=False)) if pair[0] != pair[1])
+        cached = next(same, min(len(words), len(self._read)))
+        if not self._take_in(words, cached, take) or body["max_tokens"] == 0:
+            return
+        text = json.dumps({"thought": "I reply.", "reply": answer(body["messages"][-1]["content"])})
+        usage = {"prompt_tokens": len(words), "prompt_tokens_details": {"cached_tokens": cached}}
+        take({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]})
+        take({"choices": [], "usage": usage})
+
+    def _take_in(self, words: list[str], cached: int, take: Callable[[dict[str, Any]], bool]) -> bool:
+        for processed in [*range(cached, len(words), BATCH), len(words)]:
+            self._read = words[:processed]
+            if take({"choices": [], "prompt_progress": {"total": len(words), "processed": processed}}):
+                return False
+            time.sleep(0.05 if "slow" in words else 0)
+        return True
+
+    def _serve(self, listener: socket.socket) -> None:
+        while True:
+            connection, _ = listener.accept()
+            with connection, connection.makefile("rb") as request:
+                head = request.readline()
+                length = next(int(line.split()[1]) for line in request if line.startswith(b"Content-Length"))
+                request.readline()
+                if self._states is None:
+                    connection.sendall(b"HTTP/1.1 501 Not Implemented\r\n\r\n")
+                    continue
+                state = self._states / json.loads(request.read(length))["filename"]
+                if b"save" in head:
+                    state.write_text(" ".join(self._read))
+                elif state.read_text() == "poison":
+                    os.abort()
+                else:
+                    self._read = state.read_text().split()
+                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+
+
+def answer(message: str) -> str:
+    match message.split():
+        case ["die", number]:
+            os.kill(os.getpid(), int(number))
+        case ["fail"]:
+            raise RuntimeError("no more")
+        case ["environment"]:
+            return " ".join(sorted(os.environ))
+    return message

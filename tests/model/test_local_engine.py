@@ -1,0 +1,298 @@
+"""The engine's process: started, asked, given up, died, ended; and the fixed part of the prompt, read once.
+
+The program that runs is the real one; only the package `xllamacpp` is stood in for.
+"""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from agent_core.errors import ContextOverflow, ModelError
+from agent_core.messages import System, User
+from agent_core.model import Reply, Request
+from agent_core.model.local import pool, prefix
+from agent_core.model.local.child import Plan
+from agent_core.model.local.server import LocalModel
+from agent_core.model.local.weights import Weights
+from agent_core.settings import ModelSettings
+
+WEIGHTS = Weights("tiny", "Tiny", "tiny.gguf", 2, "0" * 64, "none", "nobody", "https://example.org/tiny.gguf")
+STANDIN = Path(__file__).parents[1] / "kit" / "standin"
+
+
+@pytest.fixture(autouse=True)
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(str(STANDIN))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "tiny.gguf").write_text("ok")
+    return tmp_path
+
+
+def plan(room: Path, context: int = 4_096) -> Plan:
+    return Plan(str(room / "tiny.gguf"), context, 1, 128, 0, f"{prefix.prepared_folder()}/")
+
+
+def opened(room: Path, context: int = 4_096) -> LocalModel:
+    engine = pool.engine(WEIGHTS, lambda: plan(room, context), lambda other: other.context == context)
+    return LocalModel(WEIGHTS, engine, ModelSettings())
+
+
+@asynccontextmanager
+async def model_in(room: Path, context: int = 4_096) -> AsyncIterator[LocalModel]:
+    model = opened(room, context)
+    try:
+        yield model
+    finally:
+        await model.aclose()
+
+
+async def ask(model: LocalModel, text: str, told: str = "Be kind.") -> Reply:
+    pieces = [piece async for piece in model.stream(Request((System(told), User(text))))]
+    assert isinstance(pieces[-1], Reply)
+    return pieces[-1]
+
+
+def states() -> list[Path]:
+    return sorted(prefix.folder().iterdir())
+
+
+def places_in(folder: Path) -> list[Path]:
+    return list(folder.glob("toolwright-engine-*"))
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+async def until_gone(pid: int) -> None:
+    while is_running(pid):  # noqa: ASYNC110 - another process sets no event
+        await asyncio.sleep(0.01)
+
+
+async def pid_of(model: LocalModel) -> int:
+    return (await model.engine.child()).pid
+
+
+async def test_a_request_is_answered_and_the_terminal_stays_clean(
+    room: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with model_in(room) as model:
+        assert (await ask(model, "hello")).text == "hello"
+    assert capfd.readouterr() == ("", "")
+
+
+async def test_the_engine_is_given_nothing_secret_of_the_environment(
+    room: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    monkeypatch.setenv("TOOLWRIGHT_MODEL_NAME", "local/tiny")
+    async with model_in(room) as model:
+        names = (await ask(model, "environment")).text.split()
+    assert "PYTHONPATH" in names
+    assert not {"OPENAI_API_KEY", "TOOLWRIGHT_MODEL_NAME", "HOME"} & {*names}
+
+
+async def test_two_models_of_the_same_weights_share_a_process_until_both_are_closed(room: Path) -> None:
+    one, other = opened(room), opened(room)
+    pid = await pid_of(one)
+    assert await pid_of(other) == pid
+    await one.aclose()
+    await one.aclose()
+    assert (await ask(other, "still")).text == "still"
+    await other.aclose()
+    assert not is_running(pid)
+    with pytest.raises(ModelError, match="was closed"):
+        await ask(other, "anybody?")
+
+
+@pytest.mark.parametrize(
+    ("number", "said", "mend"),
+    [
+        pytest.param(signal.SIGKILL, "memory ran out", "context_tokens", id="killed"),
+        pytest.param(signal.SIGILL, "cannot run on this processor", "--base-url", id="illegal"),
+        pytest.param(signal.SIGABRT, "SIGABRT", "another model", id="aborted"),
+    ],
+)
+async def test_an_engine_that_dies_says_why_and_the_next_request_has_another(
+    room: Path, number: int, said: str, mend: str
+) -> None:
+    async with model_in(room) as model:
+        before = await pid_of(model)
+        with pytest.raises(ModelError, match=said) as caught:
+            await ask(model, f"die {int(number)}")
+        assert mend in caught.value.mend
+        assert (await ask(model, "again")).text == "again"
+        assert await pid_of(model) != before
+
+
+async def test_an_engine_that_was_killed_while_nobody_asked_is_started_again(room: Path) -> None:
+    async with model_in(room) as model:
+        pid = await pid_of(model)
+        os.kill(pid, signal.SIGKILL)
+        await until_gone(pid)
+        await asyncio.sleep(0.05)
+        assert (await ask(model, "again")).text == "again"
+
+
+@pytest.mark.parametrize(
+    ("happens", "said"),
+    [
+        pytest.param("broken", "could not be loaded: Failed to init server", id="refused"),
+        pytest.param("9", "memory ran out", id="killed"),
+    ],
+)
+async def test_weights_that_cannot_be_loaded_fail_the_request_and_not_the_opening(
+    room: Path, happens: str, said: str
+) -> None:
+    (room / "tiny.gguf").write_text(happens)
+    async with model_in(room) as model:
+        with pytest.raises(ModelError, match=said):
+            await ask(model, "hello")
+        (room / "tiny.gguf").write_text("ok")
+        assert (await ask(model, "hello")).text == "hello"
+
+
+async def test_what_the_engine_raises_is_told_and_it_goes_on(room: Path) -> None:
+    async with model_in(room) as model:
+        with pytest.raises(ModelError, match="failed: no more"):
+            await ask(model, "fail")
+        assert (await ask(model, "hello")).text == "hello"
+
+
+async def test_a_request_longer_than_the_window_overflows_it(room: Path) -> None:
+    async with model_in(room, context=1_000) as model:
+        with pytest.raises(ContextOverflow):
+            await ask(model, "word " * 1_000)
+
+
+async def test_a_request_that_is_given_up_leaves_the_engine_ready_for_the_next(room: Path) -> None:
+    async with model_in(room) as model:
+        await ask(model, "hello")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await ask(model, "slow " + "word " * 3_000)  # two seconds, if it went on
+        pid = await pid_of(model)
+        assert (await ask(model, "next")).text == "next"
+        assert await pid_of(model) == pid
+
+
+async def test_a_model_that_is_closed_while_it_loads_leaves_no_process(room: Path) -> None:
+    model = opened(room)
+    await asyncio.sleep(0)
+    await model.aclose()
+    assert not pool.running()
+
+
+async def test_an_engine_ends_when_its_program_is_killed(room: Path) -> None:
+    program = (
+        "import asyncio, sys\n"
+        "from agent_core.model.local.child import Child, Plan\n"
+        "async def main():\n"
+        "    child = await Child.start(Plan(sys.argv[1], 512, 1, 128, 0))\n"
+        "    print(child.pid, flush=True)\n"
+        "    await asyncio.sleep(60)\n"
+        "asyncio.run(main())\n"
+    )
+    places = [str(STANDIN), str(Path(__file__).parents[2])]
+    with subprocess.Popen(  # noqa: ASYNC220 - takes a millisecond
+        [sys.executable, "-c", program, str(room / "tiny.gguf")],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(places), "TMPDIR": str(room)},
+        stdout=subprocess.PIPE,
+    ) as parent:
+        assert parent.stdout is not None
+        pid = int(await asyncio.to_thread(parent.stdout.readline))
+        assert is_running(pid)
+        parent.kill()
+    await until_gone(pid)
+    assert places_in(room) == []
+
+
+async def test_the_fixed_part_is_read_once_and_not_again_by_another_process(room: Path) -> None:
+    async with model_in(room) as model:
+        first = (await ask(model, "hello")).usage
+    async with model_in(room) as model:
+        heard: list[int] = []
+        await model.prepare(Request((System("Be kind."),)), lambda done, _: heard.append(done))
+        again = (await ask(model, "hello")).usage
+    assert (heard, again.cached) == ([], first.cached)
+    assert again.cached >= again.prompt - 2
+    assert [oct(file.stat().st_mode & 0o777) for file in (prefix.folder(), *states())] == ["0o700", "0o600"]
+
+
+async def test_what_the_user_says_is_not_kept_with_the_fixed_part(room: Path) -> None:
+    async with model_in(room) as model:
+        await ask(model, "confidential")
+    assert "confidential" not in states()[0].read_text()
+    assert "kind" in states()[0].read_text()
+
+
+@pytest.mark.parametrize("damage", ["shorter", "other", "link"])
+async def test_a_damaged_state_is_thrown_away_and_made_again(room: Path, damage: str) -> None:
+    async with model_in(room) as model:
+        await ask(model, "hello")
+    (state,) = states()
+    whole = state.read_bytes()
+    state.unlink()
+    if damage == "link":
+        (room / "elsewhere").write_bytes(whole)
+        state.symlink_to(room / "elsewhere")
+    else:
+        state.write_bytes(whole[:-9] if damage == "shorter" else b"poison")
+    async with model_in(room) as model:
+        assert (await ask(model, "hello")).text == "hello"
+    assert [file.read_bytes() for file in states()] == [whole]
+    assert not states()[0].is_symlink()
+
+
+async def test_a_state_that_the_engine_dies_of_is_not_given_to_the_next(room: Path) -> None:
+    async with model_in(room) as model:
+        await ask(model, "hello")
+        name = states()[0].name.rpartition(".")[0].rpartition(".")[0]
+    (prefix.folder() / "new").write_text("poison")
+    prefix.keep(prefix.folder(), name, "new")
+    async with model_in(room) as model:
+        with pytest.raises(ModelError, match="SIGABRT"):
+            await ask(model, "hello")
+        assert (await ask(model, "hello")).text == "hello"
+
+
+async def test_another_text_is_another_state_and_only_a_few_are_kept(room: Path) -> None:
+    async with model_in(room) as model:
+        for number in range(prefix.KEPT + 2):
+            await ask(model, "hello", told=f"You are number {number}.")
+            os.utime(states()[-1])
+    assert len(states()) == prefix.KEPT
+    assert any("4." in file.read_text() for file in states())
+
+
+async def test_a_folder_that_cannot_be_written_costs_only_the_time(room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (room / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(room / "file"))
+    assert prefix.prepared_folder() is None
+    engine = pool.engine(WEIGHTS, lambda: Plan(str(room / "tiny.gguf"), 512, 1, 128, 0), lambda _: False)
+    model = LocalModel(WEIGHTS, engine, ModelSettings())
+    try:
+        assert not await (await engine.child()).act("save", "nothing")
+        assert (await ask(model, "hello")).text == "hello"
+    finally:
+        await model.aclose()
+
+
+async def test_reading_goes_on_when_the_one_who_asked_gives_up(room: Path) -> None:
+    async with model_in(room) as model:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await ask(model, "hello", told="slow " + "word " * 900)
+        heard: list[int] = []
+        await model.prepare(Request((System("slow " + "word " * 900),)), lambda done, _: heard.append(done))
+        assert 0 not in heard

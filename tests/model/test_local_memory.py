@@ -1,0 +1,74 @@
+"""The size of the window by the memory that is free."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_core.errors import ModelError
+from agent_core.model.local.memory import available, context_size
+
+GB = 10**9
+BIG, SMALL = 1_117_320_768, 491_400_064
+MEMINFO = "MemTotal: 8000000 kB\nMemFree: 10 kB\nMemAvailable: 4000000 kB\nHugePages_Total: 0\n"
+
+
+@pytest.mark.parametrize(
+    ("free", "weights", "wanted", "size"),
+    [
+        pytest.param(None, BIG, None, 8_192, id="unknown"),
+        pytest.param(None, BIG, 20_000, 20_000, id="unknown-wanted"),
+        pytest.param(24 * GB, BIG, None, 16_384, id="plenty"),
+        pytest.param(int(3.1 * GB), BIG, None, 8_192, id="four-gigabyte-machine"),
+        pytest.param(int(1.9 * GB), BIG, None, 4_096, id="little"),
+        pytest.param(int(1.9 * GB), BIG, 512, 512, id="little-wanted"),
+        pytest.param(int(2.5 * GB), SMALL, None, 16_384, id="small-weights"),
+        pytest.param(int(1.1 * GB), SMALL, None, 4_096, id="small-weights-little"),
+    ],
+)
+def test_the_window_is_as_large_as_the_memory_allows(
+    free: int | None, weights: int, wanted: int | None, size: int
+) -> None:
+    assert context_size(free, weights, wanted) == size
+
+
+@pytest.mark.parametrize(
+    ("free", "wanted", "said", "mend"),
+    [
+        pytest.param(GB, None, r"needs 1\.8 GB of memory, and 1\.0 GB are free", "Close other programs", id="any"),
+        pytest.param(2 * GB, 32_768, r"needs 2\.6 GB", "context_tokens` lower", id="wanted"),
+    ],
+)
+def test_too_little_memory_is_said_before_anything_is_loaded(
+    free: int, wanted: int | None, said: str, mend: str
+) -> None:
+    with pytest.raises(ModelError, match=said) as caught:
+        context_size(free, BIG, wanted)
+    assert mend in caught.value.mend
+
+
+@pytest.mark.parametrize(
+    ("group", "free"),
+    [
+        pytest.param({}, 4_096_000_000, id="no-group"),
+        pytest.param({"memory.max": "max\n", "memory.current": "5\n"}, 4_096_000_000, id="no-limit"),
+        pytest.param({"memory.max": "3000\n", "memory.current": "2000\n"}, 1_000, id="limit"),
+        pytest.param(
+            {"memory.max": "3000\n", "memory.current": "2000\n", "memory.stat": "anon 1\ninactive_file 500\n"},
+            1_500,
+            id="cache-counts-as-free",
+        ),
+    ],
+)
+def test_free_memory_is_the_machines_within_the_limit_of_the_group(
+    tmp_path: Path, group: dict[str, str], free: int
+) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc" / "meminfo").write_text(MEMINFO)
+    (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
+    for name, text in group.items():
+        (tmp_path / "sys/fs/cgroup" / name).write_text(text)
+    assert available(tmp_path) == free
+
+
+def test_memory_that_nobody_tells_of_is_not_guessed(tmp_path: Path) -> None:
+    assert available(tmp_path) is None
