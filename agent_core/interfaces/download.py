@@ -3,13 +3,12 @@
 All of it goes to standard error. Time is handed in, so that a test owns it.
 """
 
-import sys
 import time
 from collections import deque
 from collections.abc import Callable
 
-from agent_core.untrusted import one_line
-
+from .question import say
+from .spans import line
 from .status_line import CELLS, StatusLine
 
 _WINDOW_S = 10.0
@@ -44,7 +43,6 @@ class Download:
         self._clock = clock
         self._rate = Rate(clock)
         self._told: tuple[float, float] | None = None
-        self._note = ""
 
     def __enter__(self) -> "Download":
         self._line.__enter__()
@@ -54,16 +52,17 @@ class Download:
         self._line.__exit__(*error)
 
     def hear(self, done: int, total: int | None, note: str) -> None:
-        """Take in how many bytes are here; a note stands until the next one comes."""
+        """Take in how many bytes are here; a note is a line that stays."""
         rate = self._rate.add(done)
         share = done / total if total else 0.0
-        self._note = note or self._note
+        if note:
+            self._line.show("")
+            say([line(("dim", note))])
         if self._line.shown:
-            self._line.show(f"{_bar(share)} {progress_text(done, total, rate)}  {one_line(self._note, 24)}")
-        elif note or self._is_time(share):
+            self._line.show(f"{_bar(share)} {progress_text(done, total, rate)}")
+        elif self._is_time(share):
             self._told = (self._clock(), share)
-            sys.stderr.write(f"{progress_text(done, total, rate)}  {one_line(self._note, 100)}".rstrip() + "\n")
-            sys.stderr.flush()
+            say([line(progress_text(done, total, rate))])
 
     def _is_time(self, share: float) -> bool:
         if self._told is None:

@@ -18,6 +18,7 @@ from agent_core.starters import create
 from .download import Download
 from .faults import fault_lines
 from .options import TOUR, RunOptions
+from .prepare import prepare
 from .question import agreed, ask, ask_hidden, say
 from .spans import Line, line
 
@@ -58,7 +59,7 @@ def tested_lines(tested: Tested) -> list[Line]:
 
 
 def _choices() -> list[Line]:
-    model = list_models()[0]
+    model, *smaller = list_models()
     about = f"{model['bytes'] / 1e9:.1f} GB, {model['licence']}, by {model['publisher']}"
     source = f"from {_host(model['url'])}, else from data packages of the package registry"
     return [
@@ -67,6 +68,13 @@ def _choices() -> list[Line]:
         line(("name", "  2 "), f"the local model: {model['title']}"),
         *(line("    ", ("dim", each)) for each in (["it is here already"] if model["here"] else [about, source])),
         line("    ", ("dim", "no key, no server, nothing leaves this machine; small and slow")),
+        *(
+            line(
+                "    ",
+                ("dim", f"smaller and less able, {each['bytes'] / 1e9:.1f} GB: toolwright models get {each['name']}"),
+            )
+            for each in smaller
+        ),
         line(("name", "  3 "), "the tour: five minutes, scripted, nothing to fetch"),
     ]
 
@@ -142,9 +150,12 @@ def _local(options: RunOptions) -> RunOptions:
     if find_spec("xllamacpp") is None:
         what = "The engine of the local model is not installed."
         raise UsageError(what, mend="pip install xllamacpp, or `make run` in a clone; then: toolwright run")
-    name = str(list_models()[0]["name"])
+    model = list_models()[0]
+    name = str(model["name"])
     with Download() as download:
         asyncio.run(fetch_model(name, None, download.hear))
+    if not model["here"]:
+        prepare(name)
     say([line(("ok", "✓ "), f"{name} is here. It is loaded behind the prompt; you can type already.")])
     return replace(options, model=name, base_url=None)
 

@@ -1,6 +1,9 @@
 """Fetching and removing a local model: how far it is, how long it takes, and what is gone afterwards."""
 
+import asyncio
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -8,6 +11,8 @@ import pytest
 from agent_core.interfaces.download import Download, progress_text
 from agent_core.model.local.weights import available
 from tests.interfaces.support import toolwright
+from tests.kit.http import Answer, Request, Server
+from tests.kit.terminal import CTRL_C, terminal
 
 MB = 1_000_000
 
@@ -45,8 +50,79 @@ def test_without_a_terminal_a_line_comes_at_every_tenth(capsys: pytest.CaptureFi
             watch.now += 0.5
             download.hear(done * MB, 100 * MB, "")
     lines = capsys.readouterr().err.splitlines()
-    assert [text.split(",")[1].strip() for text in lines] == ["50%  from a folder", "60%", "70%", "80%", "90%", "100%"]
-    assert "2.0 MB/s, 20 s left" in lines[1]  # what was here before does not count
+    assert lines[0] == "from a folder, continued"
+    assert [text.split(",")[1].strip() for text in lines[1:]] == ["50%", "60%", "70%", "80%", "90%", "100%"]
+    assert "2.0 MB/s, 20 s left" in lines[2]  # what was here before does not count
+
+
+@contextmanager
+def endless(asked: list[str]) -> Iterator[str]:
+    """An address that gives bytes, little by little, until nobody listens; where each request wanted to begin."""
+
+    async def answer(request: Request, answer: Answer) -> None:
+        asked.append(request.headers.get("range", ""))
+        answer.begin("application/octet-stream")
+        while not answer.broken:
+            await answer.write(b"\0" * 100_000)
+            await asyncio.sleep(0.01)
+
+    server = Server(answer)
+    yield f"http://127.0.0.1:{server.port}/any.gguf"
+    server.close()
+
+
+def partial(home: Path) -> Path:
+    return home / "toolwright" / "models" / f"{available()[1].file}.partial"
+
+
+def test_a_download_that_is_killed_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    home, asked = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}, list[str]()
+    with endless(asked) as url:
+        command = ("models", "get", available()[1].name, "--from", url)
+        with terminal(*command, cwd=tmp_path, environment=home) as screen:
+            screen.wait_for("MB/s")
+            screen.process.kill()
+            screen.exit_code()
+        kept = partial(tmp_path).stat().st_size
+        with terminal(*command, cwd=tmp_path, environment=home) as screen:
+            screen.wait_for("from 127.0.0.1, continued")
+            screen.wait_for("MB/s")
+            screen.type(CTRL_C)
+            screen.wait_for("What came is kept")
+            assert screen.exit_code() == 1
+            assert not any("█" in line or "░" in line for line in screen.screen())
+    assert asked == ["", f"bytes={kept}-"]
+    assert partial(tmp_path).stat().st_size >= kept
+
+
+@pytest.mark.parametrize(
+    ("source", "says", "code"),
+    [
+        pytest.param("nowhere", "nowhere is not there", 2, id="no-such-file"),
+        pytest.param(".", "holds nothing of", 2, id="a-folder-without-it"),
+        pytest.param("other", "it has 5 bytes, not 1,117,320,768", 2, id="another-file"),
+        pytest.param("ftp://host/file", "not an address that can be read", 2, id="no-web-address"),
+        pytest.param("http://[", "not an address that can be read", 2, id="no-address"),
+        pytest.param("http://127.0.0.1:9/f", "127.0.0.1 cannot be reached", 1, id="nobody-there"),
+    ],
+)
+def test_where_a_model_cannot_be_taken_from_is_said(tmp_path: Path, source: str, says: str, code: int) -> None:
+    home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
+    (tmp_path / "other").write_bytes(b"12345")
+    done = toolwright("models", "get", available()[0].name, "--from", source, cwd=tmp_path, environment=home)
+    assert (done.returncode, says in done.stderr, done.stdout) == (code, True, "")
+    assert not partial(tmp_path).exists()
+
+
+def test_both_local_models_are_listed_and_the_abler_one_is_named_as_next(tmp_path: Path) -> None:
+    home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
+    done = toolwright("models", "list", cwd=tmp_path, environment=home)
+    rows = [row.split() for row in done.stdout.splitlines()]
+    assert [(row[0], row[1]) for row in rows] == [
+        ("local/qwen2.5-coder-1.5b", "1.12"),
+        ("local/qwen2.5-coder-0.5b", "0.49"),
+    ]
+    assert done.stderr.splitlines() == ["Next: toolwright models get local/qwen2.5-coder-1.5b"]
 
 
 def test_a_removed_model_is_gone_with_all_that_belongs_to_it(tmp_path: Path) -> None:
@@ -57,9 +133,10 @@ def test_a_removed_model_is_gone_with_all_that_belongs_to_it(tmp_path: Path) -> 
     for suffix in ("", ".verified", ".partial"):
         (folder / f"{known.file}{suffix}").write_bytes(b"1234")
     (folder / "another.gguf").touch()
+    (folder / f"{known.file}.of-somebody").touch()
     done = toolwright("models", "remove", known.name, "--json", cwd=tmp_path, environment=home)
     assert json.loads(done.stdout)["bytes"] == 12
-    assert [file.name for file in folder.iterdir()] == ["another.gguf"]
+    assert {file.name for file in folder.iterdir()} == {"another.gguf", f"{known.file}.of-somebody"}
     again = toolwright("models", "remove", known.name, cwd=tmp_path, environment=home)
     assert (again.returncode, "Nothing of" in again.stderr) == (2, True)
 

@@ -21,7 +21,7 @@ def models() -> None:
 @models.command("list")
 @scene
 def list_(scene: Scene) -> None:
-    """The models that can run in this process, and which are here."""
+    """The models that can run on this machine, and which are here."""
     from agent_core.offline import list_models
 
     found = list_models()
@@ -38,8 +38,15 @@ def get(scene: Scene, name: str, source: str | None) -> None:
     """Fetch a model; a broken download goes on where it stopped, and the file is checked before it is used."""
     from agent_core.offline import fetch_model
 
-    with Download() as download:
-        fetched = asyncio.run(fetch_model(name, source, download.hear))
+    from ..prepare import prepare
+
+    try:
+        with Download() as download:
+            fetched = asyncio.run(fetch_model(name, source, download.hear))
+    except KeyboardInterrupt:
+        scene.hint("What came is kept: the same command goes on there.")
+        raise
+    prepare(name)
     scene.result(fetched, [line(("ok", "✓ "), str(fetched.get("path", name)))])
     scene.hint(f"Next: toolwright run --model local/{name.removeprefix('local/')}")
 
@@ -83,7 +90,7 @@ def _table(found: list[dict[str, Any]]) -> list[Line]:
             str(model["name"]),
             f"{float(model.get('bytes') or 0) / 1e9:.2f} GB",
             str(model.get("licence", "")),
-            str(model["path"]) if _is_here(model) else "not here",
+            "here" if _is_here(model) else "not here",
         ]
         for model in found
     ]

@@ -97,10 +97,11 @@ class _Fetching:
             try:
                 await self._take(source)
             except (SourceFailed, IntegrityError) as error:
-                if isinstance(error, IntegrityError) and source is chosen[-1]:
-                    raise
                 reasons.append(error.message)
-                self._tell(error.message)
+                if source is not chosen[-1]:
+                    self._tell(error.message)
+                elif isinstance(error, IntegrityError):
+                    raise
             else:
                 return self._put_into_place()
         raise ModelError(f"{self._weights.name} could not be fetched: " + " ".join(reasons), mend=self._mend())
@@ -151,8 +152,8 @@ class _Fetching:
             while left:
                 left = left[self._partial.write(left) :]
         except OSError as error:
-            where = folder()
-            raise ModelError(f"{where} cannot be written: {error.strerror}.", mend=self._mend()) from error
+            mend = f"Make room; what came is kept: toolwright models get {self._weights.name} goes on there."
+            raise ModelError(f"{folder()} cannot be written: {error.strerror}.", mend=mend) from error
 
     @asynccontextmanager
     async def _ticking(self, source: Source) -> AsyncIterator[None]:

@@ -183,7 +183,7 @@ class Wheels(Source):
             shutil.rmtree(self.folder, ignore_errors=True)
             raise
         if process.returncode:
-            lines = said.decode(errors="replace").strip().splitlines()
+            lines = said.decode(errors="replace").replace("ERROR: ", "").strip().splitlines()
             raise SourceFailed(f"The package {package} cannot be had: {lines[-1] if lines else 'pip said nothing'}.")
 
 
@@ -249,5 +249,6 @@ def _reason(error: Exception) -> str:
     """What went wrong on the way, without numbers of the operating system."""
     if "timeout" in type(error).__name__.lower():
         return f"sent nothing for {_TIMEOUT_S} s"
-    said = re.sub(r"^\[Errno -?\d+\] ", "", str(error)).rstrip(".")
-    return f"cannot be reached: {said}" if "Connect" in type(error).__name__ else f"broke off: {said}"
+    if "Connect" not in type(error).__name__:
+        return "broke off"
+    return "cannot be reached: " + re.sub(r"^\[Errno -?\d+\] ", "", str(error)).rstrip(".")
