@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import UsageError
-from .model.local import weights
+from .model.local import prefix, weights
 from .model.local.fetch import Progress, fetch, remove
 from .problem import Place, Problem
 from .registry.schema import read_module
@@ -77,7 +77,7 @@ def remove_model(name: str) -> dict[str, Any]:
         WorkspaceError: a file cannot be deleted.
     """
     known = weights.named(name)
-    gone = remove(known)
+    gone = remove(known) | prefix.remove(known)
     if not gone:
         raise UsageError(f"Nothing of `{known.name}` is here.", mend="toolwright models list says which are.")
     removed = [str(file) for file in gone]

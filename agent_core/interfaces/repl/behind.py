@@ -4,7 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from agent_core.errors import ModelError
+
 from ..conversation import Conversation, opened
+from ..faults import fault_lines
 from ..options import RunOptions
 from ..slash import during, take
 from .prompt import Prompt
@@ -67,7 +70,19 @@ async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[Session]
         async with asyncio.TaskGroup() as group:
             # The sandbox tests itself while the human thinks; its level is known when it is first needed.
             group.create_task(_show_level(talk, prompt))
-            yield Session(talk, voice)
+            preparing = group.create_task(_prepare(talk))
+            try:
+                yield Session(talk, voice)
+            finally:
+                preparing.cancel()
+
+
+async def _prepare(talk: Conversation) -> None:
+    """A model that reads slowly reads what every request begins with while the human types."""
+    try:
+        await talk.agent.prepare()
+    except ModelError as error:
+        talk.voice.lines(fault_lines(error.message, error.mend))
 
 
 async def _show_level(talk: Conversation, prompt: Prompt) -> None:

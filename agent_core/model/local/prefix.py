@@ -80,9 +80,15 @@ def keep(where: Path, name: str, saved: str) -> None:
                 left.unlink()
 
 
-def files_of(weights: Weights) -> list[Path]:
-    """The states that belong to these weights."""
-    return sorted(folder().glob(f"{weights.name}-*"))
+def remove(weights: Weights) -> dict[Path, int]:
+    """Delete what is kept for these weights; which files went, and their bytes."""
+    gone: dict[Path, int] = {}
+    for file in folder().glob(f"{weights.name}-*"):
+        with suppress(OSError):
+            size = file.stat().st_size
+            file.unlink()
+            gone[file] = size
+    return gone
 
 
 def _used(file: Path) -> float:

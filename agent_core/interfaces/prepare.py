@@ -1,0 +1,38 @@
+"""Has a local model read, once and before anybody asks it something, what every request to it begins with."""
+
+import asyncio
+from importlib.util import find_spec
+from tempfile import TemporaryDirectory
+
+import agent_core
+from agent_core.errors import ToolwrightError
+from agent_core.settings import ModelSettings, Settings
+
+from .question import say
+from .spans import line
+from .status_line import StatusLine
+
+_NOTE = "reading what every request begins with"
+
+
+def prepare(name: str) -> None:
+    """Show how far it is. What stands in the way is told and no failure: the first request does the same."""
+    if find_spec("xllamacpp") is None:
+        return
+    say([line(("dim", "The model reads what every request begins with, and keeps it: up to a minute, this once."))])
+    try:
+        with StatusLine() as bar:
+            asyncio.run(_prepare(name, bar))
+    except ToolwrightError as error:
+        say([line(("warn", "! "), f"That is left to the first request: {error.message}")])
+    except KeyboardInterrupt:
+        say([line(), line(("warn", "Interrupted: that is left to the first request."))])
+
+
+async def _prepare(name: str, bar: StatusLine) -> None:
+    settings = Settings(model=ModelSettings(name=f"local/{name.removeprefix('local/')}"))
+    with TemporaryDirectory(prefix="toolwright-") as folder:
+        async with agent_core.Workspace.open(folder, settings=settings) as workspace:
+            agent = await workspace.agent()
+            bar.count(0, 1, "loading the model")
+            await agent.prepare(lambda done, total: bar.count(done, total, _NOTE))
