@@ -1,7 +1,7 @@
 """Carry a plan out: the intent, the file, the record, the snapshot, in this order.
 
 A crash between any two of them leaves an intent row, which the next start finishes or gives up. What
-a human or another process saved meanwhile is never overwritten.
+a human or another process saved meanwhile is never overwritten: the change is planned anew on top of it.
 """
 
 import asyncio
@@ -9,16 +9,19 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from ..errors import StaleFile, WorkspaceError
+from ..errors import LostLease, StaleFile, StorageError, ToolwrightError, UsageError, WorkspaceError
+from ..problem import Place, Problem
 from ..registry.registry import Registry
 from ..registry.saving import remove, save
 from ..registry.snapshot import Snapshot
 from ..storage import STATE, BeginWrite, EndWrite, ManifestConflict, Store
-from .one_writer import NoTurn, only_writer
+from .one_writer import only_writer
 from .plan import FileChange, Plan
 
 Record = Callable[[Plan], Awaitable[None]]
+_TRIES = 20  # each time that a plan is too late, another process has made its change
 
 
 class Carrier:
@@ -33,33 +36,47 @@ class Carrier:
 
     async def carry_out(self, plan: Plan, record: Record, by: str) -> Plan:
         """Make the planned change and have it recorded; the plan as it came out, which may be a refusal."""
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                return await self._try(plan, record, by)
+            except (StaleFile, ManifestConflict) as late:
+                if plan.again is None or not tries_left:
+                    return await self._give_up(plan, record, late)
+            except WorkspaceError as error:
+                return await self._give_up(plan, record, error)
+            try:
+                plan = await plan.again()
+            except (WorkspaceError, UsageError, ManifestConflict) as error:
+                return await self._give_up(plan, record, error)
+        raise AssertionError("the last try returns")
+
+    async def _try(self, plan: Plan, record: Record, by: str) -> Plan:
         if plan.change is None:
             await record(plan)
             return plan
-        async with self.one_at_a_time:
-            try:
-                async with only_writer(self._state):
-                    return await self._change(plan, plan.change, record, by)
-            except NoTurn as error:
-                return await self._give_up(plan, record, error)
+        async with self.one_at_a_time, only_writer(self._state):
+            return await self._change(plan, plan.change, record, by)
 
     async def _change(self, plan: Plan, change: FileChange, record: Record, by: str) -> Plan:
         end = EndWrite(change.path, change.version)
         before = self._registry.snapshot().modules.get(change.module)
+        if change.expected != (before.version if before else None):
+            raise StaleFile(f"`{change.path}` was changed since it was read.", mend="Read it again.")
         await self._store.apply([BeginWrite(change.path, change.version, change.text, change.expected)])
         try:
             await asyncio.to_thread(self._write, change)
-        except WorkspaceError as error:
+        except WorkspaceError:
             await self._store.apply([end])
-            return await self._give_up(plan, record, error)
+            raise
         try:
             await record(replace(plan, writes=(*plan.writes, end)))
-        except ManifestConflict as error:
+        except (StorageError, LostLease):
             undo = replace(change, expected=change.version, text=before.text if before else None)
             with suppress(StaleFile):  # saved by somebody else meanwhile: it is theirs
                 await asyncio.to_thread(self._write, undo)
-            await self._store.apply([end])
-            return await self._give_up(plan, record, error)
+            with suppress(StorageError):  # it has failed a moment ago; the next start sees that there is nothing to do
+                await self._store.apply([end])
+            raise
         self._registry.swap(_after(self._registry.snapshot(), change), by="agent" if by == "agent" else "human")
         return plan
 
@@ -70,16 +87,25 @@ class Carrier:
         else:
             save(self._folder, change.path, change.text, change.expected)
 
-    async def _give_up(self, plan: Plan, record: Record, error: WorkspaceError | ManifestConflict) -> Plan:
+    async def _give_up(self, plan: Plan, record: Record, error: ToolwrightError) -> Plan:
         name = plan.detail.get("name", plan.change.module if plan.change else "")
         kept = "Nothing was changed. " + (
             "Read it again with introspect_function. " if isinstance(error, StaleFile) else ""
         )
-        detail = {**plan.detail, "admitted": False}
         text = f"`{name}` was not written: {error.message} {kept}{error.mend}".rstrip()
-        refusal = Plan(text=text, outcome="refused", detail={**detail, "error": str(error)})
+        refusal = Plan(text=text, outcome="refused", detail=_refused(plan, error))
         await record(refusal)
         return refusal
+
+
+def _refused(plan: Plan, error: ToolwrightError) -> dict[str, Any]:  # Any: JSON
+    """The plan's detail, which tells of what did not come to be, with the reason in its place."""
+    detail = {**plan.detail, "admitted": False, "error": str(error)}
+    path = plan.change.path if plan.change else ""
+    problem = Problem(error.code, error.message.rstrip(), Place(path), error.mend)
+    if "problems" in detail:
+        detail |= {"standing": "", "problems": [*detail["problems"], problem.to_json()]}
+    return detail
 
 
 def _after(snapshot: Snapshot, change: FileChange) -> Snapshot:

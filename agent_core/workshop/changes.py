@@ -4,18 +4,20 @@ Nothing is written here: a plan holds the new text of the file and the rows that
 """
 
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..errors import UsageError, WorkspaceError
+from ..errors import StaleFile, UsageError, WorkspaceError
 from ..gate import Candidate, Gate, GivenExample, Verdict
 from ..problem import Place, Problem
 from ..registry.function import Reading
 from ..registry.registry import Registry
 from ..registry.schema import read_module
 from ..registry.snapshot import Snapshot
-from ..registry.source import Source, read_file
+from ..registry.source import Source, path_of, read_file
 from ..registry.spans import Text, split
 from ..registry.writing import remove_function
 from ..storage import (
@@ -36,22 +38,28 @@ from .plan import Author, Deed, FileChange, Plan
 from .view import unknown_function
 
 _NO_STAMP = (0, 0, 0)
+CatchUp = Callable[[str], Awaitable[None]]
+"""Take what a file, named by its path, is now, whoever wrote it."""
+Replan = Callable[[], Awaitable[Plan]]
 _DONE: dict[Deed, str] = {"created": "joined", "changed": "was changed"}
 
 
 class Changes:
     """The planning half of the workshop."""
 
-    def __init__(self, root: Path, store: Store, registry: Registry, gate: Gate, limit_bytes: int) -> None:
+    def __init__(  # noqa: PLR0913 - the rooms that it joins
+        self, root: Path, store: Store, registry: Registry, gate: Gate, *, module_bytes: int, catch_up: CatchUp
+    ) -> None:
         self._folder = root / "functions"
         self._store = store
         self._registry = registry
         self._gate = gate
-        self._limit = limit_bytes
+        self._limit = module_bytes
+        self._catch_up = catch_up
 
     async def create(self, candidate: Candidate, author: Author) -> Plan:
         """A new function, or a pending one sent again."""
-        snapshot = self._registry.snapshot()
+        snapshot = await self._settled(candidate.module, "", self._registry.snapshot())
         holder = snapshot.functions.get(candidate.name)
         if holder is not None:
             text = (
@@ -63,14 +71,17 @@ class Changes:
             return Plan(
                 text, "refused", _refusal(candidate, "name-taken", f"`{candidate.name}` exists already", holder.path)
             )
-        return await self._judged(candidate, snapshot, author, "created")
+        plan = await self._judged(candidate, snapshot, author, "created")
+        return self._repeatable(plan, partial(self.create, candidate, author))
 
     async def replace(self, name: str, code: str, reason: str, author: Author) -> Plan:
         """New source for a function that exists, or for a candidate that stands refused."""
-        snapshot = self._registry.snapshot()
-        module = await self._module_of(name, snapshot)
+        before = self._registry.snapshot()
+        module = await self._module_of(name, before)
+        snapshot = await self._settled(module, name, before)
         candidate = Candidate(name, code, module, reason, replaces=name in snapshot.functions)
-        return await self._judged(candidate, snapshot, author, "changed" if candidate.replaces else "created")
+        plan = await self._judged(candidate, snapshot, author, "changed" if candidate.replaces else "created")
+        return self._repeatable(plan, partial(self.replace, name, code, reason, author), name, snapshot)
 
     async def edit(self, name: str, old_text: str, new_text: str, author: Author) -> Plan:
         """The same source with one place changed: of the pending candidate if there is one, else of the function."""
@@ -90,7 +101,7 @@ class Changes:
         if pending is None:
             text = f"No candidate named `{name}` is waiting: confirm_function is for one that create_function refused."
             return Plan(text, "refused", {"name": name, "admitted": False})
-        snapshot = self._registry.snapshot()
+        snapshot = await self._settled(pending["module"], name, self._registry.snapshot())
         candidate = _candidate(pending, name in snapshot.functions)
         verdict = await self._gate.judge(candidate, snapshot)
         if not verdict.admitted and not verdict.can_be_confirmed:
@@ -103,38 +114,37 @@ class Changes:
             )
         if not verdict.admitted:
             verdict = await self._gate.confirm(candidate, verdict, snapshot)
-        return await self._verdict_plan(
-            candidate, verdict, snapshot, author, "changed" if candidate.replaces else "created"
-        )
+        deed: Deed = "changed" if candidate.replaces else "created"
+        plan = await self._verdict_plan(candidate, verdict, snapshot, author, deed)
+        return self._repeatable(plan, partial(self.confirm, name, author), name, snapshot)
 
     async def delete(self, name: str, author: Author) -> Plan:
         """A function's text taken out of its module; the module's file goes with its last function."""
-        snapshot = self._registry.snapshot()
-        function = snapshot.functions.get(name)
-        if function is None:
+        before = self._registry.snapshot()
+        if name not in before.functions:
             raise unknown_function(name)
+        snapshot = await self._settled(before.functions[name].module, name, before)
+        function = snapshot.functions[name]
         users = callers(name, snapshot)
         if users:
             text = f"`{name}` was not deleted, because these use it: {', '.join(users)}. Change or delete them first."
             return Plan(text, "refused", {"deleted": None, "name": name, "callers": users})
         source = snapshot.modules[function.module]
-        self._check_file(source)
         left = remove_function(source.text, name)
         if isinstance(left, Problem):
             raise WorkspaceError(f"`{name}` cannot be taken out of {source.path}: {left.what}.", mend=left.mend or "")
         reading = _reading(function.module, source.path, left) if left.strip() else None
         detail = {"deleted": name, "name": name, "module": function.module, "version": source.version}
         text = f"`{name}` was deleted from {source.path}. Its versions are kept in the history."
-        return _plan(text, detail, source, reading, _Deed("deleted", name, author))
+        plan = _plan(text, detail, source, reading, _Deed("deleted", name, author))
+        return self._repeatable(plan, partial(self.delete, name, author), name, snapshot)
 
     def source(self, name: str) -> str:
         """The exact text of a function as it is now, with the comments above it, which are replaced with it."""
-        snapshot = self._registry.snapshot()
-        function = snapshot.functions.get(name)
-        if function is None:
+        text = _own(name, self._registry.snapshot())
+        if text is None:
             raise unknown_function(name)
-        text = Text(tuple(split(snapshot.modules[function.module].text)), ())
-        return "".join(text.lines[text.with_comments(function.line) - 1 : function.end_line])
+        return text
 
     async def _module_of(self, name: str, snapshot: Snapshot) -> str:
         if name in snapshot.functions:
@@ -145,9 +155,6 @@ class Changes:
         return str(pending["module"])
 
     async def _judged(self, candidate: Candidate, snapshot: Snapshot, author: Author, deed: Deed) -> Plan:
-        held = snapshot.modules.get(candidate.module)
-        if held is not None:
-            self._check_file(held)
         verdict = await self._gate.judge(candidate, snapshot)
         return await self._verdict_plan(candidate, verdict, snapshot, author, deed)
 
@@ -157,7 +164,7 @@ class Changes:
         if not verdict.admitted or verdict.module_text is None:
             return await self._refused(candidate, verdict)
         held = snapshot.modules.get(verdict.module)
-        path = held.path if held else f"functions/{verdict.module.replace('.', '/')}.py"
+        path = held.path if held else path_of(verdict.module)
         reading = verdict.reading or _reading(verdict.module, path, verdict.module_text)
         function = next(each for each in reading.functions if each.name == verdict.name)
         said = {**verdict.to_json(), "by": author.by}
@@ -187,14 +194,47 @@ class Changes:
             excluded=telling.excluded(verdict, again=again),
         )
 
-    def _check_file(self, source: Source) -> None:
-        """A file that holds something else than what is running is a human's, and is not written over."""
-        found = read_file(self._folder, Path(source.path).relative_to("functions"), self._limit)
-        if isinstance(found, Source) and found.version != source.version:
+    async def _settled(self, module: str, name: str, before: Snapshot) -> Snapshot:
+        """The snapshot that has what the module's file is now: a save that nobody has seen yet is taken first.
+
+        Raises:
+            WorkspaceError: the save was rejected, or it changed the function itself: it is not written over.
+        """
+        held = before.modules.get(module)
+        path = held.path if held else path_of(module)
+        if not self._is_other(path, held):
+            return before
+        snapshot = await self._caught_up(path, name, before)
+        if self._is_other(path, snapshot.modules.get(module)):
             raise WorkspaceError(
-                f"{source.path} holds an edit that is not in use (it was rejected, or just saved).",
+                f"{path} holds an edit that is not in use, because it was rejected.",
                 mend="Mend or revert that edit first: reload_functions says what is wrong with it.",
             )
+        return snapshot
+
+    def _is_other(self, path: str, held: Source | None) -> bool:
+        found = read_file(self._folder, Path(path).relative_to("functions"), self._limit)
+        return isinstance(found, Source) and found.version != (held.version if held else None)
+
+    async def _caught_up(self, path: str, name: str, before: Snapshot) -> Snapshot:
+        await self._catch_up(path)
+        snapshot = self._registry.snapshot()
+        if name and _own(name, snapshot) != _own(name, before):
+            what = f"`{name}` itself was changed by somebody meanwhile, so it was not overwritten."
+            raise StaleFile(what, mend="Look at what it is now, then make the change.")
+        return snapshot
+
+    def _repeatable(self, plan: Plan, verb: Replan, name: str = "", snapshot: Snapshot | None = None) -> Plan:
+        """The plan, with the way to make it anew when its file is another by then; `name` must be as in `snapshot`."""
+        change = plan.change
+        if change is None:
+            return plan
+
+        async def again() -> Plan:
+            await self._caught_up(change.path, name, snapshot or self._registry.snapshot())
+            return await verb()
+
+        return replace(plan, again=again)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +267,15 @@ def _plan(text: str, detail: dict[str, Any], source: Source, reading: Reading | 
 
 def _reading(module: str, path: str, text: str) -> Reading:
     return read_module(Source.of(module, text, path))
+
+
+def _own(name: str, snapshot: Snapshot) -> str | None:
+    """A function's own text with the comments above it; None if there is no such function."""
+    function = snapshot.functions.get(name)
+    if function is None:
+        return None
+    text = Text(tuple(split(snapshot.modules[function.module].text)), ())
+    return "".join(text.lines[text.with_comments(function.line) - 1 : function.end_line])
 
 
 def _candidate(pending: dict[str, Any], replaces: bool) -> Candidate:  # noqa: FBT001 - a fact, not a mode

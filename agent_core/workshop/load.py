@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from ..gate import Gate, ModuleVerdict
 from ..problem import Problem
@@ -35,6 +36,8 @@ from .one_writer import only_writer
 
 _NO_STAMP = (0, 0, 0)
 _TRIES = 3
+Found: TypeAlias = Source | Problem | None
+"""What a file holds, why it cannot be read, or None where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,25 +90,35 @@ class Loader:
         `finished` names files, with their versions, that an agent wrote before a crash.
         """
         named = None if paths is None else list(paths)
+        return await self._refresh_again(named, finished or {}, stored=named is None)
+
+    async def catch_up(self, path: str) -> None:
+        """Take one file as it and its rows are now: another process may have written both."""
+        await self._refresh_again([self._folder / path.removeprefix("functions/")], {}, stored=True)
+
+    async def _refresh_again(self, named: list[Path] | None, finished: dict[str, str], *, stored: bool) -> Change:
         for attempt in range(_TRIES):
             try:
-                return await self._refresh(
-                    named, await self._known(stored=named is None or attempt > 0), finished or {}
-                )
+                known, sources = await self._look(named, stored=stored or attempt > 0)
+                return await self._refresh(sources, known, finished)
             except ManifestConflict:
                 # Another process took the same file in the same moment: what it wrote down is read anew.
                 if attempt == _TRIES - 1:
                     raise
         raise AssertionError("the last try returns or raises")
 
-    async def _known(self, *, stored: bool) -> _Known:
-        """As storage has it; or as the registry has it, which is as good until another process takes a file."""
+    async def _look(self, paths: list[Path] | None, *, stored: bool) -> tuple[_Known, dict[str, Found]]:
+        """What is good and what the files hold: both as storage has it, while nobody is between a file and its rows;
+        or as the registry has it, which is as good until another process takes a file.
+        """
         if stored:
-            return _Known(await self._store.manifest(), await self._store.readings())
-        return _Known({name: source.version for name, source in self._registry.snapshot().modules.items()}, {})
+            async with only_writer(self._state):
+                known = _Known(await self._store.manifest(), await self._store.readings())
+                return known, await asyncio.to_thread(self._read, paths, known)
+        known = _Known({name: source.version for name, source in self._registry.snapshot().modules.items()}, {})
+        return known, await asyncio.to_thread(self._read, paths, known)
 
-    async def _refresh(self, paths: list[Path] | None, known: _Known, finished: dict[str, str]) -> Change:
-        sources = await asyncio.to_thread(self._read, paths, known)
+    async def _refresh(self, sources: dict[str, Found], known: _Known, finished: dict[str, str]) -> Change:
         before = self._registry.snapshot()
         taken = await asyncio.gather(*(self._take(path, found, known, before) for path, found in sources.items()))
         snapshot = before
@@ -119,11 +132,11 @@ class Loader:
                 await self._store.apply([_by_agent(write, finished) for write in writes])
         return self._registry.swap(snapshot)
 
-    def _read(self, paths: list[Path] | None, known: _Known) -> dict[str, Source | Problem | None]:
+    def _read(self, paths: list[Path] | None, known: _Known) -> dict[str, Found]:
         found = list(scan(self._folder, {}).stamps) if paths is None else paths
         files = [path for path in found if path.suffix == ".py" or path.is_symlink()]
         inside = [path.relative_to(self._folder) for path in files if not self._is_bare_marker(path)]
-        sources: dict[str, Source | Problem | None] = {shown_path(path): self._read_one(path) for path in inside}
+        sources: dict[str, Found] = {shown_path(path): self._read_one(path) for path in inside}
         if paths is None:
             sources.update(dict.fromkeys(known.readings.keys() - sources.keys()))
         return sources
@@ -132,11 +145,11 @@ class Loader:
         # `functions/__init__.py` belongs to no module; an empty one is a habit, and nothing to complain of.
         return path == self._folder / "__init__.py" and path.is_file() and path.stat().st_size == 0
 
-    def _read_one(self, path: Path) -> Source | Problem | None:
+    def _read_one(self, path: Path) -> Found:
         whole = self._folder / path
         return read_file(self._folder, path, self._limit) if whole.is_symlink() or whole.exists() else None
 
-    async def _take(self, path: str, found: Source | Problem | None, known: _Known, before: Snapshot) -> _Taken:
+    async def _take(self, path: str, found: Found, known: _Known, before: Snapshot) -> _Taken:
         if found is None:
             return _gone(path, known, before)
         if isinstance(found, Problem):

@@ -4,6 +4,7 @@ Planning may take long and may be interrupted; carrying a plan out is short, is 
 leaves either all of the change or nothing of it.
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -30,7 +31,8 @@ class Plan:
     """What a verb came to: the answer, the change of a file if any, and what is written down with it.
 
     `text` is for a model, `detail` is JSON of a published shape. `refused` names a candidate that now
-    stands refused; `excluded` names functions that the next step should not offer.
+    stands refused; `excluded` names functions that the next step should not offer. `again` plans the same
+    anew, on what the file has become meanwhile.
     """
 
     text: str
@@ -41,6 +43,7 @@ class Plan:
     made: tuple[Deed, str] | None = None
     refused: str | None = None
     excluded: frozenset[str] = frozenset()
+    again: "Callable[[], Awaitable[Plan]] | None" = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,13 +33,13 @@ class Workshop:
         self, root: Path, store: Store, registry: Registry, gate: Gate, cage: Cage, *, module_bytes: int
     ) -> None:
         self.registry = registry
-        self.plans = Changes(root, store, registry, gate, module_bytes)
         self.loader = Loader(root, store, registry, gate, module_bytes)
         self._root = root
         self._store = store
         self._gate = gate
         self._cage = cage
         self._carrier = Carrier(root, store, registry)
+        self.plans = Changes(root, store, registry, gate, module_bytes=module_bytes, catch_up=self._catch_up)
         self._listeners: list[Callable[[events.FunctionsChanged], None]] = []
         registry.subscribe(self._heard)
 
@@ -56,19 +56,22 @@ class Workshop:
         self, name: str, code: str, module: str = DEFAULT_MODULE, *, reason: str = "", author: Author | None = None
     ) -> dict[str, Any]:
         """Have a new function judged and, if it may, admitted; its verdict."""
-        return await self._now(await self.plan_create(name, code, module, reason, author or Author()), author)
+        plan = await self.plan_create(name, code, module, reason, author or Author())
+        return (await self._now(plan, author)).detail
 
     async def edit(self, name: str, old_text: str, new_text: str, *, author: Author | None = None) -> dict[str, Any]:
         """Change one place of a function, or of the candidate of that name that stands refused; its verdict."""
-        return await self._now(await self.plans.edit(name, old_text, new_text, author or Author()), author)
+        plan = await self.plans.edit(name, old_text, new_text, author or Author())
+        return (await self._now(plan, author)).detail
 
     async def replace(self, name: str, code: str, *, author: Author | None = None) -> dict[str, Any]:
         """Give a function new source; its verdict."""
-        return await self._now(await self.plans.replace(name, code, f"{name} replaced", author or Author()), author)
+        plan = await self.plans.replace(name, code, f"{name} replaced", author or Author())
+        return (await self._now(plan, author)).detail
 
     async def confirm(self, name: str, *, author: Author | None = None) -> dict[str, Any]:
         """Admit a refused candidate with the values that its examples really gave; its verdict."""
-        return await self._now(await self.plans.confirm(name, author or Author()), author)
+        return (await self._now(await self.plans.confirm(name, author or Author()), author)).detail
 
     async def delete(self, name: str, *, author: Author | None = None) -> dict[str, Any]:
         """Take a function out of its module.
@@ -76,10 +79,10 @@ class Workshop:
         Raises:
             WorkspaceError: others use it (they are named), or its file holds something unsaved here.
         """
-        plan = await self.plans.delete(name, author or Author())
+        plan = await self._now(await self.plans.delete(name, author or Author()), author)
         if plan.outcome == "refused":
             raise WorkspaceError(plan.text)
-        return await self._now(plan, author)
+        return plan.detail
 
     async def reload(self) -> dict[str, Any]:
         """Look at the whole folder again; what is loaded, changed, removed and rejected because of it."""
@@ -204,9 +207,12 @@ class Workshop:
             raise view.unknown_function(name)
         return function
 
-    async def _now(self, plan: Plan, author: Author | None) -> dict[str, Any]:
+    async def _now(self, plan: Plan, author: Author | None) -> Plan:
         async def record(made: Plan) -> None:
             await self._store.apply(made.writes)
 
-        done = await asyncio.shield(self.carry_out(plan, record, author or Author()))
-        return done.detail
+        return await asyncio.shield(self.carry_out(plan, record, author or Author()))
+
+    async def _catch_up(self, path: str) -> None:
+        async with self._carrier.one_at_a_time:
+            await self.loader.catch_up(path)
