@@ -33,6 +33,20 @@ def cut(text: str, cells: int) -> str:
     return kept + "…"
 
 
+def cut_middle(text: str, cells: int) -> str:
+    """The two ends of the text, with an ellipsis between them where it does not fit."""
+    if width(text) <= cells:
+        return text
+    head = cut(text, max(cells // 2, 1))
+    tail, room = "", cells - width(head)
+    for character in reversed(text):
+        room -= _cells(character)
+        if room < 0:
+            break
+        tail = character + tail
+    return head + tail
+
+
 def _row(cells: Sequence[str], widths: Sequence[int], roles: Sequence[Role], gap: int) -> Line:
     last = len(cells) - 1
     filled = [cell if at == last else cell + " " * (widths[at] - width(cell) + gap) for at, cell in enumerate(cells)]
@@ -41,6 +55,8 @@ def _row(cells: Sequence[str], widths: Sequence[int], roles: Sequence[Role], gap
 
 
 def _cells(character: str) -> int:
-    if unicodedata.combining(character) or character == "\u200d":
+    if character.isascii():
+        return 1
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1

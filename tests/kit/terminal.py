@@ -4,6 +4,7 @@ import codecs
 import fcntl
 import os
 import pty
+import select
 import signal
 import struct
 import subprocess
@@ -121,6 +122,14 @@ class Terminal:
         self._reader.join(timeout_s)
         return code
 
+    def fileno(self) -> int:
+        """The terminal's own end, for those who ask how it is set."""
+        return self._master
+
+    def hang_up(self) -> None:
+        """Take the terminal away, as a window that is closed does; nothing can be read of it any more."""
+        os.dup2(os.open(os.devnull, os.O_RDWR), self._master)
+
     def close(self) -> None:
         """End the program, if it runs still."""
         if self.process.poll() is None:
@@ -134,6 +143,9 @@ class Terminal:
 
     def _read(self) -> None:
         while True:
+            # A read that waits would hold the terminal: `hang_up` could not take it away.
+            if not select.select([self._master], [], [], 0.1)[0]:
+                continue
             try:
                 data = os.read(self._master, 65_536)
             except OSError:  # the program's end closes the terminal

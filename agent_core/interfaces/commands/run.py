@@ -60,8 +60,7 @@ def _prompt(options: RunOptions) -> int:
     gc.disable()  # until all is loaded: imports leave no garbage, and looking for it costs a tenth of the way
     from ..repl.app import Repl
 
-    asyncio.run(Repl(options).run())
-    return 0
+    return asyncio.run(Repl(options).run())
 
 
 def _plainly(options: RunOptions) -> int:

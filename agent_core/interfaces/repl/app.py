@@ -5,6 +5,7 @@ Lines typed before all is ready wait in a queue. Nothing here imports what is he
 
 import asyncio
 import gc
+import signal
 import sys
 from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager, suppress
@@ -19,6 +20,8 @@ from ..spans import line, painted
 from .completion import Words
 from .keys import bindings
 from .prompt import MARK, Prompt
+
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Session(Protocol):
@@ -67,6 +70,7 @@ class Repl:
         self._session: Session | None = None
         self._group = asyncio.TaskGroup()
         self._failure: ToolwrightError | None = None
+        self._ended_by = 0
         history = Path(options.root) / ".toolwright" / "history"
         self.prompt = Prompt(history, Words(self._names), lambda prompt: bindings(prompt, self))
 
@@ -75,15 +79,18 @@ class Repl:
         """Whether a turn runs."""
         return self._session is not None and self._session.busy
 
-    async def run(self) -> None:
-        """Talk until the human leaves, or until it turns out that nothing can be opened."""
+    async def run(self) -> int:
+        """Talk until the human leaves, a signal ends it, or nothing can be opened; the exit code."""
         async with self._group:
             behind = self._group.create_task(self._behind())
+            self._heed_signals()
             with suppress(EOFError):
-                await self.prompt.app.run_async(handle_sigint=False)
+                await self.prompt.app.run_async(pre_run=self._leave_if_ended, handle_sigint=False)
             await self._close(behind)
         if self._failure is not None:
             raise self._failure
+        number = self._ended_by or (signal.SIGHUP if self.prompt.output.gone else 0)
+        return 128 + number if number else 0
 
     def send(self, text: str) -> None:
         """Take what was typed: an answer, something for the running turn, or the next thing to do."""
@@ -102,8 +109,23 @@ class Repl:
 
     def leave(self) -> None:
         """End the conversation."""
-        if self.prompt.app.is_running:
-            self.prompt.app.exit()
+        self.prompt.leave()
+
+    def _heed_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in _ENDING:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` sets it
+                loop.add_signal_handler(number, self._end_by, number)
+
+    def _end_by(self, number: int) -> None:
+        # A second one finds the system's own way of dying again.
+        asyncio.get_running_loop().remove_signal_handler(number)
+        self._ended_by = number
+        self.leave()
+
+    def _leave_if_ended(self) -> None:
+        if self._ended_by:
+            self.leave()
 
     async def _behind(self) -> None:
         try:

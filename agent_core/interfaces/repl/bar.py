@@ -1,4 +1,7 @@
-"""The bar below the prompt: agent, model, how full the context is, functions, and how safe it is here."""
+"""The bar below the prompt: agent, model, how full the context is, functions, and how safe it is here.
+
+On a screen too narrow for all of it the bar takes a shorter form; what it says of safety stays longest.
+"""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -7,8 +10,22 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 
 from agent_core.untrusted import one_line
 
+from ..columns import cut, cut_middle, width
+
 _CELLS = 8
 _FULL, _NEAR = 0.9, 0.7
+_MODEL_LEAST = 16
+_BETWEEN = " · "
+# What is shown, from all to least: the first form that leaves the model's name enough room is taken.
+_FORMS = (
+    ("agent", "model", "gauge", "functions", "sandbox"),
+    ("model", "gauge", "functions", "sandbox"),
+    ("model", "gauge", "sandbox"),
+    ("model", "share", "sandbox"),
+    ("share", "sandbox"),
+    ("sandbox",),
+)
+_ALARMS = (" SANDBOX OFF: functions run unprotected ", " SANDBOX OFF ")
 
 
 class Status(Protocol):
@@ -41,17 +58,30 @@ class Bar:
         """Show the facts again."""
         self.hint = ""
 
-    def draw(self) -> StyleAndTextTuples:
-        """The bar's text with its styles."""
+    def draw(self, columns: int) -> StyleAndTextTuples:
+        """The bar's text with its styles, not wider than the screen."""
         if self.hint:
-            return [("class:bar.hint", f" {one_line(self.hint)}")]
+            return [("class:bar.hint", cut(f" {one_line(self.hint)}", columns))]
         if self.status is None:
-            return [("class:bar", " getting ready… type ahead, Enter waits")]
-        sandbox = ("class:bar", f" · sandbox {one_line(self.sandbox, 16)}")
-        return [*self._alarm(), *_facts(self.status()), sandbox]
+            return [("class:bar", cut(" getting ready… type ahead, Enter waits", columns))]
+        if not self.unsafe:
+            return self._facts(self.status(), columns)
+        alarm = next((text for text in _ALARMS if width(text) <= columns // 2), _ALARMS[-1])
+        rest = self._facts(self.status(), columns - width(alarm) - 1)
+        return [("class:bar.alarm", cut(alarm, columns)), *([("", " "), *rest] if rest else [])]
 
-    def _alarm(self) -> StyleAndTextTuples:
-        return [("class:bar.alarm", " SANDBOX OFF: functions run unprotected "), ("", " ")] if self.unsafe else []
+    def _facts(self, status: Status, columns: int) -> StyleAndTextTuples:
+        parts = _parts(status, "" if self.unsafe else one_line(self.sandbox, 16))
+        model = one_line(status.model or "no model yet", 80)
+        for form in _FORMS:
+            shown = [parts[name] for name in form if parts[name]]
+            room = columns - _width(shown)
+            if "model" not in form and room >= 0:
+                return _joined(shown)
+            if room >= min(width(model), _MODEL_LEAST):
+                parts["model"][0] = ("class:bar", cut_middle(model, room))
+                return _joined(shown)
+        return []
 
 
 def gauge(used: int, limit: int) -> StyleAndTextTuples:
@@ -61,15 +91,31 @@ def gauge(used: int, limit: int) -> StyleAndTextTuples:
     share = min(used / limit, 1.0)
     style = "class:bar.full" if share >= _FULL else "class:bar.near" if share >= _NEAR else "class:bar"
     filled = round(share * _CELLS)
-    return [(style, "▰" * filled + "▱" * (_CELLS - filled) + f" {share:.0%}")]
+    return [(style, "▰" * filled + "▱" * (_CELLS - filled)), (style, f" {share:.0%}")]
 
 
-def _facts(status: Status) -> StyleAndTextTuples:
+def _parts(status: Status, sandbox: str) -> dict[str, StyleAndTextTuples]:
     known = status.functions_known
-    shown = f"{status.functions_shown}/{known}" if status.functions_shown else f"{known}"  # before the first step
-    return [
-        ("class:bar.name", f" {one_line(status.agent, 24)}"),
-        ("class:bar", f" · {one_line(status.model or 'no model yet', 32)} · "),
-        *gauge(status.context_tokens, status.context_limit),
-        ("class:bar", f" · functions {shown}"),
-    ]
+    functions = f"{status.functions_shown}/{known}" if status.functions_shown else f"{known}"  # before the first step
+    full = gauge(status.context_tokens, status.context_limit)
+    style, share = full[-1][:2]
+    return {
+        "agent": [("class:bar.name", one_line(status.agent, 24))],
+        "model": [("class:bar", "")],
+        "gauge": full,
+        "share": [(style, share.strip())],
+        "functions": [("class:bar", f"functions {functions}")],
+        "sandbox": [("class:bar", f"sandbox {sandbox}")] if sandbox else [],
+    }
+
+
+def _width(parts: list[StyleAndTextTuples]) -> int:
+    texts = sum(width(fragment[1]) for part in parts for fragment in part)
+    return 1 + texts + len(_BETWEEN) * max(len(parts) - 1, 0)
+
+
+def _joined(parts: list[StyleAndTextTuples]) -> StyleAndTextTuples:
+    joined: StyleAndTextTuples = []
+    for number, part in enumerate(parts):
+        joined += [("class:bar", _BETWEEN if number else " "), *part]
+    return joined

@@ -54,14 +54,20 @@ STYLE = Style.from_dict(
 
 
 class SteadyOutput(Vt100_Output):
-    """A terminal whose writes can be held back until the next frame."""
+    """A terminal whose writes can be held back until the next frame, and that may go away."""
 
     held = False
+    gone = False
 
     def flush(self) -> None:
-        """Write what has gathered, unless it is held back."""
-        if not self.held:
+        """Write what has gathered, unless it is held back; what nobody can read any more is let go."""
+        if self.held:
+            return
+        try:
             super().flush()
+        except OSError:
+            self.gone = True
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
 
 
 class KeptHistory(FileHistory):
@@ -102,6 +108,7 @@ class Prompt:
             key_bindings=merge_key_bindings([load_auto_suggest_bindings(), keys(self)]),
             style=STYLE,
             output=self.output,
+            after_render=lambda app: self._leave_if_gone(),
             erase_when_done=True,
             min_redraw_interval=FRAME_S,
             refresh_interval=0.5,
@@ -124,13 +131,26 @@ class Prompt:
         self.output.held = False
         self.app.invalidate()
 
+    def leave(self) -> None:
+        """End the prompt, if it is there still."""
+        future = self.app.future
+        if self.app.is_running and future is not None and not future.done():
+            self.app.exit()
+
+    def _leave_if_gone(self) -> None:
+        if self.output.gone:
+            self.leave()
+
     def before_input(self) -> StyleAndTextTuples:
         """The moving part."""
         return self.live.draw(self.columns - 1)
 
 
 def _size() -> Size:
-    found = os.get_terminal_size(sys.stdout.fileno())
+    try:
+        found = os.get_terminal_size(sys.stdout.fileno())
+    except OSError:  # the terminal has gone away
+        return Size(rows=24, columns=80)
     return Size(rows=found.lines or 24, columns=found.columns or 80)
 
 
@@ -150,7 +170,7 @@ def _layout(prompt: Prompt) -> Layout:
         wrap_lines=True,
         get_line_prefix=lambda number, wrapped: [("class:mark", MARK if number == wrapped == 0 else "  ")],
     )
-    bar = Window(FormattedTextControl(prompt.bar.draw), height=1, dont_extend_height=True)
+    bar = Window(FormattedTextControl(lambda: prompt.bar.draw(prompt.columns)), height=1, dont_extend_height=True)
     menu = Float(
         CompletionsMenu(max_height=MENU_LINES, extra_filter=has_focus(prompt.buffer)), xcursor=True, ycursor=True
     )

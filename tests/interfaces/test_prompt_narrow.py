@@ -1,0 +1,55 @@
+"""What the prompt shows on screens that are too small for all of it."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_core.agent import Status
+from agent_core.interfaces.columns import width
+from agent_core.interfaces.repl.bar import Bar
+from tests.kit import scripted
+from tests.kit.terminal import terminal
+
+LONG = "accounts/fireworks/models/qwen3-coder-480b-a35b-instruct"
+FACTS = Status("main", LONG, 30_000, 100_000, 12, 60)
+
+
+def bar_of(columns: int, *, unsafe: bool = False, status: Status = FACTS) -> str:
+    bar = Bar()
+    bar.status, bar.sandbox, bar.unsafe = lambda: status, "full", unsafe
+    return "".join(part[1] for part in bar.draw(columns))
+
+
+@pytest.mark.parametrize("columns", [80, 60, 40])
+def test_sandbox_and_gauge_stay_on_a_narrow_screen_with_a_long_model_name(tmp_path: Path, columns: int) -> None:
+    with scripted([], models=[LONG]) as model:
+        arguments = ("run", "--base-url", model.base_url, "--model", LONG)
+        with terminal(*arguments, cwd=tmp_path, columns=columns) as screen:
+            screen.wait_for("sandbox full")
+            [bar] = [row for row in screen.screen() if "sandbox full" in row]
+            assert "%" in bar
+            assert "…" in bar
+            screen.resize(120, 24)
+            screen.wait_for(f"main · {LONG} · ")
+
+
+@pytest.mark.parametrize("unsafe", [False, True], ids=["safe", "unsafe"])
+@pytest.mark.parametrize("columns", [200, 80, 60, 40, 30, 20])
+def test_the_bar_fits_every_width_and_keeps_what_matters_most(columns: int, unsafe: bool) -> None:
+    shown = bar_of(columns, unsafe=unsafe)
+    assert width(shown) <= columns
+    assert "SANDBOX OFF" in shown if unsafe else "sandbox full" in shown
+    assert "30%" in shown or columns < 30
+    assert (LONG in shown) == (columns == 200)
+
+
+def test_a_long_model_name_keeps_its_two_ends_when_it_is_cut() -> None:
+    shown = bar_of(80)
+    assert " main · accounts/f" in shown
+    assert "instruct · ▰▰▱" in shown
+
+
+def test_a_hint_that_is_too_long_ends_in_an_ellipsis() -> None:
+    bar = Bar()
+    bar.hint = "Nothing is running. Ctrl-D or /exit leaves."
+    assert "".join(part[1] for part in bar.draw(30)) == " Nothing is running. Ctrl-D o…"
