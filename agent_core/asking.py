@@ -14,7 +14,7 @@ from .interruption import Interrupted
 from .messages import Assistant, System
 from .model.ahead import Preparing, Tell
 from .model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
-from .model.reply import Model, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
+from .model.reply import ModeChanged, Model, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from .model.request import Request
 from .registry.snapshot import Snapshot
 from .settings import Settings
@@ -100,10 +100,10 @@ class Asker:
         model = await self.model()
         self.shown.choose(snapshot.functions, own_set)
         try:
-            return await self._stream(turn, model, self._prompt(turn, model.context_limit), excluded)
+            return await self._ask_in_mode(turn, model, model.context_limit, excluded)
         except ContextOverflow:
             turn.warn("The conversation is longer than the model's window: its oldest turns are left out.")
-            return await self._stream(turn, model, self._prompt(turn, int(model.context_limit * _SHRINK)), excluded)
+            return await self._ask_in_mode(turn, model, int(model.context_limit * _SHRINK), excluded)
 
     def request_record(self, snapshot: Snapshot) -> tuple[list[Entry], list[Write]]:
         """What the request showed, where it differs from the one before: with the messages it can be made again."""
@@ -123,10 +123,19 @@ class Asker:
         }
         return [Entry("request", request)], [SaveText(self._instructions)]
 
-    def _prompt(self, turn: Turn, window: int) -> Prompt:
+    async def _ask_in_mode(self, turn: Turn, model: Model, window: int, excluded: frozenset[str]) -> Reply:
+        try:
+            return await self._stream(turn, model, self._prompt(turn, model, window), excluded)
+        except ModeChanged as error:
+            turn.warn(error.message)
+            self._correction = 1.0
+            return await self._stream(turn, model, self._prompt(turn, model, window), excluded)
+
+    def _prompt(self, turn: Turn, model: Model, window: int) -> Prompt:
         reply = self._settings.model.max_tokens or min(4096, window // 4)
         self._instructions = self._told()
-        return build(self._instructions, turn.history, self.shown, Budget(window, reply, self._correction))
+        budget = Budget(window, reply, model.overhead(self.shown.line), self._correction)
+        return build(self._instructions, turn.history, self.shown.line, budget)
 
     def _told(self) -> str:
         hidden = self.shown.hidden

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from ..messages import Message, System
 from ..model.request import FunctionShown
 from .history import Exchange, History
-from .shown import Shown
 
 # Measured on mixed text, code and JSON; corrected by what the endpoint reports.
 BYTES_PER_TOKEN = 3.4
@@ -18,11 +17,13 @@ BYTES_PER_TOKEN = 3.4
 class Budget:
     """What a request may hold: the window and what the reply needs of it, both in tokens.
 
+    `overhead` is what the model in use writes beside instructions and messages, in bytes: the functions above all.
     `correction` is how many tokens the endpoint reported for each that was estimated.
     """
 
     window: int
     reply: int
+    overhead: int
     correction: float = 1.0
 
     @property
@@ -40,18 +41,18 @@ class Prompt:
     tokens: int
 
 
-def build(instructions: str, history: History, shown: Shown, budget: Budget) -> Prompt:
+def build(instructions: str, history: History, functions: tuple[FunctionShown, ...], budget: Budget) -> Prompt:
     """The instructions, the functions and the newest turns that fit beside them.
 
     The last turn is always there: a window too small for it is the endpoint's to refuse.
     """
-    fixed = len(instructions.encode()) + shown.size
+    fixed = len(instructions.encode()) + budget.overhead
     kept = _newest(history.exchanges, budget.prompt_bytes - fixed)
     size = fixed + sum(exchange.size for exchange in kept)
     messages = [message for exchange in kept for message in exchange.messages]
     return Prompt(
         (System(instructions), *messages),
-        shown.line,
+        functions,
         int(size / BYTES_PER_TOKEN * budget.correction),
     )
 

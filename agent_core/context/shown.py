@@ -4,7 +4,6 @@ Servers cache the longest unchanged prefix of a request, so a name keeps its pla
 what is new goes last, and what must leave is what was used least recently.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -24,7 +23,6 @@ class Shown:
         self._seen: object = None
         self._kept: frozenset[str] = frozenset()
         self.line: tuple[FunctionShown, ...] = ()
-        self.size = 0
         self.hidden = 0
 
     def use(self, name: str) -> None:
@@ -37,7 +35,7 @@ class Shown:
     def choose(
         self, functions: Mapping[str, Function], kept: frozenset[str] = frozenset()
     ) -> tuple[FunctionShown, ...]:
-        """The functions for this step, also held as `line` with their `size` in bytes; `kept` always stay."""
+        """The functions for this step, also held as `line`; `kept` always stay."""
         if functions is self._seen and kept == self._kept:
             return self.line
         self._seen, self._kept = functions, kept
@@ -47,7 +45,6 @@ class Shown:
         self._places = {name: self._place(name, functions[name]) for name in order}
         places = [*self._pinned.values(), *self._places.values()]
         self.line = tuple(place.shown for place in places)
-        self.size = sum(place.size for place in places)
         return self.line
 
     @property
@@ -81,14 +78,11 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A function in the line, as it is shown, and about how many bytes that takes."""
+    """A function in the line, as it is shown."""
 
     function: Function
     shown: FunctionShown
-    size: int
 
     @classmethod
     def of(cls, function: Function) -> "_Place":
-        described = function.description.encode("utf-8", "surrogatepass")  # an escape can write half of a pair
-        size = len(function.name) + len(described) + len(json.dumps(function.parameters))
-        return cls(function, FunctionShown(function.name, function.description, function.parameters), size)
+        return cls(function, FunctionShown(function.name, function.description, function.parameters))

@@ -5,7 +5,7 @@ A step costs what is new in it: messages written for the last request are not wr
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal
 
 from ..clock import Clock
@@ -15,26 +15,19 @@ from ..settings import ModelSettings
 from .constrained import ConstrainedModel
 from .dialect import changed
 from .discover import Chosen
+from .either import EitherModel
 from .endpoint import Endpoint
-from .quirks import quirks
 from .reply import Model, Piece, RetryPiece, TokenUsage
 from .request import FunctionShown, Request
 from .stream import Assembly
 from .strict import loosened
-from .tokens import Estimator, known_window, listed_window, tells_windows
+from .tokens import Estimator
 from .tour.endpoint import TourEndpoint
+from .window import Window, find_window
 from .wire import Writer
 
 _KEPT_CHARS: Final = 2000
 _TOUR_TOKENS: Final = 1 << 17
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """The size of a model's window, and where the number is from."""
-
-    tokens: int
-    source: str
 
 
 class NativeModel:
@@ -60,6 +53,10 @@ class NativeModel:
             return {}
         found = {function.name: loosened(function.parameters) for function in self._shown}
         return {name: why for name, why in found.items() if why}
+
+    def overhead(self, functions: tuple[FunctionShown, ...]) -> int:
+        """The size of the functions as they are sent."""
+        return len(self._writer.functions(functions)) if functions else 0
 
     async def stream(self, request: Request) -> AsyncIterator[Piece]:
         """The pieces of one reply, in order; the last is the one `Reply`."""
@@ -131,31 +128,19 @@ async def open_model(chosen: Chosen, settings: ModelSettings, *, clock: Clock | 
     if chosen.kind == "tour":
         return NativeModel(await TourEndpoint.start(settings), window=Window(_TOUR_TOKENS, "the tour's"), clock=clock)
     endpoint = Endpoint(chosen.endpoint_url, chosen.model_name, key=chosen.key, settings=settings, clock=clock)
-    window = await _window(endpoint, chosen)
-    if settings.mode == "constrained":
-        if not endpoint.dialect.constraints:
-            await endpoint.aclose()
-            raise ModelError(
-                f"{endpoint.dialect.name} holds no reply to a schema, which constrained mode needs.",
-                mend="Set `model.mode` to native: its models call functions by themselves.",
-            )
-        return ConstrainedModel(endpoint, endpoint.model, window.tokens, settings, clock, ways=endpoint.dialect.ways)
-    return NativeModel(endpoint, window=window, clock=clock)
-
-
-async def _window(endpoint: Endpoint, chosen: Chosen) -> Window:
-    """The window: as set, as the endpoint tells, as the table knows, as assumed."""
-    if endpoint.settings.context_tokens:
-        return Window(endpoint.settings.context_tokens, "set in model.context_tokens")
-    told = chosen.context_tokens
-    if told is None and tells_windows(endpoint.url):
-        entries = await endpoint.listing()
-        told = next((listed_window(entry) for entry in entries if entry["id"] == endpoint.model), None)
-    if told:
-        return Window(told, "told by the endpoint")
-    if known := known_window(endpoint.model):
-        return Window(known, "known for models of this name")
-    return Window(quirks().assumed_window, "assumed: set model.context_tokens if it is not so")
+    window = await find_window(endpoint, chosen)
+    native = NativeModel(endpoint, window=window, clock=clock)
+    ways = endpoint.dialect.ways
+    if settings.mode == "native" or (settings.mode == "auto" and not ways):
+        return native
+    if not ways:
+        await endpoint.aclose()
+        raise ModelError(
+            f"{endpoint.dialect.name} holds no reply to a schema, which constrained mode needs.",
+            mend="Set `model.mode` to native: its models call functions by themselves.",
+        )
+    constrained = partial(ConstrainedModel, endpoint, endpoint.model, window.tokens, settings, clock, ways=ways)
+    return constrained() if settings.mode == "constrained" else EitherModel(native, constrained, window.mend)
 
 
 def _ids(messages: tuple[Message, ...]) -> set[str]:

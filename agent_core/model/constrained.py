@@ -13,14 +13,14 @@ from ..clock import Clock
 from ..errors import ModelError
 from ..messages import Assistant, Call, Message, User
 from ..settings import ModelSettings
-from .conversation import Conversation, Entry
+from .conversation import Conversation, Entry, fixed_size
 from .cut import cut_call, note_on
 from .dialect import Dialect, Way
 from .failures import NotTaken
 from .forms import Forms, NotHeld
 from .growing import GrowingStep
 from .reply import NOTES, Finish, Piece, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
-from .request import Request
+from .request import FunctionShown, Request
 from .step import REPLY, read_step, step_schema
 from .thought import Splitter
 from .wire import read_chunk, read_usage
@@ -69,6 +69,13 @@ class ConstrainedModel:
         self._settings = settings or ModelSettings()
         self._clock = clock or Clock()
         self._conversation = Conversation()
+        self._measured: tuple[tuple[FunctionShown, ...], int] = ((), fixed_size(()))
+
+    def overhead(self, functions: tuple[FunctionShown, ...]) -> int:
+        """The size of the fixed text: the protocol, the few functions that are always there, the demonstration."""
+        if functions is not self._measured[0]:
+            self._measured = functions, fixed_size(functions)
+        return self._measured[1]
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece, None]:
         """The pieces of one step; the last is the one `Reply`.

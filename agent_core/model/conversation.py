@@ -76,6 +76,15 @@ def _demonstrated() -> int:
     return len(entries) - 1
 
 
+def fixed_size(functions: Iterable[FunctionShown]) -> int:
+    """The bytes that stand before a conversation, whatever is in it, but for the instructions."""
+    entries: list[Entry] = [
+        {"role": "system", "content": _system_text((), {each.name: trim(each) for each in functions})}
+    ]
+    _append(entries, DEMONSTRATION, TOLD)
+    return sum(len(entry["content"].encode("utf-8", "replace")) for entry in entries)
+
+
 def _news(message: Message, functions: Mapping[str, FunctionShown], known: Iterable[str]) -> Told:
     """The functions to tell of in a message: those that may help the user, or that an answer is about."""
     match message:

@@ -26,6 +26,18 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
+class Loading:
+    """Where a server tells beside its endpoint how it loads models; the fields are explained in `dialects.toml`."""
+
+    shown: str
+    running: str
+    load: str
+    unset: int
+    mend: str
+    remote: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Dialect:
     """How an endpoint is spoken to; the fields are explained in `dialects.toml`."""
 
@@ -39,6 +51,7 @@ class Dialect:
     id_pattern: str = "[a-zA-Z0-9_-]{1,40}"
     id_length: int = 32
     constraints: tuple[str, ...] = _EVERY_WAY
+    loading: Loading | None = None
     missing_extra: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
     instead: Mapping[str, Instead] = field(default_factory=dict)
 
@@ -116,7 +129,8 @@ def _read(entry: dict[str, Any]) -> Dialect:
         name: Instead(each.get("as", ""), each.get("value", "")) for name, each in entry.pop("instead", {}).items()
     }
     constraints = tuple(entry.pop("constraints", _EVERY_WAY))
-    return Dialect(**entry, instead=instead, constraints=constraints)
+    loading = Loading(**entry.pop("loading")) if "loading" in entry else None
+    return Dialect(**entry, instead=instead, constraints=constraints, loading=loading)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Which models an address lists: one small GET /models over plain sockets, before any client is imported."""
+"""Small questions to an address over plain sockets, before any client is imported: which models it lists, above all."""
 
 import asyncio
 import json
@@ -12,18 +12,25 @@ _MOST_BYTES: Final = 4 << 20
 
 async def list_models(url: str, *, key: str = "", timeout_s: float) -> list[dict[str, Any]] | None:  # Any: foreign JSON
     """The entries of GET `url`/models, each with an `id`; None where nothing of that kind answers in time."""
-    try:
-        async with asyncio.timeout(timeout_s):
-            body = await _get(urlsplit(url.rstrip("/") + "/models"), key)
-        entries = json.loads(body)["data"]
-    except (OSError, TimeoutError, ValueError, LookupError, TypeError, RecursionError):
-        return None
+    entries = (await ask(url.rstrip("/") + "/models", key=key, timeout_s=timeout_s)).get("data")
     if not isinstance(entries, list):
         return None
     return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
 
 
-async def _get(address: SplitResult, key: str) -> bytes:
+async def ask(
+    url: str, body: dict[str, Any] | None = None, *, key: str = "", timeout_s: float
+) -> dict[str, Any]:  # Any: JSON
+    """The object that a GET, or a POST of this body, is answered with; an empty one where it is not in time."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            found = json.loads(await _exchange(urlsplit(url), key, body))
+    except (OSError, TimeoutError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+async def _exchange(address: SplitResult, key: str, body: dict[str, Any] | None) -> bytes:
     """The body of the answer. HTTP/1.0, so that it comes in one piece and the end of the stream ends it."""
     secure = address.scheme == "https"
     reader, writer = await asyncio.open_connection(
@@ -31,10 +38,13 @@ async def _get(address: SplitResult, key: str) -> bytes:
     )
     try:
         authorization = f"Authorization: Bearer {key}\r\n" if key else ""
-        writer.write(f"GET {address.path} HTTP/1.0\r\nHost: {address.netloc}\r\n{authorization}\r\n".encode())
-        head = await reader.readuntil(b"\r\n\r\n")
-        if b" 200 " not in head.split(b"\r\n", 1)[0] + b" ":
-            raise ValueError("the server does not list models")
+        sent = b"" if body is None else json.dumps(body).encode()
+        kind = f"Content-Type: application/json\r\nContent-Length: {len(sent)}\r\n" if sent else ""
+        head = f"{'POST' if sent else 'GET'} {address.path} HTTP/1.0\r\nHost: {address.netloc}\r\n"
+        writer.write(f"{head}{authorization}{kind}\r\n".encode() + sent)
+        answer = await reader.readuntil(b"\r\n\r\n")
+        if b" 200 " not in answer.split(b"\r\n", 1)[0] + b" ":
+            raise ValueError("the server does not know this")
         return await _read_to_end(reader)
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
         raise ValueError("this is not HTTP") from error

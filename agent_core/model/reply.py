@@ -4,8 +4,9 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
+from ..errors import ModelError
 from ..messages import Call
-from .request import Request
+from .request import FunctionShown, Request
 
 Finish: TypeAlias = Literal["stop", "calls", "length", "filter", "refusal"]
 Mode: TypeAlias = Literal["native", "constrained"]
@@ -69,6 +70,10 @@ class Reply:
     cut: tuple[str, ...] = ()
 
 
+class ModeChanged(ModelError):
+    """Calls travel in another way from now on; nothing was answered yet."""
+
+
 Piece: TypeAlias = TextPiece | ThoughtPiece | RetryPiece | Reply
 
 
@@ -87,11 +92,15 @@ class Model(Protocol):
     def context_limit(self) -> int:
         """The size of its window in tokens."""
 
+    def overhead(self, functions: tuple[FunctionShown, ...]) -> int:
+        """Bytes of a request that are neither instructions nor messages: the functions, as it is shown them."""
+
     def stream(self, request: Request) -> AsyncIterator[Piece]:
         """The pieces of one reply, in order; the last is the one `Reply`.
 
         Raises:
             ContextOverflow: the request is longer than the window.
+            ModeChanged: calls travel in another way from now on, so the request has to be made anew.
             ModelError: there is no usable answer; the message says why and what to do.
         """
 

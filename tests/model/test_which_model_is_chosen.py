@@ -115,7 +115,7 @@ async def test_the_window_is_as_set_told_known_or_assumed(
     window: tuple[int, str],
 ) -> None:
     server = scripted([], models=[{"id": name, **entry}])
-    model = await opened(server, name, ModelSettings(**settings))
+    model = await opened(server, name, ModelSettings(mode="native", **settings))
     assert isinstance(model, NativeModel)
     assert (model.name, model.mode, model.context_limit) == (name, "native", window[0])
     assert model.context_source.startswith(window[1])

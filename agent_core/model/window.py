@@ -1,0 +1,89 @@
+"""How large a model's window is: as set, as the endpoint tells, as the table knows, as assumed."""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+from urllib.parse import urlsplit
+
+from .dialect import Loading
+from .discover import Chosen
+from .endpoint import Endpoint
+from .probe import ask
+from .quirks import quirks
+from .tokens import known_window, listed_window, tells_windows
+
+_Told: TypeAlias = dict[str, Any]  # Any: foreign JSON
+
+_ASK_S: Final = 3.0
+_LOAD_S: Final = 60.0
+_SET: Final = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
+_SET_IT: Final = "Set `model.context_tokens` if its window is larger."
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The size of a model's window, where the number is from, and how to get a larger one."""
+
+    tokens: int
+    source: str
+    mend: str = _SET_IT
+
+
+async def find_window(endpoint: Endpoint, chosen: Chosen) -> Window:
+    """The window of the endpoint's model."""
+    if endpoint.settings.context_tokens:
+        return Window(endpoint.settings.context_tokens, "set in model.context_tokens")
+    if endpoint.dialect.loading and (loaded := await loaded_window(chosen, endpoint.dialect.loading)):
+        return loaded
+    told = chosen.context_tokens
+    if told is None and tells_windows(endpoint.url):
+        entries = await endpoint.listing()
+        told = next((listed_window(entry) for entry in entries if entry["id"] == endpoint.model), None)
+    if told:
+        return Window(told, "told by the endpoint")
+    if known := known_window(endpoint.model):
+        return Window(known, "known for models of this name")
+    return Window(quirks().assumed_window, "assumed: set model.context_tokens if it is not so")
+
+
+async def loaded_window(chosen: Chosen, loading: Loading) -> Window | None:
+    """The window that a server loads its model with, which may be far less than the model has.
+
+    What is running is the truth. So the model is loaded, as its first request would do; a model of before is asked.
+    """
+    address = urlsplit(chosen.endpoint_url)
+    root = f"{address.scheme}://{address.netloc}"
+    named = {"model": chosen.model_name}
+    shown = await ask(root + loading.shown, named, key=chosen.key, timeout_s=_ASK_S)
+    own = _own(shown)
+    if shown.get("remote_host") or address.hostname in loading.remote:
+        return Window(own, "told by the endpoint") if own else None
+    running = await _running(root + loading.running, chosen)
+    if not running and shown:
+        await ask(root + loading.load, {**named, "stream": False}, key=chosen.key, timeout_s=_LOAD_S)
+        running = await _running(root + loading.running, chosen)
+    tokens = running or _set(shown) or (min(own, loading.unset) if own else 0)
+    return Window(tokens, "as its server loads it", loading.mend if tokens < own else _SET_IT) if tokens else None
+
+
+async def _running(url: str, chosen: Chosen) -> int:
+    models = (await ask(url, key=chosen.key, timeout_s=_ASK_S)).get("models")
+    names = {chosen.model_name, f"{chosen.model_name}:latest"}
+    for each in models if isinstance(models, list) else ():
+        if isinstance(each, dict) and each.get("model") in names and isinstance(each.get("context_length"), int):
+            return int(each["context_length"])
+    return 0
+
+
+def _set(shown: _Told) -> int:
+    found = _SET.search(str(shown.get("parameters") or ""))
+    return int(found[1]) if found else 0
+
+
+def _own(shown: _Told) -> int:
+    """What the model itself is made for."""
+    info = shown.get("model_info")
+    sizes = (
+        [value for name, value in info.items() if name.endswith(".context_length")] if isinstance(info, dict) else []
+    )
+    return next((size for size in sizes if isinstance(size, int)), 0)
