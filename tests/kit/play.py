@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, assert_never
 
@@ -29,7 +29,11 @@ class ScriptedModel:
         models: Sequence[str | dict[str, Any]] = ("scripted",),
         key: str | None = None,
         port: int = 0,
+        beside: Mapping[str, Sequence[dict[str, Any]]] | None = None,
     ) -> None:
+        """`beside` are answers to other requests, such as "GET /api/ps", each to one request, the last to all after."""
+        self.asked_beside: list[tuple[str, dict[str, Any]]] = []
+        self._beside = {what: list(answers) for what, answers in (beside or {}).items()}
         self.requests: list[Seen] = []
         self.refusals: list[str] = []
         self.errors: list[str] = []
@@ -79,6 +83,9 @@ class ScriptedModel:
             await answer.send(200, json.dumps({"object": "list", "data": self._models}).encode())
         elif request.method == "POST" and request.path == "/v1/chat/completions":
             await self._complete(request, answer)
+        elif left := self._beside.get(what := f"{request.method} {request.path}"):
+            self.asked_beside.append((what, json.loads(request.body or b"{}")))
+            await answer.send(200, json.dumps(left.pop(0) if len(left) > 1 else left[0]).encode())
         else:
             await answer.send(404, _error(f"Unknown request URL: {request.method} {request.path}.", None))
 

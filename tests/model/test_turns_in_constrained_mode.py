@@ -1,0 +1,197 @@
+"""Whole turns of a model that writes under a schema: what is cut off, what repeats itself, what the window holds."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agent_core.events import CallAnswered, CallStarted, Event, Warned
+from tests.conftest import OpenDesk
+from tests.kit import Fail, Repeat, Say, Seen, contains
+from tests.kit.desk import VOWELS, answers, ended, of
+from tests.kit.steps import Expect
+
+STREAMS = pytest.mark.parametrize("model__stream", [pytest.param(True, id="streamed"), pytest.param(False, id="whole")])
+HELLO = Say('{"thought": "I greet.", "reply": "Hello."}')
+
+MANY = "\n\n".join(VOWELS.replace("count_vowels", f"count_vowels_{number}") for number in range(30))
+
+
+def call(name: str, **arguments: str) -> Say:
+    return Say(json.dumps({"thought": "I call.", "call": {"name": name, "arguments": arguments}}))
+
+
+def make(code: str) -> Say:
+    return call("create_function", function_code_with_docstring=code, function_name="count_vowels")
+
+
+def cut(step: Say, end: str) -> Say:
+    """The step as far as a text in it, where the limit cuts it off."""
+    return Say(step.text[: step.text.index(end) + len(end)], finish="length")
+
+
+def warned(events: list[Event]) -> str:
+    return "\n".join(each.message for each in of(Warned, events))
+
+
+def offered(seen: Seen) -> set[str]:
+    """The functions in the schema of a request."""
+    schema = seen.body["response_format"]["json_schema"]["schema"]
+    steps: list[dict[str, Any]] = schema.get("anyOf", [schema])
+    calls = [each["properties"]["call"]["anyOf"] for each in steps if "call" in each["properties"]]
+    return {each["properties"]["name"]["const"] for group in calls for each in group}
+
+
+@STREAMS
+async def test_a_call_cut_off_in_a_long_text_is_not_made_and_both_are_told(
+    at_desk: OpenDesk, model__stream: bool
+) -> None:
+    told = contains("in the argument `function_code_with_docstring` of a call of `create_function`")
+    script = [HELLO, cut(make(VOWELS), "count_vowels(text"), Expect(make(VOWELS), told), HELLO]
+    desk = await at_desk(script, model__mode="constrained", model__stream=model__stream)
+    await desk.say("Hi.")
+    events = await desk.say("Count vowels.")
+    assert "cut off at its longest, in the argument `function_code_with_docstring`" in warned(events)
+    assert [each.name for each in of(CallStarted, events)] == ["create_function"]
+    assert "can be called now" in answers(events)[0]
+    assert ended(events).reason == "replied"
+
+
+@STREAMS
+async def test_calls_that_are_cut_off_again_and_again_end_the_turn_with_what_to_do(
+    at_desk: OpenDesk, model__stream: bool
+) -> None:
+    script = [Repeat(cut(make(VOWELS), "How many"), times=3), HELLO]
+    desk = await at_desk(script, model__mode="constrained", model__stream=model__stream)
+    events = await desk.say("Count vowels.")
+    assert ended(events).reason == "failed"
+    assert "cut off 3 times" in warned(events)
+    assert "raise `model.max_tokens`" in warned(events)
+    assert not of(CallAnswered, events)
+    assert ended(await desk.say("Never mind.")).reply == "Hello."
+
+
+@STREAMS
+async def test_a_reply_that_is_cut_off_goes_on_once_and_is_shown_as_cut_off(
+    at_desk: OpenDesk, model__stream: bool
+) -> None:
+    long = cut(Say('{"thought": "t", "reply": "One, two, three, four."}'), "two,")
+    script = [long, Expect(long, contains("Your message was cut off")), HELLO]
+    desk = await at_desk(script, model__mode="constrained", model__stream=model__stream)
+    events = await desk.say("Count.")
+    assert ended(events).reply == "One, two, […]"
+    assert warned(events).count("The reply was cut off at its longest") == 2
+    assert ended(await desk.say("Thanks.")).reply == "Hello."
+
+
+async def test_a_cut_off_thought_is_no_answer_and_is_asked_for_again(at_desk: OpenDesk) -> None:
+    script = [Say('{"thought": "I think and think', finish="length"), HELLO]
+    desk = await at_desk(script, model__mode="constrained")
+    assert ended(await desk.say("Hi.")).reply == "Hello."
+
+
+async def test_an_unchanged_call_is_told_so_then_left_out_and_then_ends_the_turn(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Repeat(call("count_vowels", text="aha"), times=5)], model__mode="constrained")
+    desk.put("letters.py", VOWELS)
+    await desk.workspace.workshop.reload()
+    events = await desk.say("Use count_vowels on aha.")
+    first, second, third, *_ = desk.model.requests
+    assert "`count_vowels` gave the same answer 2 times in a row" in third.text
+    assert "in a row" not in second.text
+    assert ["count_vowels" in offered(seen) for seen in (first, second, third)] == [True, True, False]
+    assert ended(events).reason == "repeated"
+    assert "`count_vowels` gave the same answer 5 times in a row" in warned(events)
+
+
+async def test_an_unchanged_failing_call_is_left_out_and_ends_the_turn_sooner(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Repeat(call("count_vowels", text_="aha"), times=3)], model__mode="constrained")
+    desk.put("letters.py", VOWELS)
+    await desk.workspace.workshop.reload()
+    events = await desk.say("Use count_vowels on aha.")
+    assert "`count_vowels` failed 2 times in a row" in desk.model.requests[2].text
+    assert "count_vowels" not in offered(desk.model.requests[2])
+    assert ended(events).reason == "repeated"
+
+
+async def test_an_unchanged_candidate_is_told_so_then_left_out_and_then_ends_the_turn(at_desk: OpenDesk) -> None:
+    wrong = VOWELS.replace("    5\n", "    4\n")
+    desk = await at_desk([Repeat(make(wrong), times=3)], model__mode="constrained")
+    events = await desk.say("Count vowels.")
+    first, second, third = answers(events)
+    assert "do not agree" in first
+    assert second.startswith(third.splitlines()[0])
+    assert "You sent the same code again." in second
+    assert "You sent the same code again." not in first
+    assert ["create_function" in offered(seen) for seen in desk.model.requests] == [True, True, False]
+    assert ended(events).reason == "repeated"
+    assert "`create_function` failed 3 times in a row" in warned(events)
+
+
+async def test_what_comes_round_in_turns_ends_the_turn_as_well(at_desk: OpenDesk) -> None:
+    rounds = [call("count_vowels", text="aha"), call("count_vowels", text="oho")]
+    desk = await at_desk(rounds * 5 + rounds[:1], model__mode="constrained")
+    desk.put("letters.py", VOWELS)
+    await desk.workspace.workshop.reload()
+    events = await desk.say("Use count_vowels.")
+    assert ended(events).reason == "repeated"
+    assert "came out the same 6 times" in warned(events)
+
+
+REFUSALS = [
+    pytest.param(Fail(400, "registry.ollama.ai/library/gemma3:4b does not support tools"), id="ollama"),
+    pytest.param(
+        Fail(400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'), id="vllm"
+    ),
+    pytest.param(Fail(500, "tools param requires --jinja flag"), id="llama.cpp"),
+    pytest.param(Fail(404, "No endpoints found that support tool use. To learn more, visit: …"), id="openrouter"),
+]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+async def test_an_endpoint_that_takes_no_functions_is_asked_in_constrained_mode_from_then_on(
+    at_desk: OpenDesk, refusal: Fail
+) -> None:
+    desk = await at_desk([refusal, HELLO, HELLO])
+    events = await desk.say("Hi.")
+    assert ended(events).reply == "Hello."
+    (sentence,) = [each.message for each in of(Warned, events)]
+    assert sentence.endswith("So its calls are written under a schema from now on (`model.mode` = constrained).")
+    assert ended(await desk.say("Hi.")).reply == "Hello."
+    assert ["tools" in seen.body for seen in desk.model.requests] == [True, False, False]
+    assert desk.model.requests[1].messages[0]["content"] == desk.model.requests[2].messages[0]["content"]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+async def test_where_native_mode_is_set_the_refusal_names_the_setting(at_desk: OpenDesk, refusal: Fail) -> None:
+    desk = await at_desk([refusal], model__mode="native")
+    events = await desk.say("Hi.")
+    assert ended(events).reason == "failed"
+    assert "set `model.mode` to auto or constrained" in warned(events)
+
+
+async def test_a_refusal_in_both_modes_ends_the_turn_with_the_reason(at_desk: OpenDesk) -> None:
+    refusal = Fail(400, "m does not support tools")
+    desk = await at_desk([Repeat(refusal)])
+    events = await desk.say("Hi.")
+    assert ended(events).reason == "failed"
+    assert warned(events).count("does not support tools") == 2
+
+
+async def test_a_window_that_the_functions_fill_is_used_in_constrained_mode(at_desk: OpenDesk) -> None:
+    desk = await at_desk([HELLO], model__context_tokens=4096)
+    desk.put("many.py", MANY)
+    await desk.workspace.workshop.reload()
+    events = await desk.say("Hi.")
+    assert "The functions need about" in warned(events)
+    assert "tools" not in desk.model.requests[0].body
+
+
+@pytest.mark.parametrize(("mode", "kept"), [("constrained", True), ("native", False)])
+async def test_the_window_is_filled_by_what_is_really_written(at_desk: OpenDesk, mode: str, kept: bool) -> None:
+    said = HELLO if mode == "constrained" else Say("Hello.")
+    desk = await at_desk([said, said], model__mode=mode, model__context_tokens=6_000)
+    desk.put("many.py", MANY)
+    await desk.workspace.workshop.reload()
+    await desk.say("The word is mulberry. " + "blah " * 800)
+    await desk.say("What was the word?")
+    assert ("mulberry" in desk.model.requests[1].text) is kept
