@@ -5,7 +5,7 @@ answered. Whatever ends a turn, its history is valid and on disk.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -77,7 +77,7 @@ class Agent:
             await self._store.finish(claimed.id, claimed.attempt, "interrupted")
             self.restored = "Your last message had not been answered when the program stopped; /retry sends it again."
 
-    def turn(self, message: str | None) -> AsyncIterator[events.Event]:
+    def turn(self, message: str | None) -> AsyncGenerator[events.Event, None]:
         """One turn: from a message to the agent's handing back, as events; None takes up what waits.
 
         Leaving the iteration early ends the turn as an interruption does.
@@ -122,11 +122,18 @@ class Agent:
 
     async def pop(self) -> str | None:
         """Take the last turn out of the context (not of the record); the user's message in it."""
-        if self._one_at_a_time.locked():
-            raise WorkspaceError("A turn is running.", mend="End it with Ctrl-C first.")
+        self._must_be_idle()
         entries = await self._store.hide_last_turn(self.name)
         self._history.drop_last()
         return next((str(entry.payload["text"]) for entry in entries if entry.kind == "user"), None)
+
+    async def begin_anew(self) -> int:
+        """Take every turn out of the context (not of the record); how many there were."""
+        self._must_be_idle()
+        hidden = await self._store.hide_turns(self.name)
+        self._history.clear()
+        self._stepper.asker.context_tokens = 0
+        return hidden
 
     async def keep(self, function: str) -> None:
         """Put a function into this agent's own set: it is always shown to it.
@@ -180,7 +187,11 @@ class Agent:
         """What is to be let go together with this agent."""
         self._closing = stack
 
-    async def _events(self, message: str | None) -> AsyncIterator[events.Event]:
+    def _must_be_idle(self) -> None:
+        if self._one_at_a_time.locked():
+            raise WorkspaceError("A turn is running.", mend="End it with Ctrl-C first.")
+
+    async def _events(self, message: str | None) -> AsyncGenerator[events.Event, None]:
         queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
         async with self._one_at_a_time:
             work = asyncio.create_task(self._run(message, queue.put_nowait))

@@ -53,6 +53,10 @@ class History:
         if self.exchanges:
             self.exchanges.pop()
 
+    def clear(self) -> None:
+        """Forget every turn; the record in storage keeps them."""
+        self.exchanges.clear()
+
     def __iter__(self) -> Iterator[Message]:
         for exchange in self.exchanges:
             yield from exchange.messages

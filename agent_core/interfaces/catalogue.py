@@ -33,6 +33,8 @@ ENTRIES = (
     Entry("reload", "", "Read the functions folder again."),
     Entry("retry", "", "Take the last message back and send it again."),
     Entry("pop", "", "Take the last turn out of the context; it stays on record."),
+    Entry("new", "", "Begin a new conversation; this one leaves the context and stays on record."),
+    Entry("clear", "", "Clear the screen; the conversation stays.", in_turn=True),
     Entry("dump", "[FILE]", "What the model has in its context, here or into FILE."),
     Entry("model", "[NAME]", "The model and why it was chosen; with NAME, another one."),
 )

@@ -3,8 +3,8 @@
 The prompt and the plain mode drive the same object; what differs is the voice that it speaks with.
 """
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import aclosing, asynccontextmanager
 
 from agent_core.agent import Agent
 from agent_core.assemble import Workspace
@@ -13,7 +13,7 @@ from agent_core.events import FunctionsChanged, TurnEnded
 from agent_core.messages import Message, User
 from agent_core.untrusted import one_line
 
-from .faults import fault_lines
+from .faults import crash_line, fault_lines, innermost
 from .listeners import Listener
 from .options import RunOptions
 from .spans import Line, line
@@ -42,9 +42,10 @@ class Conversation:
         heard = listener or self.voice.listener(self.log)
         self.busy, reason = True, ""
         try:
-            async for event in self.agent.turn(message):
-                heard.hear(event)
-                reason = event.reason if isinstance(event, TurnEnded) else reason
+            async with aclosing(self.agent.turn(message)) as turn:  # ended here, whatever goes wrong in telling it
+                async for event in turn:
+                    heard.hear(event)
+                    reason = event.reason if isinstance(event, TurnEnded) else reason
         finally:
             self.busy = False
         self.failed |= reason != "replied"
@@ -58,6 +59,16 @@ class Conversation:
                 await self.turn(None)
         except ToolwrightError as error:
             self.explain(error)
+
+    async def guarded(self, work: Awaitable[None]) -> None:
+        """Do something that ends nothing when it goes wrong: a fault of our own is told, and its traceback kept."""
+        try:
+            await work
+        except ToolwrightError as error:
+            self.explain(error)
+        except Exception as error:  # noqa: BLE001  (the prompt's edge: one turn's failure does not end the conversation)
+            self.failed = True
+            self.voice.lines([crash_line(innermost(error), self.workspace.root)])
 
     async def interrupt(self) -> None:
         """End the running turn."""

@@ -12,6 +12,7 @@ import traceback
 from pathlib import Path
 
 from agent_core.errors import ToolwrightError, UsageError
+from agent_core.untrusted import one_line
 
 from .scene import print_json
 from .spans import Line, line, write
@@ -35,11 +36,13 @@ def report(error: ToolwrightError, *, as_json: bool) -> int:
 
 def report_crash(error: BaseException, root: Path, *, as_json: bool) -> int:
     """Keep the traceback of an unforeseen error in a file, and tell where."""
-    kept = _keep(error, root)
-    message = f"Toolwright failed: {type(error).__name__}: {error}".rstrip(": ")
-    mend = f"The traceback is in {kept}; please report it. What was said is on disk."
-    tell("internal", f"{message}.", mend, as_json=as_json)
+    tell("internal", _crashed(error), f"{_kept(error, root)} What was said is on disk.", as_json=as_json)
     return REFUSED
+
+
+def crash_line(error: BaseException, root: Path) -> Line:
+    """The same in one line, where the program goes on."""
+    return line(("bad", "✗ "), f"{_crashed(error)} {_kept(error, root)} ", ("strong", "Type on, or /retry."))
 
 
 def tell(code: str, message: str, mend: str, *, as_json: bool) -> None:
@@ -57,12 +60,23 @@ def innermost(error: BaseException) -> BaseException:
     return error
 
 
+def _crashed(error: BaseException) -> str:
+    message = f"Toolwright failed: {type(error).__name__}: {one_line(str(error), 400)}".rstrip(": ")
+    return f"{message}."
+
+
+def _kept(error: BaseException, root: Path) -> str:
+    try:
+        return f"The traceback is in {_keep(error, root)}; please report it."
+    except OSError as failure:
+        return f"The traceback could not be kept: {failure.strerror}."
+
+
 def _keep(error: BaseException, root: Path) -> Path:
     text = "".join(traceback.format_exception(error))
-    name = f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     state = root / ".toolwright"
     folder = state if os.access(state, os.W_OK) else Path(tempfile.gettempdir())
-    handle = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    handle, path = tempfile.mkstemp(".log", f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-", folder)
     with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(text)
-    return folder / name
+    return Path(path)

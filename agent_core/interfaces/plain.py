@@ -39,8 +39,17 @@ async def each_line(options: RunOptions) -> bool:
         typed.start()
         while not talk.left and (text := await typed.line(MARK)) is not None:
             with _ctrl_c(group, lambda: _stop(talk, typed)):
-                await (talk.turn(text, JsonLines()) if options.as_json else take(talk, text))
+                await _take(talk, text, options)
         return not talk.failed
+
+
+async def _take(talk: Conversation, text: str, options: RunOptions) -> None:
+    if options.as_json:
+        await talk.turn(text, JsonLines())
+    elif sys.stdin.isatty():
+        await talk.guarded(take(talk, text))
+    else:
+        await take(talk, text)
 
 
 async def _open_with(talk: Conversation, opening: str) -> None:

@@ -140,7 +140,7 @@ async def _delete(talk: Conversation, words: str) -> None:
 
 async def _reload(talk: Conversation, words: str) -> None:
     change = await talk.workspace.workshop.reload()
-    announced = change["loaded"] or change["changed"] or change["removed"]
+    announced = change["loaded"] or change["changed"] or change["removed"] or change["mended"]
     told = [] if announced else [changes_line(change)]
     talk.voice.lines([*told, *problem_lines(change["rejected"])])
 
@@ -149,6 +149,17 @@ async def _pop(talk: Conversation, words: str) -> None:
     message = await talk.agent.pop()
     said = [line(("ok", "✓ "), "out of the context: ", ("strong", message))] if message else None
     talk.voice.lines(said or [line(("dim", "There is nothing to take back."))])
+
+
+async def _new(talk: Conversation, words: str) -> None:
+    turns = await talk.agent.begin_anew()
+    many = f"{turns} turn{'' if turns == 1 else 's'}"
+    told = f"A new conversation. {many} left the context and stay{'s' if turns == 1 else ''} on record."
+    talk.voice.lines([line(("ok", "✓ "), told) if turns else line(("dim", "The conversation is new already."))])
+
+
+async def _clear(talk: Conversation, words: str) -> None:
+    talk.voice.clear()
 
 
 async def _retry(talk: Conversation, words: str) -> None:
@@ -211,6 +222,8 @@ _RUNS: dict[str, Run] = {
     "reload": _reload,
     "retry": _retry,
     "pop": _pop,
+    "new": _new,
+    "clear": _clear,
     "dump": _dump,
     "model": _model,
 }

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
 from .listeners import Listener, PlainText
-from .spans import Line, write
+from .spans import Line, takes_colour, write
 from .told import CallLog
 from .views import source_lines
 
@@ -19,6 +19,9 @@ class Voice(Protocol):
 
     def aloud(self, lines: Iterable[Line]) -> None:
         """Tell what nobody asked for."""
+
+    def clear(self) -> None:
+        """Empty the screen."""
 
     def source(self, code: str, first: int) -> None:
         """Show Python source, numbered from its first line."""
@@ -52,6 +55,11 @@ class PlainVoice:
     def aloud(self, lines: Iterable[Line]) -> None:
         """Tell what nobody asked for, on standard error."""
         write(lines, sys.stderr)
+
+    def clear(self) -> None:
+        """Empty the screen, if there is one."""
+        if takes_colour(sys.stdout):
+            sys.stdout.write("\x1b[H\x1b[2J")
 
     def source(self, code: str, first: int) -> None:
         """Show Python source, numbered from its first line."""

@@ -195,6 +195,13 @@ def hide_last(session: Session, agent: str) -> list[Entry]:
     return load(session, row[0]) if row else []
 
 
+def hide_all(session: Session, agent: str) -> int:
+    """Hide every turn that has ended and is seen."""
+    return len(
+        session.all("update turn set hidden = 1 where agent = ? and state <> 'open' and not hidden returning 1", agent)
+    )
+
+
 def agents(session: Session) -> list[AgentRow]:
     """Who has had a turn."""
     rows = session.all("select agent, count(*), max(started) from turn group by agent order by agent")

@@ -122,6 +122,10 @@ class SqliteStore:
         """Take the last finished turn out of the history."""
         return await self._write(journal.hide_last, agent)
 
+    async def hide_turns(self, agent: str) -> int:
+        """Take every finished turn out of the history."""
+        return await self._write(journal.hide_all, agent)
+
     async def agents(self) -> list[AgentRow]:
         """The agents that have had a turn."""
         return await self._read(journal.agents)

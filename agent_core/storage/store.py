@@ -199,6 +199,9 @@ class Store(Protocol):
     async def hide_last_turn(self, agent: str) -> list[Entry]:
         """Take the last finished turn out of the history, never out of the record; its entries."""
 
+    async def hide_turns(self, agent: str) -> int:
+        """Take every finished turn out of the history, never out of the record; how many there were."""
+
     async def agents(self) -> list[AgentRow]:
         """The agents that have had a turn, by name."""
 

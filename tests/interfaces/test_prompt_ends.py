@@ -2,7 +2,10 @@
 
 import os
 import signal
+import sys
 import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -60,3 +63,57 @@ def test_a_terminal_that_goes_away_ends_the_turn_and_the_program(tmp_path: Path)
     with prompt([], tmp_path) as (screen, _):
         screen.wait_for("goes on after 1 message")
         assert "cut off" not in screen.scrolled()
+
+
+BROKEN = """
+import agent_core.{module} as module
+sound = module.{owner}
+def broken(*given, **named):
+    module.{owner} = sound
+    raise LookupError("a fault of our own\x1b[2J")
+module.{owner} = broken
+from agent_core.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "owner"),
+    [
+        pytest.param("step", "Stepper._act", id="in-the-turn"),
+        pytest.param("interfaces.repl.teller", "Teller._text", id="in-telling-it"),
+        pytest.param("agent", "Agent._begin", id="before-the-turn"),
+    ],
+)
+def test_a_fault_of_our_own_is_told_in_one_line_and_keeps_the_prompt(tmp_path: Path, module: str, owner: str) -> None:
+    code = BROKEN.format(module=module, owner=owner)
+    with scripted([Say("First."), Say("Second.")][owner == "Agent._begin" :]) as model:
+        with program(code, *flags(model), cwd=tmp_path) as screen:
+            screen.line("hello")
+            screen.wait_for("Toolwright failed: LookupError: a fault of our own\\x1b[2J.")
+            screen.wait_gone("thinking…")
+            screen.line("again")
+            screen.wait_for("Second.")
+            assert leave(screen) == 0
+    [kept] = (tmp_path / ".toolwright").glob("crash-*.log")
+    assert "LookupError" in kept.read_text()
+
+
+def test_a_fault_in_a_slash_command_keeps_the_prompt_too(tmp_path: Path) -> None:
+    with scripted([]) as model:
+        with program(BROKEN.format(module="workshop", owner="Workshop.list"), *flags(model), cwd=tmp_path) as screen:
+            screen.line("/functions")
+            screen.wait_for("Toolwright failed: LookupError")
+            screen.line("/functions")
+            screen.wait_for("None. Ask for one.")
+            assert leave(screen) == 0
+
+
+@contextmanager
+def program(code: str, *arguments: str, cwd: Path) -> Iterator[Terminal]:
+    screen = Terminal((sys.executable, "-c", code, "run", *arguments), cwd=cwd)
+    try:
+        screen.wait_for("/help lists")
+        yield screen
+    finally:
+        screen.close()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interfaces.support import COUNT_VOWELS, prompt
+from tests.interfaces.support import COUNT_VOWELS, leave, prompt
 from tests.kit import Expect, Say, Script, contains
 from tests.kit.terminal import ALT_ENTER, CTRL_C
 
@@ -71,6 +71,42 @@ def test_retry_sends_again_pop_takes_back_and_dump_shows_the_rest(tmp_path: Path
         screen.line("/dump kept.txt")
         screen.wait_for("lines in kept.txt")
         assert (tmp_path / "kept.txt").read_text() == "user\n  one\nassistant\n  First.\n"
+
+
+def test_new_begins_a_conversation_that_knows_nothing_of_the_one_before(tmp_path: Path) -> None:
+    script: Script = [Say("Teal."), Say("One more."), Say("I do not know.")]
+    with prompt(script, tmp_path) as (screen, model):
+        for turns, message in enumerate(("the colour is teal", "and?"), 1):
+            screen.line(message)
+            screen.wait_count("∙ 1 step", turns)
+        screen.line("/new")
+        screen.wait_for("A new conversation. 2 turns left the context and stay on record.")
+        screen.wait_for(" 0% ")
+        screen.line("/pop")
+        screen.wait_for("There is nothing to take back.")
+        screen.line("/new")
+        screen.wait_for("The conversation is new already.")
+        screen.line("which colour?")
+        screen.wait_for("I do not know.")
+        assert "teal" not in model.requests[-1].text
+        assert leave(screen) == 0
+    with prompt([], tmp_path) as (screen, _):
+        screen.wait_for("goes on after 1 message, the last: which colour?")
+
+
+def test_clear_empties_the_screen_and_keeps_what_is_being_typed(tmp_path: Path) -> None:
+    with prompt([Say("word " * 200, pause_s=0.02), Expect(Say("Yes."), contains("word word"))], tmp_path) as (
+        screen,
+        _,
+    ):
+        screen.line("talk")
+        screen.wait_for("word word")
+        screen.line("/clear")
+        screen.type("half a")
+        screen.wait_gone("/help lists")
+        screen.wait_for("1 step")
+        screen.line(" question")
+        screen.wait_for("Yes.")
 
 
 def test_help_names_every_command_and_a_wrong_one_is_forgiven(tmp_path: Path) -> None:

@@ -70,6 +70,16 @@ async def test_hiding_again_takes_the_turn_before_and_then_nothing(store: Store)
     assert hidden == [["b"], ["a"], []]
 
 
+async def test_all_turns_of_one_agent_can_be_hidden_at_once_and_stay_in_the_record(store: Store) -> None:
+    first = await say(store, "a")
+    await say(store, "b")
+    await say(store, "c", agent="other")
+    assert [await store.hide_turns("main") for _ in range(2)] == [2, 0]
+    await say(store, "d")
+    assert (texts(await store.history("main")), texts(await store.history("other"))) == (["d"], ["c"])
+    assert texts(await store.load(first.id)) == ["a"]
+
+
 async def test_a_turn_that_still_runs_is_not_hidden(store: Store) -> None:
     await say(store, "before")
     turn = await begin(store)

@@ -4,10 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from agent_core.errors import ModelError
-
 from ..conversation import Conversation, opened
-from ..faults import fault_lines
 from ..options import RunOptions
 from ..slash import during, take
 from .prompt import Prompt
@@ -41,11 +38,12 @@ class Session:
 
     async def take(self, text: str) -> None:
         """Do what a typed line asks for."""
-        await take(self._talk, text)
+        await self._talk.guarded(take(self._talk, text))
+        self._voice.rest()
 
     async def during(self, text: str) -> None:
         """Do what a line asks for that was typed while a turn runs."""
-        await during(self._talk, text)
+        await self._talk.guarded(during(self._talk, text))
 
     async def interrupt(self) -> None:
         """End the running turn; an open question is answered by no."""
@@ -69,20 +67,13 @@ async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[Session]
         await talk.greet()
         async with asyncio.TaskGroup() as group:
             # The sandbox tests itself while the human thinks; its level is known when it is first needed.
-            group.create_task(_show_level(talk, prompt))
-            preparing = group.create_task(_prepare(talk))
+            group.create_task(talk.guarded(_show_level(talk, prompt)))
+            # A model that reads slowly reads what every request begins with.
+            preparing = group.create_task(talk.guarded(talk.agent.prepare()))
             try:
                 yield Session(talk, voice)
             finally:
                 preparing.cancel()
-
-
-async def _prepare(talk: Conversation) -> None:
-    """A model that reads slowly reads what every request begins with while the human types."""
-    try:
-        await talk.agent.prepare()
-    except ModelError as error:
-        talk.voice.lines(fault_lines(error.message, error.mend))
 
 
 async def _show_level(talk: Conversation, prompt: Prompt) -> None:

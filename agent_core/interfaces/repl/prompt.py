@@ -131,6 +131,11 @@ class Prompt:
         self.output.held = False
         self.app.invalidate()
 
+    def clear(self) -> None:
+        """An empty screen with the prompt on its first line."""
+        self.app.renderer.clear()
+        self.app.invalidate()
+
     def leave(self) -> None:
         """End the prompt, if it is there still."""
         future = self.app.future

@@ -31,6 +31,14 @@ class TerminalVoice:
         """Tell what nobody asked for."""
         self.lines(lines)
 
+    def clear(self) -> None:
+        """Empty the screen; what scrolled away stays above it."""
+        self._prompt.clear()
+
+    def rest(self) -> None:
+        """Nothing moves any more, however the turn ended."""
+        self._prompt.live.clear()
+
     def source(self, code: str, first: int) -> None:
         """Show Python source with colours."""
         self._prompt.print_above(render.source(code, first, self._prompt.columns))
