@@ -241,6 +241,7 @@ async def _run(arguments: argparse.Namespace) -> list[Came]:
     began = time.perf_counter()
     # The engine is kept loaded between the workspaces; the first request also reads the fixed part of the prompt.
     keeper = await open_local(arguments.model, model)
+    await keeper.engine.child()
     print(f"loaded in {time.perf_counter() - began:.1f} s", file=sys.stderr)
     came = []
     for number, asked in enumerate(SETS[arguments.set]):

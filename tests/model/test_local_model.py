@@ -1,15 +1,16 @@
-"""The engine in this process: what it is given, what stands in its way, and that it answers."""
+"""The local model with its real engine: what it is given, what stands in its way, and that it answers."""
 
 import asyncio
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 from agent_core.errors import ContextOverflow, ModelError
-from agent_core.messages import User
+from agent_core.messages import System, User
 from agent_core.model import FunctionShown, Reply, Request
 from agent_core.model.local import path
 from agent_core.model.local.server import check_processor, default_threads, open_local, translate
@@ -21,7 +22,18 @@ WEATHER = FunctionShown(
     "The weather in a city.",
     {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 )
+STANDIN = Path(__file__).parents[1] / "kit" / "standin"
 NEEDS_WEIGHTS = pytest.mark.skipif(path(NAME) is None, reason="the weights are not here: toolwright models get")
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
 
 
 def cpuinfo(where: Path, flags: str) -> Path:
@@ -50,7 +62,7 @@ def test_one_core_is_left_to_everybody_else() -> None:
 async def test_weights_that_are_not_here_name_the_command_that_gets_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("xllamacpp")
+    monkeypatch.syspath_prepend(str(STANDIN))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     with pytest.raises(ModelError, match=r"toolwright models get qwen2\.5-coder-1\.5b"):
         await open_local(NAME)
@@ -88,6 +100,27 @@ async def test_the_real_model_answers_in_the_shape_of_a_step_and_reads_the_prefi
     jsonschema.validate(json.loads(replies[0].calls[0].arguments), WEATHER.parameters)
     assert replies[1].usage.cached > replies[1].usage.prompt * 0.9
     assert capfd.readouterr() == ("", "")
+
+
+def _note(read: list[int], done: int, _: int) -> None:
+    read.append(done)
+
+
+@pytest.mark.model
+@pytest.mark.timeout(300)
+@NEEDS_WEIGHTS
+async def test_another_engine_of_the_same_weights_takes_the_fixed_part_from_the_disk() -> None:
+    heard: list[list[int]] = []
+    for context in (4_096, 8_192):
+        read: list[int] = []
+        heard.append(read)
+        model = await open_local(NAME, ModelSettings(threads=1, context_tokens=context))
+        await model.prepare(Request((System("Be brief."),)), partial(_note, read))
+        pieces = [piece async for piece in model.stream(Request((System("Be brief."), User("Hi")), max_tokens=60))]
+        await model.aclose()
+        assert isinstance(pieces[-1], Reply)
+        assert pieces[-1].usage.cached > 500
+    assert (len(heard[0]) > 2, heard[1]) == (True, [])
 
 
 @pytest.mark.model

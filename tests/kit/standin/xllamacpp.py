@@ -1,7 +1,7 @@
 """Stands in for the package of this name in engines of tests: its tokens are words, and a message says what it does.
 
 The file of weights holds one word: what happens when it is loaded. A message `die 9` ends the process by that
-signal, `fail` raises, `slow` takes long to read, `environment` is answered with the names of the variables.
+signal, `fail` raises, `slow` takes long to read and `endless` for ever, `environment` is answered with the variables.
 """
 
 import json
@@ -65,7 +65,11 @@ class Server:
             self._read = words[:processed]
             if take({"choices": [], "prompt_progress": {"total": len(words), "processed": processed}}):
                 return False
-            time.sleep(0.05 if "slow" in words else 0)
+            time.sleep(0.03 if "slow" in words else 0)
+        while "endless" in words:
+            time.sleep(0.01)
+            if take({"choices": []}):
+                return False
         return True
 
     def _serve(self, listener: socket.socket) -> None:
