@@ -127,14 +127,16 @@ class Workspace:
 
     async def doctor(self) -> dict[str, Any]:  # Any: JSON
         """What this platform can do, in the published shape."""
-        return await doctor.examine(self.settings, self._cage, self._store, _best_installed)
+        own = [each.function for each in _host_functions().values()]
+        functions = [*own, *self.workshop.registry.snapshot().functions.values()]
+        return await doctor.examine(self.settings, self._cage, self._store, _best_installed, functions)
 
     async def sandbox_level(self) -> str:
         """How far workers are confined: full, core, or none with an override."""
         return doctor.level(await self._cage.ready())
 
     async def _open_model(self, name: str | None) -> Opened:
-        doctor.check_address(self.settings)
+        doctor.check_address(self.settings, name)
         settings = self.settings.model.model_copy(update={"name": name}) if name else self.settings.model
         # The SDK takes half a second to import: only a turn pays for it, and the prompt is not held up by it.
         await asyncio.to_thread(import_module, "agent_core.model.client")

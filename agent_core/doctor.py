@@ -3,7 +3,7 @@
 import os
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from typing import Any
 
@@ -12,15 +12,22 @@ from sandbox import Sandbox, SandboxUnavailable
 from . import __version__
 from .cage import Cage
 from .errors import ModelError
-from .model.discover import choose
+from .model.dialect import dialect_of
+from .model.discover import choose, sends_key
+from .model.strict import loosened
+from .registry.function import Function
 from .settings import Settings, keyless_address
 from .storage import Store
 
 
 async def examine(
-    settings: Settings, cage: Cage, store: Store, weights: Callable[[], str | None]
+    settings: Settings,
+    cage: Cage,
+    store: Store,
+    weights: Callable[[], str | None],
+    functions: Iterable[Function],
 ) -> dict[str, Any]:  # Any: JSON
-    """The `doctor` shape; `weights` names a local model that is here.
+    """The `doctor` shape; `weights` names a local model that is here, `functions` are those that a model is shown.
 
     `ok` says that functions can be grown here: sandbox and storage are whole.
     """
@@ -31,19 +38,21 @@ async def examine(
         "python": sys.version.split()[0],
         "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
         "sandbox": sandbox,
-        "model": await _model(settings, weights),
+        "model": await _model(settings, weights, functions),
         "storage": {"ok": damage is None, "problem": damage, "recovered": store.recovered},
         "ok": sandbox["level"] in ("full", "core") and damage is None,
     }
 
 
-def check_address(settings: Settings) -> None:
+def check_address(settings: Settings, name: str | None = None) -> None:
     """Refuse to send the user's key to an address that only the workspace's file names.
+
+    `name` is the model in question, if not the one that is set: the tour and the local models send no key.
 
     Raises:
         ModelError: the message says how to confirm the address.
     """
-    url = keyless_address(settings, os.environ)
+    url = keyless_address(settings, os.environ) if sends_key(name or settings.model.name) else None
     if url is not None and os.environ.get("OPENAI_API_KEY"):
         raise ModelError(
             f"toolwright.toml names {url}, and a key in your environment would be sent there.",
@@ -62,7 +71,9 @@ def _sandbox(found: Sandbox | SandboxUnavailable) -> dict[str, Any]:
     return {"level": "none", "layers": {}, "missing": list(found.missing), "problem": str(found)}
 
 
-async def _model(settings: Settings, weights: Callable[[], str | None]) -> dict[str, Any]:
+async def _model(
+    settings: Settings, weights: Callable[[], str | None], functions: Iterable[Function]
+) -> dict[str, Any]:  # Any: JSON
     try:
         check_address(settings)
         chosen = await choose(settings.model, os.environ, weights=weights)
@@ -71,4 +82,13 @@ async def _model(settings: Settings, weights: Callable[[], str | None]) -> dict[
     if chosen.kind == "local" and find_spec("xllamacpp") is None:
         what = "The engine of the local model is not installed."
         return {"ok": False, "problem": what, "mend": "pip install xllamacpp, or `make run` in a clone."}
-    return {"ok": True, "name": chosen.model_name, "endpoint": chosen.endpoint_url, "why": chosen.why}
+    found = {"ok": True, "name": chosen.model_name, "endpoint": chosen.endpoint_url, "why": chosen.why}
+    return {**found, "loosened": _loosened(chosen.endpoint_url, functions)}
+
+
+def _loosened(url: str, functions: Iterable[Function]) -> dict[str, str]:
+    """The functions that the endpoint's strict mode cannot express, each with the reason."""
+    if not dialect_of(url).strict:
+        return {}
+    found = {function.name: loosened(function.parameters) for function in functions}
+    return {name: why for name, why in found.items() if why}

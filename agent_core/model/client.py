@@ -5,6 +5,7 @@ A step costs what is new in it: messages written for the last request are not wr
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Literal
 
@@ -17,7 +18,7 @@ from .dialect import changed
 from .discover import Chosen
 from .either import EitherModel
 from .endpoint import Endpoint
-from .reply import Model, Piece, RetryPiece, TokenUsage
+from .reply import Model, Piece, Reply, RetryPiece, TokenUsage
 from .request import FunctionShown, Request
 from .stream import Assembly
 from .strict import loosened
@@ -27,6 +28,7 @@ from .window import Window, find_window
 from .wire import Writer
 
 _KEPT_CHARS: Final = 2000
+_NAMED: Final = 6
 _TOUR_TOKENS: Final = 1 << 17
 
 
@@ -45,6 +47,7 @@ class NativeModel:
         self._clock = clock or Clock()
         self._writer = Writer(endpoint.dialect)
         self._shown: tuple[FunctionShown, ...] = ()
+        self._is_loosened_said = False
 
     @property
     def loosened(self) -> dict[str, str]:
@@ -67,7 +70,7 @@ class NativeModel:
                 async with aclosing(self._once(request)) as pieces:
                     async for piece in pieces:
                         begun = begun or not isinstance(piece, RetryPiece)
-                        yield piece
+                        yield self._with_loosened(piece) if isinstance(piece, Reply) else piece
             except ModelError as error:
                 other = None if begun else changed(self._writer.dialect, error.message)
                 if other is None:
@@ -75,6 +78,15 @@ class NativeModel:
                 self._writer.speak(other)
             else:
                 return
+
+    def _with_loosened(self, reply: Reply) -> Reply:
+        """The first reply says which functions were sent without strict schemas."""
+        names, self._is_loosened_said = ({} if self._is_loosened_said else self.loosened), True
+        if not names:
+            return reply
+        listed = ", ".join([*names][:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+        said = f"Sent without a strict schema, which cannot express them (`toolwright doctor` says why): {listed}."
+        return replace(reply, note=f"{reply.note} {said}".strip())
 
     async def _once(self, request: Request) -> AsyncGenerator[Piece, None]:
         body = self._body(request)
@@ -119,6 +131,13 @@ class NativeModel:
         return TokenUsage(self.estimator.tokens(prompt_bytes), self.estimator.tokens_of(text), estimated=True)
 
 
+class TourModel(NativeModel):
+    """The tour, which is no language model: it reads and writes no tokens."""
+
+    def _estimate(self, prompt_bytes: int, text: str) -> TokenUsage:
+        return TokenUsage(0, 0)
+
+
 async def open_model(chosen: Chosen, settings: ModelSettings, *, clock: Clock | None = None) -> Model:
     """The chosen model, ready to be asked."""
     if chosen.kind == "local":
@@ -126,7 +145,7 @@ async def open_model(chosen: Chosen, settings: ModelSettings, *, clock: Clock | 
 
         return await open_local(chosen.model_name, settings)
     if chosen.kind == "tour":
-        return NativeModel(await TourEndpoint.start(settings), window=Window(_TOUR_TOKENS, "the tour's"), clock=clock)
+        return TourModel(await TourEndpoint.start(settings), window=Window(_TOUR_TOKENS, "the tour's"), clock=clock)
     endpoint = Endpoint(chosen.endpoint_url, chosen.model_name, key=chosen.key, settings=settings, clock=clock)
     window = await find_window(endpoint, chosen)
     native = NativeModel(endpoint, window=window, clock=clock)

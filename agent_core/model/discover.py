@@ -70,6 +70,11 @@ async def choose(
     raise _nothing(name)
 
 
+def sends_key(name: str | None) -> bool:
+    """Whether a model of this name may be sent a key: the tour and the local models are asked on this machine."""
+    return name != TOUR and not (name or "").startswith(LOCAL_PREFIX)
+
+
 def _named_address(settings: ModelSettings, environment: Mapping[str, str]) -> tuple[str, str] | None:
     if settings.base_url:
         return settings.base_url, "its address is set"

@@ -9,11 +9,13 @@ import pytest
 from agent_core.errors import ModelError
 from agent_core.messages import Answer, Assistant, Call, Message, System, User
 from agent_core.model import FunctionShown, Reply, Request
-from agent_core.model.client import open_model
+from agent_core.model.client import NativeModel, open_model
 from agent_core.model.dialect import Dialect, changed, dialect_of, dialects
 from agent_core.model.discover import Chosen
+from agent_core.model.endpoint import Endpoint
 from agent_core.model.simple import simple
 from agent_core.model.strict import loosened, strict
+from agent_core.model.window import Window
 from agent_core.model.wire import functions_to_wire, to_wire
 from agent_core.settings import ModelSettings
 from tests.kit import Fail, Say, ScriptedModel
@@ -104,6 +106,20 @@ def test_what_strict_mode_cannot_express_is_sent_loose_and_said(schema: dict[str
     assert loosened(schema) == why
     sent = functions_to_wire([function], Dialect(strict=True))[0]["function"]
     assert sent.get("strict", False) is (why is None)
+
+
+async def test_what_is_sent_loose_is_said_with_the_first_reply_and_not_again(scripted: Scripted) -> None:
+    server = scripted([Say("One."), Say("Two.")])
+    endpoint = Endpoint(server.base_url, "scripted")
+    endpoint.speak(dialect_of("https://api.openai.com/v1"))
+    model = NativeModel(endpoint, window=Window(32_000, "scripted"))
+    notes = []
+    for _ in range(2):
+        notes += [
+            piece.note async for piece in model.stream(Request((User("Hello."),), (ADD,))) if isinstance(piece, Reply)
+        ]
+    await model.aclose()
+    assert notes == ["Sent without a strict schema, which cannot express them (`toolwright doctor` says why): add.", ""]
 
 
 def test_a_strict_schema_is_closed_at_every_level() -> None:

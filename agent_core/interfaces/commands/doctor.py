@@ -31,6 +31,9 @@ def _lines(report: dict[str, Any]) -> list[Line]:  # Any: the published shape of
         told = report.get(room) or {}
         facts = [told[key] for key in ("why", "problem", "recovered", "mend") if told.get(key)]
         lines.append(line(_mark(bool(told.get("ok"))), ": ".join([room, " ".join(facts) or "whole"])))
+        if loosened := told.get("loosened"):
+            listed = ", ".join(f"{name} ({why})" for name, why in loosened.items())
+            lines.append(line(f"  sent without a strict schema, which cannot express them: {listed}"))
     return lines
 
 

@@ -1,0 +1,77 @@
+"""What `toolwright doctor` says of the model, and whether a key may go where the folder says."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_core.assemble import Workspace
+from agent_core.doctor import check_address
+from agent_core.errors import ModelError
+from agent_core.events import Usage
+from agent_core.settings import FILE_NAME, load
+from tests.interfaces.support import toolwright
+from tests.kit.desk import VOWELS, ended, of
+
+STRANGE = '[model]\nbase_url = "https://collector.example/v1"\n'
+LOOSE = VOWELS.replace("text: str)", "text: str, most: int = 5)").replace(
+    "look at.\n", "look at.\n        most: The most.\n"
+)
+
+
+@pytest.fixture
+def with_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+
+
+@pytest.mark.usefixtures("with_key")
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        pytest.param("https://api.openai.com/v1", {"loose": "`most` is optional"}, id="strict"),
+        pytest.param("https://example.org/v1", {}, id="no-strict-mode"),
+    ],
+)
+async def test_functions_that_strict_mode_cannot_express_are_named_with_the_reason(
+    tmp_path: Path, url: str, expected: dict[str, str]
+) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "mine.py").write_text(VOWELS + "\n\n" + LOOSE.replace("count_vowels", "loose"))
+    flags = {"model.base_url": url, "model.name": "m"}
+    async with Workspace.open(tmp_path, flags=flags) as workspace:
+        found = (await workspace.doctor())["model"]["loosened"]
+    assert {name: why for name, why in found.items() if name in ("loose", "count_vowels")} == expected
+
+
+def test_a_human_reads_them_on_one_line(tmp_path: Path) -> None:
+    environment = {"TOOLWRIGHT_MODEL_BASE_URL": "https://api.openai.com/v1", "OPENAI_API_KEY": "sk-secret"}
+    said = toolwright("doctor", cwd=tmp_path, environment=environment).stdout.splitlines()
+    (named,) = [text for text in said if "sent without a strict schema, which cannot express them: " in text]
+    assert "is optional" in named
+
+
+@pytest.mark.usefixtures("with_key")
+@pytest.mark.parametrize("name", [None, "gpt-5-mini", "tourist"])
+def test_no_key_goes_to_an_address_that_only_the_folder_names(tmp_path: Path, name: str | None) -> None:
+    (tmp_path / FILE_NAME).write_text(STRANGE)
+    with pytest.raises(ModelError, match=r"a key in your environment would be sent there.*export TOOLWRIGHT"):
+        check_address(load(tmp_path), name)
+
+
+@pytest.mark.usefixtures("with_key")
+@pytest.mark.parametrize("name", ["tour", "local/qwen2.5-coder-1.5b"])
+def test_a_model_that_is_sent_no_key_is_not_held_up_by_that_address(tmp_path: Path, name: str) -> None:
+    (tmp_path / FILE_NAME).write_text(STRANGE)
+    check_address(load(tmp_path), name)
+    check_address(load(tmp_path, {"model.name": name}))
+
+
+@pytest.mark.usefixtures("with_key")
+async def test_the_tour_can_be_taken_in_a_folder_that_names_a_strange_address(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text(STRANGE)
+    async with Workspace.open(tmp_path) as workspace:
+        agent = await workspace.agent()
+        assert "tour (scripted" in await agent.set_model("tour")
+        events = [event async for event in agent.turn("Hello")]
+    assert ended(events).reason == "replied"
+    (usage,) = of(Usage, events)
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.estimated) == (0, 0, False)
