@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
+from typing import Any
 from urllib.parse import urlsplit
 
 from agent_core.connection import KEY, Tested, check_new_address, check_new_name, exports, in_force, try_model
@@ -68,15 +69,13 @@ def _choices() -> list[Line]:
         line(("name", "  2 "), f"the local model: {model['title']}"),
         *(line("    ", ("dim", each)) for each in (["it is here already"] if model["here"] else [about, source])),
         line("    ", ("dim", "no key, no server, nothing leaves this machine; small and slow")),
-        *(
-            line(
-                "    ",
-                ("dim", f"smaller and less able, {each['bytes'] / 1e9:.1f} GB: toolwright models get {each['name']}"),
-            )
-            for each in smaller
-        ),
+        *(line("    ", ("dim", f"or smaller, and less able: {_to_fetch(each)}")) for each in smaller),
         line(("name", "  3 "), "the tour: five minutes, scripted, nothing to fetch"),
     ]
+
+
+def _to_fetch(model: dict[str, Any]) -> str:
+    return f"toolwright models get {str(model['name']).removeprefix('local/')} ({model['bytes'] / 1e9:.1f} GB)"
 
 
 def _take(typed: str, options: RunOptions) -> RunOptions | None:
