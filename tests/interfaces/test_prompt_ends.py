@@ -87,26 +87,26 @@ main()
 )
 def test_a_fault_of_our_own_is_told_in_one_line_and_keeps_the_prompt(tmp_path: Path, module: str, owner: str) -> None:
     code = BROKEN.format(module=module, owner=owner)
-    with scripted([Say("First."), Say("Second.")][owner == "Agent._begin" :]) as model:
-        with program(code, *flags(model), cwd=tmp_path) as screen:
-            screen.line("hello")
-            screen.wait_for("Toolwright failed: LookupError: a fault of our own\\x1b[2J.")
-            screen.wait_gone("thinking…")
-            screen.line("again")
-            screen.wait_for("Second.")
-            assert leave(screen) == 0
+    script = [Say("First."), Say("Second.")][owner == "Agent._begin" :]
+    with scripted(script) as model, program(code, *flags(model), cwd=tmp_path) as screen:
+        screen.line("hello")
+        screen.wait_for("Toolwright failed: LookupError: a fault of our own\\x1b[2J.")
+        screen.wait_gone("thinking…")
+        screen.line("again")
+        screen.wait_for("Second.")
+        assert leave(screen) == 0
     [kept] = (tmp_path / ".toolwright").glob("crash-*.log")
     assert "LookupError" in kept.read_text()
 
 
 def test_a_fault_in_a_slash_command_keeps_the_prompt_too(tmp_path: Path) -> None:
-    with scripted([]) as model:
-        with program(BROKEN.format(module="workshop", owner="Workshop.list"), *flags(model), cwd=tmp_path) as screen:
-            screen.line("/functions")
-            screen.wait_for("Toolwright failed: LookupError")
-            screen.line("/functions")
-            screen.wait_for("None. Ask for one.")
-            assert leave(screen) == 0
+    code = BROKEN.format(module="workshop", owner="Workshop.list")
+    with scripted([]) as model, program(code, *flags(model), cwd=tmp_path) as screen:
+        screen.line("/functions")
+        screen.wait_for("Toolwright failed: LookupError")
+        screen.line("/functions")
+        screen.wait_for("None. Ask for one.")
+        assert leave(screen) == 0
 
 
 @contextmanager

@@ -88,7 +88,7 @@ async def test_leaving_the_events_early_ends_the_turn_and_frees_the_agent(at_des
         async for event in turn:
             if isinstance(event, CallStarted):
                 break
-        await turn.aclose()  # type: ignore[attr-defined]  # an async generator, typed as what callers need of it
+        await turn.aclose()
         assert ended(await desk.say("Still there?")).reply == "Here."
 
 
