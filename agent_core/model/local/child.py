@@ -167,6 +167,8 @@ class Child:
             while (said := await self._line()) is not None:
                 if said["id"] in self._answers:
                     self._answers[said["id"]].put_nowait(said)
+        except ValueError:  # what it says is no protocol any more
+            self._kill()
         finally:
             self.has_ended = True
             for waiting in self._answers.values():

@@ -125,11 +125,9 @@ def keep(address: Path, action: str, file: str) -> bool:
 
 
 def main() -> None:
-    """Keep the terminal out of the engine's reach, and run."""
+    """Keep what the engine prints out of the answers, and run."""
     answers = os.fdopen(os.dup(1), "wb")
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     with suppress(OSError):  # where memory runs out, this process is the one to go
         Path("/proc/self/oom_score_adj").write_text("800", encoding="ascii")
     Program(sys.stdin.buffer, answers).run()

@@ -45,8 +45,8 @@ class Server:
         threading.Thread(target=self._serve, args=(listener,), daemon=True).start()
 
     def handle_chat_completions(self, body: dict[str, Any], take: Callable[[dict[str, Any]], bool]) -> None:
-        print("noise on standard output")
-        print("noise on standard error", file=sys.stderr)
+        print("noise on standard output", flush=True)
+        print("noise on standard error", file=sys.stderr, flush=True)
         words = [word for entry in body["messages"] for word in (entry["role"], *entry["content"].split())]
         if len(words) > self._window:
             take({"error": {"type": "exceed_context_size_error", "message": "too long"}})
