@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from agent_core.clock import Clock
-from agent_core.errors import ContextOverflow
+from agent_core.errors import ContextOverflow, ModelError
 from agent_core.messages import Answer, Assistant, Call, Message, System, User
 from agent_core.model import Piece, Reply, Request, RetryPiece, TextPiece
 from agent_core.model.client import NativeModel
@@ -106,6 +106,71 @@ async def test_every_reply_of_every_endpoint_is_understood(scripted: Scripted, n
         assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)).strip() == reply.text
         answers = [Answer(call.id, call.name, "3") for call in reply.calls]
         await asked.ask(*EARLIER, User("Add."), Assistant(reply.text, reply.calls), *answers, User("So?"))
+
+
+def streamed(body: Shape) -> Raw:
+    """The same answer as the events of a stream: text, thought and arguments in pieces, then the usage."""
+    (choice,) = body["choices"]
+    message: Shape = dict(choice["message"])
+    deltas: list[Shape] = [{"role": "assistant"}]
+    for key in ("reasoning_content", "reasoning", "content"):
+        if isinstance(text := message.get(key), str):
+            deltas += [{key: piece} for piece in _pieces(text)]
+        elif message.get(key):
+            deltas.append({key: message[key]})
+    for index, call in enumerate(message.get("tool_calls") or ()):
+        whole: Shape = call["function"]
+        begun = {**call, "index": index, "function": {**whole, "arguments": ""}}
+        rest = [{"index": index, "function": {"arguments": piece}} for piece in _pieces(whole["arguments"])]
+        deltas += [{"tool_calls": [each]} for each in (begun, *rest)]
+    choices: list[Shape] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    choices.append({"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]})
+    events = [{"choices": [each]} for each in choices] + [{"choices": [], "usage": body["usage"]}]
+    return Raw("".join(f"data: {json.dumps(event)}\n\n" for event in events).encode() + b"data: [DONE]\n\n")
+
+
+def _pieces(text: str, size: int = 7) -> list[str]:
+    return [text[at : at + size] for at in range(0, len(text), size)]
+
+
+@pytest.mark.parametrize("row", ["text", "one_call", "parallel_calls", "malformed_call"])
+@pytest.mark.parametrize("name", SHAPES)
+async def test_what_an_endpoint_says_whole_is_understood_as_a_stream_too(
+    scripted: Scripted, name: str, row: str
+) -> None:
+    shape: Shape = SHAPES[name][row]
+    async with Asked(scripted([streamed(shape["body"])]), SHAPES[name]) as asked:
+        *pieces, reply = await asked.ask(*EARLIER, User("Add."))
+        assert isinstance(reply, Reply)
+        assert [[call.name, json.loads(call.arguments)] for call in reply.calls] == shape["expect"].get("calls", [])
+        assert reply.text == shape["expect"].get("text", "")
+        assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)).strip() == reply.text
+        assert reply.usage.prompt == 82
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_every_row_of_an_endpoint_is_what_its_name_says(name: str) -> None:
+    shape = SHAPES[name]
+    calls = {row: shape[row]["expect"].get("calls", []) for row in ANSWERED}
+    assert not calls["text"]
+    assert shape["text"]["expect"]["text"]
+    assert len(calls["one_call"]) == 1 < len(calls["parallel_calls"])
+    (sent,) = shape["malformed_call"]["body"]["choices"]
+    plain = [
+        [each["function"]["name"], each["function"]["arguments"]] for each in sent["message"].get("tool_calls") or ()
+    ]
+    assert plain != [[called, json.dumps(arguments)] for called, arguments in calls["malformed_call"]]
+    assert calls["malformed_call"]
+    assert len(shape["streaming"]["events"]) > 2
+
+
+@pytest.mark.parametrize("name", SHAPES)
+async def test_it_is_the_words_of_an_endpoint_that_tell_an_overflow(scripted: Scripted, name: str) -> None:
+    status = SHAPES[name]["overflow"]["status"]
+    async with Asked(scripted([Fail(status, "The field 'context' must be text.")]), SHAPES[name]) as asked:
+        with pytest.raises(ModelError) as caught:
+            await asked.ask(*EARLIER, User("Add."))
+    assert not isinstance(caught.value, ContextOverflow)
 
 
 @pytest.mark.parametrize("name", SHAPES)

@@ -1,4 +1,4 @@
-"""Whole turns of a model that writes under a schema: what is cut off, what repeats itself, what the window holds."""
+"""Whole turns, above all of a model that writes under a schema: what is cut off, what repeats, what the window holds."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from agent_core.events import CallAnswered, CallStarted, Event, Warned
 from tests.conftest import OpenDesk
-from tests.kit import Fail, Repeat, Say, Seen, contains
+from tests.kit import Ask, Fail, Repeat, Say, Seen, Wanted, contains
 from tests.kit.desk import VOWELS, answers, ended, of
 from tests.kit.steps import Expect
 
@@ -195,3 +195,18 @@ async def test_the_window_is_filled_by_what_is_really_written(at_desk: OpenDesk,
     await desk.say("The word is mulberry. " + "blah " * 800)
     await desk.say("What was the word?")
     assert ("mulberry" in desk.model.requests[1].text) is kept
+
+
+@STREAMS
+async def test_a_native_call_that_is_cut_off_is_told_beside_the_whole_ones(
+    at_desk: OpenDesk, model__stream: bool
+) -> None:
+    both = Ask(Wanted("count_vowels", {"text": "aha"}), Wanted("count_vowels", '{"text": "oho'), finish="length")
+    told = contains("in the argument `text` of a call of `count_vowels`: that was not called")
+    desk = await at_desk([both, Expect(Say("Two."), told)], model__stream=model__stream)
+    desk.put("letters.py", VOWELS)
+    await desk.workspace.workshop.reload()
+    events = await desk.say("Count.")
+    assert answers(events) == ["2"]
+    assert "that was not called" in warned(events)
+    assert ended(events).reply == "Two."
