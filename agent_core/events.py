@@ -90,7 +90,10 @@ class CallAnswered(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionsChanged(_Base):
-    """The set of functions changed: names by what happened to them; `by` is human or agent."""
+    """The set of functions changed: names by what happened to them; `by` is human or agent.
+
+    `disagreeing` says by name how a function differs from its examples; `mended` are files that are good again.
+    """
 
     type: ClassVar[str] = "functions_changed"
     loaded: tuple[str, ...] = ()
@@ -98,6 +101,8 @@ class FunctionsChanged(_Base):
     removed: tuple[str, ...] = ()
     rejected: tuple[str, ...] = ()
     by: str = "human"
+    mended: tuple[str, ...] = ()
+    disagreeing: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

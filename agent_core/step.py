@@ -3,7 +3,7 @@
 Each phase leaves the conversation valid on disk.
 """
 
-from typing import Any
+from dataclasses import replace
 
 from . import events
 from .asking import Asker
@@ -89,5 +89,4 @@ class Stepper:
 
 
 def _of_turn(change: events.FunctionsChanged, turn: Turn) -> events.FunctionsChanged:
-    parts: dict[str, Any] = {name: getattr(change, name) for name in ("loaded", "changed", "removed", "rejected", "by")}
-    return events.FunctionsChanged(turn=turn.id, step=turn.step, **parts)
+    return replace(change, turn=turn.id, step=turn.step)

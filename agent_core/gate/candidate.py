@@ -20,7 +20,10 @@ class GivenExample:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A function that wants to join, as it was sent; `replaces` says that one of that name may go for it."""
+    """A function that wants to join, as it was sent; `replaces` says that one of that name may go for it.
+
+    `file` is where its text stands, if it was read from one.
+    """
 
     name: str
     code: str
@@ -29,8 +32,9 @@ class Candidate:
     examples: tuple[GivenExample, ...] = ()
     replaces: bool = False
     description: str = ""
+    file: str = ""
 
     @property
     def path(self) -> str:
-        """What problems call the text: its lines are not yet those of a file."""
-        return f"{self.name or 'candidate'}.py"
+        """What problems call the text: its file, or its name while its lines are not yet those of a file."""
+        return self.file or f"{self.name or 'candidate'}.py"

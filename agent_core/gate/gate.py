@@ -110,7 +110,9 @@ class Gate:
             saved = await prove_changed(saved, self._bench)
             clock.note("examples", passed=not saved.refuses)
         admitted = saved.is_loaded and not (saved.refuses and saved.policy == "agent")
-        return ModuleVerdict(saved.reading, admitted, saved.problems, clock.reports, saved.standings)
+        return ModuleVerdict(
+            saved.reading, admitted, saved.problems, clock.reports, saved.standings, saved.disagreements
+        )
 
     async def confirm(self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot) -> Verdict:
         """The verdict on the same source with the results that came back, marked as confirmed.

@@ -21,7 +21,7 @@ from .enough import is_unproven, too_few
 from .rules import Rules, severity
 from .tree import FunctionNode, find, parse
 from .trial import Bench, try_module
-from .verdict import Standing
+from .verdict import Disagreement, Standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class Saved:
     previous: Reading | None = None
     problems: tuple[Problem, ...] = ()
     standings: tuple[tuple[str, Standing], ...] = ()
+    disagreements: tuple[tuple[str, Disagreement], ...] = ()
     is_loaded: bool = False
 
     @property
@@ -112,8 +113,14 @@ async def prove_changed(saved: Saved, bench: Bench) -> Saved:
     for (tree, node, function), task in zip(changed, runs, strict=True):
         results = task.result()
         unproven = is_unproven(tree, node, function)
-        found = [proof.told(one, function.name) for one in results if not one.agreed]
+        differing = [one for one in results if not one.agreed]
+        found = [proof.told(one, function.name) for one in differing]
         saved = saved.with_findings("examples", [*found, *too_few(function, function.examples, unproven)])
+        named = [(function.name, Disagreement(one.call, one.expected, one.returned, one.line)) for one in differing]
         standing: Standing = "trial" if results and all(one.agreed for one in results) else "draft"
-        saved = replace(saved, standings=(*saved.standings, (function.name, standing)))
+        saved = replace(
+            saved,
+            standings=(*saved.standings, (function.name, standing)),
+            disagreements=(*saved.disagreements, *named),
+        )
     return saved

@@ -16,7 +16,7 @@ from ..registry.schema import read_module
 from ..registry.snapshot import Snapshot
 from ..registry.source import Source
 from ..registry.validation import check_schema
-from ..registry.writing import place_function
+from ..registry.writing import CANDIDATE, place_function
 from ..untrusted import fence
 from .draft import Draft, Finding
 
@@ -52,7 +52,8 @@ async def load(draft: Draft, bench: Bench) -> Draft:
     around = draft.snapshot.modules.get(draft.candidate.module)
     text = _placed(draft, around)
     if isinstance(text, Problem):
-        return draft.with_problems([text])
+        where = replace(text.where, path=draft.candidate.path) if text.where.path == CANDIDATE else text.where
+        return draft.with_problems([replace(text, where=where)])
     if len(text.encode("utf-8")) > draft.rules.module_bytes:
         what = f"with this function, the module `{draft.candidate.module}` would be larger than it may be"
         return draft.with_findings(STAGE, [Finding("module-too-long", what, "choose another module_name")])
@@ -61,9 +62,16 @@ async def load(draft: Draft, bench: Bench) -> Draft:
         return draft.with_problems(reading.problems)
     reading, problems = await try_module(reading, draft.snapshot, bench)
     trial = None if problems else draft.snapshot.with_module(reading)
-    path = draft.candidate.path
-    found = [replace(one, where=Place(path)) for one in problems]
+    found = [replace(one, where=_where(draft, around, one.where)) for one in problems]
     return replace(draft, reading=reading, trial=trial).with_problems(found)
+
+
+def _where(draft: Draft, around: Source | None, where: Place) -> Place:
+    """A place of the module as one of the candidate: with its line, where the candidate is all of the module."""
+    path = draft.candidate.path
+    if around is not None or draft.mends or not where.line:
+        return Place(path)
+    return Place(path, where.line + draft.text[: -len(draft.text.lstrip())].count("\n"))
 
 
 def _placed(draft: Draft, around: Source | None) -> str | Problem:

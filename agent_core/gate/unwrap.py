@@ -36,8 +36,11 @@ def strip_indentation(text: str) -> str:
     """The code without the indentation that all of its lines share."""
     if _is_python(text):
         return text
-    unindented = textwrap.dedent(text.replace("\r\n", "\n")).lstrip("\n")
-    return unindented if _is_python(unindented) or not _is_python(text.strip()) else text.strip() + "\n"
+    flat = text.replace("\r\n", "\n")
+    unindented = textwrap.dedent(flat)
+    if unindented != flat and (_is_python(unindented) or not _is_python(text.strip())):
+        return unindented.lstrip("\n")
+    return text.strip() + "\n" if _is_python(text.strip()) else text
 
 
 UNWRAPPINGS: tuple[Unwrapping, ...] = (

@@ -90,13 +90,14 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class ModuleVerdict:
-    """The gate's answer about a saved file: which functions it offers, and at what standing."""
+    """The gate's answer about a saved file: which functions it offers, at what standing, and whose examples differ."""
 
     reading: Reading
     admitted: bool
     problems: tuple[Problem, ...]
     stages: tuple[StageReport, ...]
     standings: tuple[tuple[str, Standing], ...] = ()
+    disagreements: tuple[tuple[str, Disagreement], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The verdict's shape for a whole module."""

@@ -6,12 +6,12 @@ The prompt and the plain output show the same lines; only the reply's text diffe
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_core.events import CallAnswered, CallStarted, FunctionsChanged, TurnEnded
+from agent_core.events import CallAnswered, CallStarted, FunctionsChanged, TurnEnded, to_json
 from agent_core.untrusted import one_line
 
 from .columns import cut, width
 from .spans import Line, Role, Span, indented, line
-from .verdicts import changes_line, compact_call, duration, outcome_role, verdict_lines
+from .verdicts import changes_line, compact_call, doubt_lines, duration, outcome_role, verdict_lines
 
 _ENDINGS = {
     "interrupted": "Interrupted. What was said is kept; type on, or /retry.",
@@ -89,11 +89,11 @@ def laid_open(call: Told) -> list[Line]:
 
 def changed_lines(event: FunctionsChanged) -> list[Line]:
     """What another hand did to the functions."""
-    change = {"loaded": event.loaded, "changed": event.changed, "removed": event.removed, "rejected": event.rejected}
-    rejected = [line(("bad", "✗ rejected: "), text) for text in event.rejected]
+    change = to_json(event)
+    below = [*doubt_lines(change), *(line(("bad", "✗ rejected: "), text) for text in event.rejected)]
     if not (event.loaded or event.changed or event.removed):
-        return rejected
-    return [changes_line(change, "by hand" if event.by == "human" else f"by {event.by}"), *indented(rejected)]
+        return below
+    return [changes_line(change, "by hand" if event.by == "human" else f"by {event.by}"), *indented(below)]
 
 
 def ended_lines(event: TurnEnded, seconds: float) -> list[Line]:

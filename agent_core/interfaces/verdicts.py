@@ -97,6 +97,15 @@ def changes_line(change: Document, by: str = "") -> Line:
     return tuple(spans)
 
 
+def doubt_lines(change: Document) -> list[Line]:
+    """Which functions differ from their examples, and which files are good again."""
+    differing: dict[str, str] = change.get("disagreeing") or {}
+    return [
+        *(line(("warn", "~ "), ("name", name), f" is a draft now: {how}") for name, how in differing.items()),
+        *(line(("ok", "✓ "), f"{path} is good again") for path in change.get("mended") or ()),
+    ]
+
+
 def value_text(value: Any) -> str:  # Any: a JSON value
     """A returned value for people: text as it is, everything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -4,8 +4,8 @@ Holds one immutable snapshot and swaps it whole, so a step never sees half a cha
 listeners what became different.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ..problem import Problem
@@ -16,16 +16,21 @@ Hand = Literal["human", "agent"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a swap made different: names of functions, what is newly rejected, and by whose hand."""
+    """What a swap made different: names of functions, what is newly rejected, and by whose hand.
+
+    `mended` are paths of which nothing is rejected any more; `disagreeing` says by name how examples differ.
+    """
 
     loaded: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     rejected: tuple[Problem, ...] = ()
     by: Hand = "human"
+    mended: tuple[str, ...] = ()
+    disagreeing: Mapping[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.loaded or self.changed or self.removed or self.rejected)
+        return bool(self.loaded or self.changed or self.removed or self.rejected or self.mended)
 
 
 Listener = Callable[[Change], None]
@@ -38,12 +43,14 @@ def difference(old: Snapshot, new: Snapshot, by: Hand = "human") -> Change:
     in the same module is no change of it.
     """
     known = frozenset(old.rejected)
+    settled = old.rejections.keys() - new.rejections.keys()
     return Change(
         loaded=tuple(sorted(new.functions.keys() - old.functions.keys())),
         changed=tuple(sorted(name for name in _others(old, new) if _differs(name, old, new))),
         removed=tuple(sorted(old.functions.keys() - new.functions.keys())),
         rejected=tuple(problem for problem in new.rejected if problem not in known),
         by=by,
+        mended=tuple(sorted(settled & {source.path for source in new.modules.values()})) if settled else (),
     )
 
 
@@ -74,9 +81,12 @@ class Registry:
         """The current view; it stays as it is, whatever happens next."""
         return self._snapshot
 
-    def swap(self, snapshot: Snapshot, *, by: Hand = "human") -> Change:
-        """Make a snapshot the current one and tell the listeners, unless nothing became different."""
-        change = difference(self._snapshot, snapshot, by)
+    def swap(self, snapshot: Snapshot, *, by: Hand = "human", disagreeing: Mapping[str, str] | None = None) -> Change:
+        """Make a snapshot the current one and tell the listeners, unless nothing became different.
+
+        `disagreeing` are functions, with a sentence each, whose examples do not hold.
+        """
+        change = replace(difference(self._snapshot, snapshot, by), disagreeing=disagreeing or {})
         self._snapshot = snapshot
         if change:
             for listener in tuple(self._listeners):

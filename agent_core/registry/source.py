@@ -10,6 +10,7 @@ import keyword
 import os
 import re
 import stat
+import unicodedata
 import warnings
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -101,10 +102,19 @@ def check_module_name(module: str) -> Problem | None:
 
 
 def _bad_part(parts: list[str]) -> str | None:
-    return next((part for part in parts if not part.isidentifier() or keyword.iskeyword(part)), None)
+    return next((part for part in parts if not _is_importable(part)), None)
+
+
+def _is_importable(part: str) -> bool:
+    """An identifier as Python reads it in an `import`: there, names are brought into one form (NFKC)."""
+    return part.isidentifier() and not keyword.iskeyword(part) and unicodedata.normalize("NFKC", part) == part
 
 
 def _unimportable(part: str, where: Place) -> Problem:
+    read = unicodedata.normalize("NFKC", part)
+    if part.isidentifier() and read != part:
+        what = f"`{part}` (spelled {part!a}) is {read!a} to Python, so no import would find the module"
+        return Problem("module-name", what, where, f"rename it to `{read}`, spelled {read!a}")
     why = "is a Python keyword" if keyword.iskeyword(part) else "is not a Python identifier"
     mend = "rename it: letters, digits and underscores, not beginning with a digit"
     return Problem("module-name", f"`{_plain(part)}` {why}, so the module cannot be imported", where, mend)

@@ -31,24 +31,28 @@ async def check(
         raise UsageError(f"{path} cannot be read: {error}.") from error
     if path.suffix == ".jsonl":
         return await _check_lines(gate, snapshot, path, text, policy)
-    source = Source.of(promised[1], text, path.as_posix())
+    shown = path.as_posix()
+    source = Source.of(promised[1], text, shown)
     offered = read_module(source).functions
     if len(offered) > 1 and not promised[0]:
         return _of_module(await gate.judge_module(source, snapshot, policy))
     name = promised[0] or (offered[0].name if offered else path.stem)
-    verdict = await gate.judge(_candidate(snapshot, name, text, promised[1]), snapshot, policy)
-    return [verdict.to_json()]
+    holder = snapshot.functions.get(name)
+    module = holder.module if holder else promised[1]
+    candidate = Candidate(name, text, module, replaces=holder is not None, file=shown)
+    return [{**(await gate.judge(candidate, snapshot, policy)).to_json(), "path": shown}]
 
 
 async def _check_lines(gate: Gate, snapshot: Snapshot, path: Path, text: str, policy: Policy) -> list[dict[str, Any]]:
-    candidates = [_parse(line, f"{path}:{number}") for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    lines = {f"{path.as_posix()}:{number}": line for number, line in enumerate(text.split("\n"), 1) if line.strip()}
+    candidates = {where: _parse(line, where) for where, line in lines.items()}
     slots = asyncio.Semaphore(_AT_ONCE)
 
-    async def judge(candidate: Candidate) -> dict[str, Any]:
+    async def judge(where: str, candidate: Candidate) -> dict[str, Any]:
         async with slots:
-            return (await gate.judge(candidate, snapshot, policy)).to_json()
+            return {**(await gate.judge(candidate, snapshot, policy)).to_json(), "path": where}
 
-    return list(await asyncio.gather(*map(judge, candidates)))
+    return list(await asyncio.gather(*(judge(where, candidate) for where, candidate in candidates.items())))
 
 
 def _parse(line: str, where: str) -> Candidate:
@@ -69,25 +73,22 @@ def _parse(line: str, where: str) -> Candidate:
         ) from error
 
 
-def _candidate(snapshot: Snapshot, name: str, text: str, module: str) -> Candidate:
-    holder = snapshot.functions.get(name)
-    return Candidate(name, text, holder.module if holder else module, replaces=holder is not None)
-
-
 def _of_module(verdict: ModuleVerdict) -> list[dict[str, Any]]:
     """A verdict for each function of a module: its own problems, and those of the whole file."""
     whole = verdict.to_json()
     spans = {each.name: (each.line, each.end_line) for each in verdict.reading.functions}
+    standings = dict(verdict.standings)  # of a module that cannot be imported, no function has one
     rows = []
-    for name, standing in verdict.standings:
-        problems = [problem for problem in verdict.problems if _concerns(problem, spans[name], spans)]
+    for name, span in spans.items():
+        problems = [problem for problem in verdict.problems if not standings or _concerns(problem, span, spans)]
         refused = any(problem.severity == "refuses" for problem in problems)
         rows.append(
             {
                 **{key: whole[key] for key in ("module", "stages")},
+                "path": verdict.reading.source.path,
                 "name": name,
-                "admitted": verdict.admitted and not refused,
-                "standing": "" if refused else standing,
+                "admitted": not refused,
+                "standing": "" if refused else standings[name],
                 "version": verdict.reading.source.version,
                 "mends": [],
                 "problems": [problem.to_json() for problem in problems],

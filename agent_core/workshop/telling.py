@@ -84,12 +84,22 @@ def changes(found: Iterable[FunctionsChanged], functions: dict[str, Function]) -
         sentences += [
             f"`{name}` changed: it is now {signature(functions[name])}." for name in change.changed if name in functions
         ]
+        sentences += [f"`{name}` is a draft now: {how}." for name, how in change.disagreeing.items()]
         sentences += [f"`{name}` is gone." for name in change.removed]
+        sentences += [f"`{path}`, which was rejected, is good again." for path in change.mended]
         sentences += [
             f"A saved file was rejected, and its last good version, if it had one, goes on: {what}."
             for what in change.rejected
         ]
     return shorten("Functions changed by another hand. " + " ".join(dict.fromkeys(sentences)), 4_000)
+
+
+def difference(found: Sequence[Disagreement]) -> str:
+    """How a function differs from its examples, the first of them shown."""
+    first, more = found[0], len(found) - 1
+    back, wrote = one_line(first.returned, 80) or "nothing", one_line(first.expected, 80) or "nothing"
+    also = f", and {more} more" if more else ""
+    return f"{one_line(first.call, 80)} gave {back}, its example on line {first.line} says {wrote}{also}"
 
 
 def _disagreement(found: Disagreement) -> str:

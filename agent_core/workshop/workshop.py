@@ -85,7 +85,7 @@ class Workshop:
         return plan.detail
 
     async def reload(self) -> dict[str, Any]:
-        """Look at the whole folder again; what is loaded, changed, removed and rejected because of it."""
+        """Look at the whole folder again; what is different, mended, in doubt, and rejected."""
         async with self._carrier.one_at_a_time:
             change = await self.loader.refresh()
         rejected = self.registry.snapshot().rejected
@@ -94,6 +94,8 @@ class Workshop:
             "changed": list(change.changed),
             "removed": list(change.removed),
             "rejected": [problem.to_json() for problem in rejected],
+            "mended": list(change.mended),
+            "disagreeing": dict(change.disagreeing),
         }
 
     async def saved(self, paths: Iterable[Path]) -> None:
@@ -194,6 +196,8 @@ class Workshop:
             removed=change.removed,
             rejected=rejected,
             by=change.by,
+            mended=change.mended,
+            disagreeing=dict(change.disagreeing),
         )
         self._tell(event)
 

@@ -81,6 +81,9 @@ def test_what_is_no_regular_file_does_not_stop_the_program(tmp_path: Path) -> No
         pytest.param("3d.py", "module-name", id="digit"),
         pytest.param("class.py", "module-name", id="keyword"),
         pytest.param("web/import/x.py", "module-name", id="keyword-folder"),
+        pytest.param("\ufb01x.py", "module-name", id="ligature"),
+        pytest.param("web/\ufb01x/x.py", "module-name", id="ligature-folder"),
+        pytest.param("gro\u0308\u00dfe.py", "module-name", id="two-characters-for-one"),
         pytest.param("x.txt", "not-python", id="ending"),
         pytest.param("__init__.py", "no-module", id="root-package"),
     ],
@@ -100,9 +103,18 @@ def test_a_path_names_its_module(path: str, module: str) -> None:
     assert module_of(PurePosixPath(path)) == module
 
 
-@pytest.mark.parametrize("name", ["../x", "a/b", ".x", "", "a..b", "a.", "class", "a-b", "a\\b", "a.class", "a b"])
+@pytest.mark.parametrize(
+    "name", ["../x", "a/b", ".x", "", "a..b", "a.", "class", "a-b", "a\\b", "a.class", "a b", "\ufb01x"]
+)
 def test_a_module_name_from_a_model_is_checked(name: str) -> None:
     assert isinstance(check_module_name(name), Problem)
+
+
+def test_a_name_that_python_reads_as_another_says_which(tmp_path: Path) -> None:
+    (tmp_path / "\ufb01x.py").write_text("x = 1\n")
+    problem = problem_of(tmp_path, "\ufb01x.py")
+    assert "is 'fix' to Python" in problem.what
+    assert problem.mend == "rename it to `fix`, spelled 'fix'"
 
 
 def test_a_good_module_name_passes() -> None:

@@ -2,25 +2,21 @@
 
 import asyncio
 import sys
+from asyncio.subprocess import PIPE, STDOUT
 from pathlib import Path
 
 import pytest
 
 from agent_core.assemble import Workspace
-from tests.kit.desk import VOWELS
+from tests.workshop.support import named
 
 _CREATE = ("-m", "agent_core", "functions", "create", "--module", "letters", "--file", "-")
 
 
-def named(name: str) -> str:
-    """The example function under another name."""
-    return VOWELS.replace("count_vowels", name)
-
-
 async def created(root: Path, name: str) -> tuple[int, str]:
     """`toolwright functions create` in a process of its own: its exit code and what it said."""
-    pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.STDOUT}
-    process = await asyncio.create_subprocess_exec(sys.executable, *_CREATE, "-C", str(root), name, **pipes)
+    arguments = (sys.executable, *_CREATE, "-C", str(root), name)
+    process = await asyncio.create_subprocess_exec(*arguments, stdin=PIPE, stdout=PIPE, stderr=STDOUT)
     said, _ = await process.communicate(named(name).encode())
     return process.returncode or 0, said.decode()
 

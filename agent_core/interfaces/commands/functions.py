@@ -11,7 +11,15 @@ from agent_core.errors import UsageError
 from ..scene import Scene, print_json, scene
 from ..spans import line, write
 from ..status_line import StatusLine
-from ..verdicts import changes_line, examples_lines, outcome_lines, problem_lines, value_text, verdict_lines
+from ..verdicts import (
+    changes_line,
+    doubt_lines,
+    examples_lines,
+    outcome_lines,
+    problem_lines,
+    value_text,
+    verdict_lines,
+)
 from ..views import introspection_lines, list_lines
 
 Policy = Literal["agent", "human", "import"]
@@ -182,5 +190,5 @@ def _ended(scene: Scene, outcome: dict[str, Any]) -> int:
 
 
 def _changed(scene: Scene, change: dict[str, Any]) -> int:
-    scene.result(change, [changes_line(change), *problem_lines(change["rejected"])])
+    scene.result(change, [changes_line(change), *doubt_lines(change), *problem_lines(change["rejected"])])
     return 1 if change["rejected"] else 0

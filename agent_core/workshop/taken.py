@@ -1,0 +1,151 @@
+"""What came of one file: what is good of it, what keeps its newest text out, and what is written down.
+
+Values and pure functions of the loader: how a file's outcome is placed in a snapshot and in rows.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..gate import Disagreement, ModuleVerdict
+from ..problem import Problem
+from ..registry.function import Reading
+from ..registry.snapshot import Snapshot
+from ..registry.source import Source, module_of
+from ..storage import DropReading, ReadingRow, SaveReading, SaveVerdict, SaveVersion, SetManifest, Write
+from . import telling
+
+_NO_STAMP = (0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is good at the moment of a refresh: the version of each module, and what storage has read by path."""
+
+    manifest: Mapping[str, str]
+    readings: Mapping[str, ReadingRow]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What came of one file: a reading that is good, problems that keep its newest text out, and the writes.
+
+    `disagreeing` has a sentence for each function whose examples do not hold.
+    """
+
+    path: str
+    module: str | None = None
+    reading: Reading | None = None
+    problems: tuple[Problem, ...] = ()
+    writes: tuple[Write, ...] = ()
+    gone: bool = False
+    disagreeing: tuple[tuple[str, str], ...] = ()
+
+
+def unchanged(path: str, found: Source, known: Known, before: Snapshot) -> Reading | None:
+    """The reading of a text that was judged before, in the registry or in storage."""
+    if found.version != known.manifest.get(found.module):
+        return None
+    held = before.readings.get(found.module)
+    if held is not None and held.source == found:
+        return held
+    row = known.readings.get(path)
+    return stored(row, found) if row and row.version == found.version else None
+
+
+def stored(row: ReadingRow, source: Source) -> Reading | None:
+    """The reading that storage keeps of exactly this text."""
+    try:
+        return Reading.from_json(json.loads(row.reading), source)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None  # not what this program wrote: it is read anew
+
+
+def precedence(taken: Taken, known: Known) -> tuple[bool, bool, bool, str]:
+    """What goes makes room first; then comes what the manifest knows: on a clash of names it stays."""
+    version = taken.reading.source.version if taken.reading else None
+    return (
+        not taken.gone,
+        taken.module not in known.manifest,
+        version != known.manifest.get(taken.module or ""),
+        taken.path,
+    )
+
+
+def kept_writes(taken: Taken, snapshot: Snapshot, moved: set[str | None]) -> Iterable[Write]:
+    """A module has one row: it belongs to the file that holds the module, be it `web.py` or `web/__init__.py`."""
+    if taken.gone and taken.module in moved:
+        return [write for write in taken.writes if not isinstance(write, SetManifest)]
+    holder = snapshot.modules.get(taken.module or "")
+    return taken.writes if holder is None or holder.path == taken.path else ()
+
+
+def placed(snapshot: Snapshot, taken: Taken) -> Snapshot:
+    """The snapshot with what came of one file."""
+    if taken.gone:
+        return snapshot.without_module(taken.module or "").with_rejection(taken.path, ())
+    if taken.reading is not None and _is_news(snapshot, taken.path, taken.reading):
+        snapshot = snapshot.with_module(taken.reading)
+    if taken.problems:
+        return snapshot.with_rejection(taken.path, taken.problems)
+    return snapshot
+
+
+def _is_news(snapshot: Snapshot, path: str, reading: Reading) -> bool:
+    """Whether the reading is another than the one in place, or what was said against its file may be settled by it."""
+    return snapshot.readings.get(reading.source.module) is not reading or path in snapshot.rejections
+
+
+def gone(path: str, known: Known, before: Snapshot) -> Taken:
+    """What comes of a file that is not there any more."""
+    holders = [module for module, source in before.modules.items() if source.path == path]
+    module = holders[0] if holders else module_at(path)
+    if module in before.modules and not holders:
+        return Taken(path, gone=True, writes=(DropReading(path),))  # another file holds the module
+    version = known.manifest.get(module)
+    forget = (SetManifest(module, version, None, reason="the file was removed"),) if version else ()
+    return Taken(path, module, gone=True, writes=(*forget, DropReading(path)))
+
+
+def module_at(path: str) -> str:
+    """The module of a path as sources show it; an empty text if it can be none."""
+    module = module_of(Path(path).relative_to("functions"))
+    return module if isinstance(module, str) else ""
+
+
+def admission(path: str, source: Source, verdict: ModuleVerdict, known: Known) -> tuple[Write, ...]:
+    """What is written down of a saved file that is good, as a human's."""
+    expected = known.manifest.get(source.module)
+    entered: tuple[Write, ...] = ()
+    if expected != source.version:
+        entered = (
+            SaveVersion(source.module, source.version, source.text, reason="saved"),
+            SetManifest(source.module, expected, source.version, reason="saved"),
+        )
+    hashes = {function.name: function.body_hash for function in verdict.reading.functions}
+    verdicts = [
+        SaveVerdict(hashes[name], name, {**verdict.to_json(), "name": name, "standing": standing, "by": "human"})
+        for name, standing in verdict.standings
+    ]
+    reading = SaveReading(path, _NO_STAMP, source.version, json.dumps(verdict.reading.to_json()))
+    return (*entered, *verdicts, reading)
+
+
+def by_agent(write: Write) -> Write:
+    """The same of a file that an agent had written before a crash: it stays the agent's."""
+    match write:
+        case SaveVersion() | SetManifest():
+            return replace(write, by="agent", reason="finished after an interruption")
+        case SaveVerdict():
+            return replace(write, verdict={**write.verdict, "by": "agent"})
+        case _:
+            return write
+
+
+def disagreeing(verdict: ModuleVerdict) -> tuple[tuple[str, str], ...]:
+    """A sentence for each function of a saved file whose examples do not hold."""
+    found: dict[str, list[Disagreement]] = {}
+    for name, one in verdict.disagreements:
+        found.setdefault(name, []).append(one)
+    return tuple((name, telling.difference(ones)) for name, ones in found.items())

@@ -1,0 +1,70 @@
+"""A workshop with its folder and its store: nobody watches the folder, so each test says itself what is seen when."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent_core.assemble import _workshop
+from agent_core.cage import Cage
+from agent_core.clock import Clock
+from agent_core.settings import load
+from agent_core.storage import Store, open_store, prepare_state_dir
+from agent_core.workshop import Workshop
+from tests.kit.desk import VOWELS
+
+
+@dataclass(frozen=True)
+class Room:
+    """One process at a workspace, as far as it works on functions; several may stand in one folder."""
+
+    root: Path
+    shop: Workshop
+    store: Store
+
+    @property
+    def letters(self) -> Path:
+        """The file that most tests are about."""
+        return self.root / "functions" / "letters.py"
+
+    async def save(self, text: str, file: Path | None = None) -> None:
+        """A save by hand, and the look at it."""
+        (file or self.letters).write_text(text)
+        await self.shop.saved([file or self.letters])
+
+    async def held(self, name: str) -> dict[str, Any]:
+        """What the store has of a function: who made its newest version and its verdict, and what is pending."""
+        function = self.shop.registry.snapshot().functions.get(name)
+        verdict = await self.store.verdict(function.body_hash, name) if function else None
+        history = await self.store.module_history("letters")
+        return {
+            "by": [row.by for row in history],
+            "verdict": (verdict["by"], verdict["standing"]) if verdict else None,
+            "pending": await self.store.pending(name) is not None,
+            "open": len(await self.store.open_writes()),
+        }
+
+    def leftovers(self) -> Sequence[str]:
+        """The files of the folder."""
+        return sorted(path.name for path in (self.root / "functions").rglob("*") if path.is_file())
+
+
+@asynccontextmanager
+async def room(root: Path) -> AsyncIterator[Room]:
+    """Open a workshop in a folder."""
+    (root / "functions").mkdir(exist_ok=True)
+    settings = load(root, {"sandbox.wall_s": 2})
+    async with AsyncExitStack() as stack:
+        store = open_store(prepare_state_dir(root) / "state.db", clock=Clock())
+        stack.push_async_callback(store.close)
+        cage = Cage(settings.sandbox, settings.turn.parallel)
+        stack.push_async_callback(cage.aclose)
+        shop = _workshop(root, settings, store, cage)
+        await shop.loader.start()
+        yield Room(root, shop, store)
+
+
+def named(name: str, text: str = VOWELS) -> str:
+    """The example function under another name."""
+    return text.replace("count_vowels", name)

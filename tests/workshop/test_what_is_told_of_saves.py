@@ -1,0 +1,101 @@
+"""What a human's save does to the functions is said: to listeners, at the prompt, and to the model."""
+
+from pathlib import Path
+
+from agent_core.events import FunctionsChanged
+from agent_core.interfaces.told import changed_lines
+from agent_core.workshop import Workshop
+from tests.conftest import OpenDesk
+from tests.kit import Expect, Say, contains
+from tests.kit.desk import VOWELS, Desk, of
+
+FLAWED = VOWELS.replace("aeiou", "aeio")
+RAISING = VOWELS.replace("return sum", "return 1 / 0 + sum")
+
+
+async def save(shop: Workshop, folder: Path, text: str) -> list[FunctionsChanged]:
+    """What listeners hear of one save."""
+    heard: list[FunctionsChanged] = []
+    quiet = shop.on_change(heard.append)
+    file = folder / "functions" / "letters.py"
+    file.write_text(text)
+    await shop.saved([file])
+    quiet()
+    return heard
+
+
+def shown(event: FunctionsChanged) -> str:
+    """The lines at the prompt."""
+    return "\n".join("".join(text for _, text in line) for line in changed_lines(event))
+
+
+async def test_a_save_that_makes_an_example_disagree_says_which_and_how(shop: Workshop, tmp_path: Path) -> None:
+    await save(shop, tmp_path, VOWELS)
+    (event,) = await save(shop, tmp_path, FLAWED)
+    how = 'count_vowels("queueing") gave 3, its example on line 10 says 5'
+    assert (event.changed, event.disagreeing) == (("count_vowels",), {"count_vowels": how})
+    assert shown(event) == f"⟳ by hand changed: count_vowels\n  ~ count_vowels is a draft now: {how}"
+    assert f"`count_vowels` is a draft now: {how}." in shop.tell_changes([event])
+    (row,) = (await shop.list())["functions"]
+    assert row["standing"] == "draft"
+
+
+async def test_more_examples_that_disagree_are_counted_and_errors_are_named(shop: Workshop, tmp_path: Path) -> None:
+    (event,) = await save(shop, tmp_path, RAISING)
+    assert event.loaded == ("count_vowels",)
+    assert "gave ZeroDivisionError: division by zero" in event.disagreeing["count_vowels"]
+    assert event.disagreeing["count_vowels"].endswith(", and 1 more")
+
+
+async def test_a_save_whose_examples_hold_tells_no_difference(shop: Workshop, tmp_path: Path) -> None:
+    (event,) = await save(shop, tmp_path, VOWELS)
+    assert (event.loaded, event.disagreeing, event.mended) == (("count_vowels",), {}, ())
+
+
+async def test_a_rejected_file_mended_to_its_last_good_text_is_said_to_be_good_again(
+    shop: Workshop, tmp_path: Path
+) -> None:
+    await save(shop, tmp_path, VOWELS)
+    (broken,) = await save(shop, tmp_path, "def (:\n")
+    assert (len(broken.rejected), broken.mended) == (1, ())
+    (mended,) = await save(shop, tmp_path, VOWELS)
+    assert (mended.mended, mended.changed, mended.rejected) == (("functions/letters.py",), (), ())
+    assert shown(mended) == "✓ functions/letters.py is good again"
+    assert "`functions/letters.py`, which was rejected, is good again." in shop.tell_changes([mended])
+
+
+async def test_a_rejected_file_that_is_removed_is_not_said_to_be_good(shop: Workshop, tmp_path: Path) -> None:
+    await save(shop, tmp_path, VOWELS)
+    await save(shop, tmp_path, "def (:\n")
+    file = tmp_path / "functions" / "letters.py"
+    file.unlink()
+    found = await shop.reload()
+    assert (found["removed"], found["mended"], found["rejected"]) == (["count_vowels"], [], [])
+    assert await shop.reload() == {
+        "loaded": [],
+        "changed": [],
+        "removed": [],
+        "rejected": [],
+        "mended": [],
+        "disagreeing": {},
+    }
+
+
+async def test_a_reload_says_what_disagrees_and_what_is_good_again(shop: Workshop, tmp_path: Path) -> None:
+    await save(shop, tmp_path, "def (:\n")
+    (tmp_path / "functions" / "letters.py").write_text(FLAWED)
+    found = await shop.reload()
+    assert (found["loaded"], found["mended"]) == (["count_vowels"], ["functions/letters.py"])
+    assert list(found["disagreeing"]) == ["count_vowels"]
+
+
+async def test_the_model_and_the_turns_listeners_are_told_of_both(at_desk: OpenDesk) -> None:
+    said = [Expect(Say("Seen."), contains("is a draft now: ")), Expect(Say("Seen."), contains("is good again"))]
+    desk: Desk = await at_desk(said)
+    shop, root = desk.workspace.workshop, desk.workspace.root
+    await save(shop, root, FLAWED)
+    assert list(of(FunctionsChanged, await desk.say("Look."))[0].disagreeing) == ["count_vowels"]
+    await save(shop, root, "def (:\n")
+    await save(shop, root, FLAWED)
+    changes = of(FunctionsChanged, await desk.say("Look again."))
+    assert [change.mended for change in changes] == [(), ("functions/letters.py",)]
