@@ -6,8 +6,10 @@ by its type and message. A worker's own words are only ever compared, never beli
 
 import ast
 import math
+import re
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from sandbox.outcome import Outcome, Raised, Returned
 
@@ -16,6 +18,7 @@ from .candidate import GivenExample
 from .tree import literal
 
 _MISSING = object()
+_LAST_DIGITS: Final = 1e-9  # what is lost between two ways to compute the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,8 @@ def shown_value(outcome: Returned) -> str:
     return ours if is_plain and literal_value(outcome.shown) is not _MISSING else outcome.shown or ours
 
 
-def agrees(example: Example, outcome: Outcome) -> bool:
-    """The example's expectation holds for the outcome."""
+def agrees(example: Example, outcome: Outcome, *, is_float: bool = False) -> bool:
+    """The example's expectation holds for the outcome; where floats are promised (`is_float`), 2 is 2.0."""
     options = {name for name, on in example.options if on}
     if isinstance(outcome, Raised):
         return bool(example.raises) and _same_error(example.raises, outcome, options)
@@ -49,7 +52,7 @@ def agrees(example: Example, outcome: Outcome) -> bool:
         return False
     got = said(outcome)
     wanted = literal_value(expectation(example))
-    if got.value is not _MISSING and wanted is not _MISSING and same(wanted, got.value):
+    if got.value is not _MISSING and wanted is not _MISSING and same(wanted, got.value, is_float=is_float):
         return True
     texts = {got.text, "" if got.value is _MISSING or got.value is None else f"{got.value!r}\n"} - {""} or {""}
     return any(same_text(expectation(example), text, options) for text in texts)
@@ -86,16 +89,24 @@ def literal_value(text: str) -> Any:  # any literal
     return value if is_literal else _MISSING
 
 
-def same(wanted: Any, got: Any) -> bool:
-    """Equal in value and in type all the way down, as reprs are; NaN is the same as NaN."""
+def promises_floats(returns: str) -> bool:
+    """Whether a hint of what is returned speaks of floats and of no integers."""
+    return {"float", "int"} & {*re.findall(r"\w+", returns)} == {"float"}
+
+
+def same(wanted: Any, got: Any, *, is_float: bool = False) -> bool:
+    """Equal in value and in type all the way down, as reprs are; floats but for their last digits, NaN as NaN."""
+    if is_float and {type(wanted), type(got)} == {int, float}:
+        return _near(wanted, got, _LAST_DIGITS)
     if type(wanted) is not type(got):
         return False
     if isinstance(wanted, float):
-        return wanted == got or (math.isnan(wanted) and math.isnan(got))
+        return _near(wanted, got, _LAST_DIGITS)
+    inner = partial(same, is_float=is_float)
     if isinstance(wanted, list | tuple):
-        return len(wanted) == len(got) and all(map(same, wanted, got))
+        return len(wanted) == len(got) and all(map(inner, wanted, got))
     if isinstance(wanted, dict):
-        return len(wanted) == len(got) and all(key in got and same(value, got[key]) for key, value in wanted.items())
+        return len(wanted) == len(got) and all(key in got and inner(value, got[key]) for key, value in wanted.items())
     return bool(wanted == got)
 
 
@@ -110,17 +121,15 @@ def equal(wanted: Any, got: Any, approx: float | None) -> bool:
     if isinstance(wanted, bool) != isinstance(got, bool):
         return False
     if isinstance(wanted, int | float) and isinstance(got, int | float):
-        return _near(wanted, got, approx or 0.0)
+        return _near(wanted, got, approx or 0.0, approx or 0.0)
     return bool(wanted == got)
 
 
-def _near(wanted: float, got: float, approx: float) -> bool:
-    if wanted == got:
+def _near(wanted: float, got: float, relative: float, absolute: float = 0.0) -> bool:
+    if wanted == got or (wanted != wanted and got != got):
         return True
-    if not approx:
-        return wanted != wanted and got != got
     try:
-        return math.isclose(wanted, got, rel_tol=approx, abs_tol=approx)
+        return math.isclose(wanted, got, rel_tol=relative, abs_tol=absolute)
     except OverflowError:
         return False
 

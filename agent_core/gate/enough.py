@@ -70,7 +70,8 @@ def too_few(function: Function, examples: Sequence[Example | GivenExample], unpr
         return
     call = f">>> {name}({', '.join(function.parameters['properties'])})"
     if len(calls) < 2:
-        seen = "no example" if not calls else "only one example"
+        times = f"the same example {len(examples)} times" if len(examples) > 1 else "only one example"
+        seen = times if calls else "no example"
         mend = f"add under `Examples:` a line `{call}` with real values, and its result on the line below"
         yield Finding(
             "too-few-examples", f"`{name}` has {seen}; two with different results are needed", mend, function.line

@@ -138,7 +138,7 @@ class Gate:
 
     async def run_examples(self, function: Function, snapshot: Snapshot) -> tuple[ExampleResult, ...]:
         """The examples of a function that is already there, run anew."""
-        return await run(function.examples, function.module, snapshot, self._bench)
+        return await run(function.examples, function.module, snapshot, self._bench, returns=function.returns)
 
 
 class _Clock:

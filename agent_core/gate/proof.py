@@ -14,7 +14,7 @@ from ..registry.examples import Example
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
 from ..untrusted import fence
-from .agreement import agrees, given_agrees, said
+from .agreement import agrees, given_agrees, promises_floats, said
 from .candidate import GivenExample
 from .draft import Draft, Finding, Trials
 from .enough import is_unproven, too_few
@@ -78,7 +78,7 @@ async def prove(draft: Draft, bench: Bench) -> Draft:
         draft = replace(draft, trials=Trials(is_unproven=True))
         return replace(draft.with_findings(STAGE, [Finding("unproven", what)]), note="its effects cannot run here")
     assert draft.trial is not None
-    results = await run(examples[:MOST], function.module, draft.trial, bench)
+    results = await run(examples[:MOST], function.module, draft.trial, bench, returns=function.returns)
     agreed = sum(result.agreed for result in results)
     draft = replace(draft, trials=Trials(agreed, tuple(_disagreements(results)), bool(unproven) and agreed == 0))
     draft = draft.with_findings(STAGE, [*_told(results, function.name), *too_few(function, examples, unproven)])
@@ -101,20 +101,25 @@ def _offered(draft: Draft) -> Function | None:
 
 
 async def run(
-    examples: Sequence[Example | GivenExample], module: str, snapshot: Snapshot, bench: Bench
+    examples: Sequence[Example | GivenExample], module: str, snapshot: Snapshot, bench: Bench, *, returns: str = ""
 ) -> tuple[ExampleResult, ...]:
-    """Every example in a worker of its own, at once as far as the sandbox allows."""
+    """Every example in a worker of its own, at once as far as the sandbox allows; `returns` is what is promised."""
+    is_float = promises_floats(returns)
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_run_one(example, module, snapshot, bench)) for example in examples]
-    return tuple(task.result() for task in tasks)
+        tasks = [group.create_task(_outcome(example, module, snapshot, bench)) for example in examples]
+    return tuple(_result(example, task.result(), is_float) for example, task in zip(examples, tasks, strict=True))
 
 
-async def _run_one(example: Example | GivenExample, module: str, snapshot: Snapshot, bench: Bench) -> ExampleResult:
+async def _outcome(example: Example | GivenExample, module: str, snapshot: Snapshot, bench: Bench) -> Outcome:
     setup = example.setup if isinstance(example, Example) else ()
     evaluation = Evaluation(setup, example.call)
-    outcome = await bench.sandbox.evaluate(snapshot.modules, module, evaluation, limits=bench.limits)
-    agreed = agrees(example, outcome) if isinstance(example, Example) else given_agrees(example, outcome)
-    return ExampleResult(example, outcome, agreed)
+    return await bench.sandbox.evaluate(snapshot.modules, module, evaluation, limits=bench.limits)
+
+
+def _result(example: Example | GivenExample, outcome: Outcome, is_float: bool) -> ExampleResult:  # noqa: FBT001 - a fact
+    if isinstance(example, Example):
+        return ExampleResult(example, outcome, agrees(example, outcome, is_float=is_float))
+    return ExampleResult(example, outcome, given_agrees(example, outcome))
 
 
 def _disagreements(results: Sequence[ExampleResult]) -> Iterator[Disagreement]:

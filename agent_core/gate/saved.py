@@ -107,7 +107,7 @@ async def prove_changed(saved: Saved, bench: Bench) -> Saved:
     changed = [found for found in saved.nodes() if before.get(found[2].name) != found[2].body_hash]
     async with asyncio.TaskGroup() as group:
         runs = [
-            group.create_task(proof.run(function.examples, function.module, snapshot, bench))
+            group.create_task(proof.run(function.examples, function.module, snapshot, bench, returns=function.returns))
             for _, _, function in changed
         ]
     for (tree, node, function), task in zip(changed, runs, strict=True):

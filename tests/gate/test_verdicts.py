@@ -80,6 +80,16 @@ async def test_examples_that_prove_too_little_are_refused(
     assert set(refusals(verdict)) == {code}
 
 
+async def test_the_same_example_twice_is_said_in_words(gate: Gate) -> None:
+    verdict = await judge(gate, documented("f", "a: int", "int", "return a * 2", "f(1) → 2", "f(1) → 2"))
+    assert "`f` has the same example 2 times; two with different results are needed" in str(verdict.refusals[0])
+
+
+async def test_a_whole_number_where_a_float_is_promised_agrees(gate: Gate) -> None:
+    verdict = await judge(gate, documented("f", "a: int", "float", "return a * 2", "f(1) → 2.0", "f(2) → 4.0"))
+    assert verdict.admitted
+
+
 async def test_a_refusal_for_one_sided_examples_says_which_side_is_missing(gate: Gate) -> None:
     verdict = await judge(gate, documented("f", "a: int", "bool", "return a > 0", "f(2) → True", "f(3) → True"))
     assert "one that gives False is needed" in verdict.problems[0].what

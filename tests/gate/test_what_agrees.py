@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_core.gate import GivenExample
-from agent_core.gate.agreement import agrees, given_agrees
+from agent_core.gate.agreement import agrees, given_agrees, promises_floats
 from agent_core.registry.examples import Example
 from agent_core.untrusted import fence
 from sandbox import Failure, Killed, Outcome, Raised, Returned, TimedOut
@@ -30,6 +30,7 @@ def example(expected: str, *options: str, raises: str = "") -> Example:
     [
         pytest.param("5", 5, id="int"),
         pytest.param("-0.5", -0.5, id="float"),
+        pytest.param("[0.3]", [0.1 + 0.2], id="float-but-for-its-last-digits"),
         pytest.param("'it''s'", "its", id="text-by-value"),
         pytest.param("{'b': 1, 'a': 2}", {"a": 2, "b": 1}, id="dict-in-any-order"),
         pytest.param("{3, 1}", {1, 3}, id="set-in-any-order"),
@@ -57,11 +58,31 @@ def test_a_value_agrees_with_what_doctest_would_show(expected: str, value: Any) 
         pytest.param("{'a': 1}", {"a": True}, id="inside-a-dict"),
         pytest.param("'None'", None, id="text-for-none"),
         pytest.param("", 5, id="a-value-for-nothing"),
-        pytest.param("0.3", 0.1 + 0.2, id="nearly"),
+        pytest.param("0.3", 0.3000001, id="nearly"),
+        pytest.param("0.0", 1e-12, id="something-for-nothing"),
     ],
 )
 def test_a_value_of_another_worth_or_type_disagrees(expected: str, value: Any) -> None:
     assert not agrees(example(expected), returned(value))
+
+
+@pytest.mark.parametrize(
+    ("returns", "expected", "value", "agreed"),
+    [
+        pytest.param("float", "2.0", 2, True, id="int-for-float"),
+        pytest.param("float", "2", 2.0, True, id="float-for-int"),
+        pytest.param("list[float]", "[1.0, 2.5]", [1, 2.5], True, id="inside-a-list"),
+        pytest.param("float | None", "2.0", 2, True, id="or-nothing"),
+        pytest.param("float", "2.0", 3, False, id="another-number"),
+        pytest.param("float", "1.0", True, False, id="bool"),
+        pytest.param("float", "1.0", 10**400, False, id="too-large-to-be-one"),
+        pytest.param("int", "2.0", 2, False, id="int"),
+        pytest.param("int | float", "2.0", 2, False, id="either"),
+        pytest.param("", "2.0", 2, False, id="no-hint"),
+    ],
+)
+def test_where_floats_are_promised_two_is_two(returns: str, expected: str, value: Any, agreed: bool) -> None:
+    assert agrees(example(expected), returned(value), is_float=promises_floats(returns)) is agreed
 
 
 @pytest.mark.parametrize(

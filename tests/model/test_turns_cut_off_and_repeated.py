@@ -1,4 +1,4 @@
-"""Whole turns, above all of a model that writes under a schema: what is cut off, what repeats, what the window holds."""
+"""Whole turns, above all under a schema: what is cut off, what repeats itself, what the window holds."""
 
 import json
 from typing import Any
