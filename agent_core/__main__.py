@@ -14,9 +14,13 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"toolwright {__version__}\n")
         return
-    from .interfaces.cli import main as run  # noqa: PLC0415  (the version must not pay for it)
+    try:
+        from .interfaces.cli import main as run  # noqa: PLC0415  (the version must not pay for it)
 
-    sys.exit(run(sys.argv[1:]))
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:  # while all is being loaded
+        sys.exit("✗ Interrupted.")
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -53,6 +53,7 @@ class Agent:
         self._one_at_a_time = asyncio.Lock()
         self._closing = AsyncExitStack()
         self._is_closed = False
+        self._ends_at_once = False
 
     @property
     def author(self) -> Author:
@@ -88,6 +89,8 @@ class Agent:
         """End the running turn; it leaves a valid history and the reason `interrupted`."""
         if self._turn is not None:
             self._turn.interruption.request()
+        else:
+            self._ends_at_once = self._one_at_a_time.locked()
 
     async def say_during_turn(self, message: str) -> None:
         """Put a message on disk that the running turn takes up at its next step."""
@@ -203,6 +206,7 @@ class Agent:
                 if self._turn is not None:
                     self._turn.interruption.request()
                 await work
+                self._ends_at_once = False
 
     async def _run(self, message: str | None, emit: Emit) -> None:
         if message is not None:
@@ -212,6 +216,8 @@ class Agent:
             return
         turn = await self._begin(claimed, emit)
         self._turn = turn
+        if self._ends_at_once:
+            turn.interruption.request()
         try:
             ended = await self._steps(turn)
         finally:

@@ -1,12 +1,13 @@
 """What keys do at the prompt, in a real pseudo-terminal."""
 
 import re
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.interfaces.support import flags, leave, prompt
-from tests.kit import Expect, Say, contains, scripted
+from tests.kit import Expect, Repeat, Say, contains, scripted
 from tests.kit.terminal import ALT_ENTER, CTRL_C, CTRL_D, ENTER, TAB, UP, terminal
 
 SHOUT = 'def shout(text: str) -> str:\n    """Shout.\n\n    Args:\n        text: What.\n    """\n    return text\n'
@@ -64,6 +65,24 @@ def test_ctrl_c_empties_the_line_then_hints_and_ctrl_d_leaves(tmp_path: Path) ->
         screen.type(CTRL_C + CTRL_D)
         assert screen.exit_code() == 0
         assert not any("main ·" in line for line in screen.screen())
+
+
+@pytest.mark.parametrize("pause_s", [0, 0.01, 0.02, 0.04])
+def test_ctrl_c_right_after_enter_is_never_lost(tmp_path: Path, pause_s: float) -> None:
+    with prompt([Repeat(Say("word " * 400, pause_s=0.05))], tmp_path) as (screen, _):
+        screen.type("talk" + ENTER)
+        time.sleep(pause_s)
+        screen.type(CTRL_C)
+        screen.wait(lambda: any(end in screen.scrolled() for end in ("not sent", "Interrupted.")), "an end", 8)
+
+
+def test_ctrl_c_takes_back_what_was_typed_before_all_is_ready(tmp_path: Path) -> None:
+    with scripted([]) as model, terminal("run", *flags(model), cwd=tmp_path) as screen:
+        screen.wait_for("›")
+        screen.type("early bird" + ENTER + CTRL_C)
+        screen.wait_for("not sent")
+        screen.wait_for("/help lists")
+        assert leave(screen) == 0
 
 
 def test_what_was_said_is_in_the_history_of_the_next_run(tmp_path: Path) -> None:

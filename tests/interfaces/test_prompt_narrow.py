@@ -7,6 +7,7 @@ import pytest
 from agent_core.agent import Status
 from agent_core.interfaces.columns import width
 from agent_core.interfaces.repl.bar import Bar
+from tests.interfaces.support import flags
 from tests.kit import scripted
 from tests.kit.terminal import terminal
 
@@ -47,6 +48,15 @@ def test_a_long_model_name_keeps_its_two_ends_when_it_is_cut() -> None:
     shown = bar_of(80)
     assert " main · accounts/f" in shown
     assert "instruct · ▰▰▱" in shown
+
+
+def test_the_menu_of_commands_opens_on_a_screen_of_few_lines(tmp_path: Path) -> None:
+    with scripted([]) as model, terminal("run", *flags(model), cwd=tmp_path, columns=40, rows=8) as screen:
+        screen.wait_for("/help lists")
+        screen.type("/re")
+        screen.wait_for("/reload")
+        screen.wait_for("/retry")
+        assert not any("too small" in row for row in screen.screen())
 
 
 def test_a_hint_that_is_too_long_ends_in_an_ellipsis() -> None:

@@ -178,6 +178,10 @@ def test_a_long_problem_is_folded_at_words_under_its_indentation() -> None:
         pytest.param("[x](http://e/)", ["x (http://e/)"], id="link-as-text"),
         pytest.param("[x](http://e/\x1b]8;;evil)", ["x (http://e/%5Cx1b%5D8;;evil)"], id="escape-in-a-link"),
         pytest.param("\x1b[2J :smile: [red]x[/red]", ["\\x1b[2J :smile: [red]x[/red]"], id="no-markup-but-markdown"),
+        pytest.param("<div>seen</div> <!-- too -->", ["<div>seen</div> <!-- too -->"], id="html-as-typed"),
+        pytest.param("![x](http://e/p)", ["!x (http://e/p)"], id="a-picture-as-text"),
+        pytest.param("[x]: http://e/ 'seen'", ["[x]: http://e/ 'seen'"], id="a-definition-as-typed"),
+        pytest.param("a &#x202e; &#155;2J &amp;", ["a \\u202e �2J &"], id="entities-of-what-acts"),
         pytest.param("2. b", [" 2 b"], id="a-list-goes-on-after-a-cut"),
     ],
 )

@@ -76,8 +76,8 @@ class Repl:
 
     @property
     def busy(self) -> bool:
-        """Whether a turn runs."""
-        return self._session is not None and self._session.busy
+        """Whether a turn runs or waits."""
+        return not self._lines.empty() or (self._session is not None and self._session.busy)
 
     async def run(self) -> int:
         """Talk until the human leaves, a signal ends it, or nothing can be opened; the exit code."""
@@ -103,7 +103,10 @@ class Repl:
             self._lines.put_nowait(text)
 
     def interrupt(self) -> None:
-        """End the running turn."""
+        """Take back what waits, and end the running turn."""
+        while not self._lines.empty():
+            self._lines.get_nowait()
+            self.prompt.print_above(painted([line(("dim", "  not sent"))], sys.stdout))
         if self._session is not None:
             self._start(self._session.interrupt())
 
@@ -144,7 +147,7 @@ class Repl:
     async def _close(self, behind: asyncio.Task[None]) -> None:
         if self._session is not None:
             await self._session.leave()
-        if not self.busy:
+        if self._session is None or not self._session.busy:
             behind.cancel()
 
     def _start(self, work: Coroutine[None, None, None]) -> None:

@@ -184,5 +184,6 @@ def _layout(prompt: Prompt) -> Layout:
 
 
 def _height(prompt: Prompt) -> Dimension:
-    # The menu hangs below the cursor: it gets its room only while it is open.
-    return Dimension(min=MENU_LINES + 1 if prompt.buffer.complete_state else 1)
+    # The menu hangs below the cursor: it gets its room only while it is open, and on a low screen what there is.
+    menu = min(MENU_LINES, prompt.output.get_size().rows - 3) if prompt.buffer.complete_state else 0
+    return Dimension(min=1 + max(menu, 0))
