@@ -10,7 +10,7 @@ from agent_core.errors import ModelError
 from agent_core.messages import Answer, Assistant, Call, Message, System, User
 from agent_core.model import FunctionShown, Reply, Request
 from agent_core.model.client import NativeModel, open_model
-from agent_core.model.dialect import Dialect, changed, dialect_of, dialects
+from agent_core.model.dialect import Dialect, changed, dialect_of, dialects, refuses
 from agent_core.model.discover import Chosen
 from agent_core.model.endpoint import Endpoint
 from agent_core.model.simple import simple
@@ -20,7 +20,7 @@ from agent_core.model.wire import functions_to_wire, to_wire
 from agent_core.settings import ModelSettings
 from tests.kit import Fail, Say, ScriptedModel
 from tests.kit.rules import fault
-from tests.model.asking import ADD, ask_reply, chunks
+from tests.model.asking import ADD, ask, ask_reply, chunks
 
 Scripted = Callable[..., ScriptedModel]
 LIST = {"type": "array"}
@@ -140,6 +140,36 @@ def test_a_simple_schema_has_no_references_and_no_rare_keywords() -> None:
     number = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
     places = {"p": point, "n": number, "l": {"type": "array", "items": {}}}
     assert simple(schema) == {"type": "object", "properties": places, "required": ["p"]}
+
+
+async def test_a_server_that_makes_no_grammar_of_a_schema_is_sent_a_simple_one(scripted: Scripted) -> None:
+    coded = {"type": "object", "properties": {"code": {"type": "string", "pattern": "\\d+"}}}
+    server = scripted([Fail(400, "Failed to initialize samplers: failed to parse grammar"), Say("Here.")])
+    pieces = await ask(server, functions=(FunctionShown("f", "", coded),))
+    assert isinstance(pieces[-1], Reply)
+    assert ["pattern" in json.dumps(seen.body["tools"]) for seen in server.requests] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("what", "said", "is_refused"),
+    [
+        ("functions", "registry.ollama.ai/library/gemma3:4b does not support tools", True),
+        ("functions", '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set', True),
+        ("functions", "tools param requires --jinja flag", True),
+        ("functions", 'No endpoints found that support tool use. Try disabling "add".', True),
+        ("functions", "Function calling is not supported by this model", True),
+        ("functions", "This model only supports single tool-calls at once!", False),
+        ("functions", "Parallel tool calls are not supported", False),
+        ("functions", "No endpoints found that support the provided 'tool_choice' value.", False),
+        ("functions", "The model `gemma` does not exist", False),
+        ("constraint", "'response_format.type' must be 'json_schema' or 'text'", True),
+        ("constraint", "Failed to initialize samplers: failed to parse grammar", True),
+        ("constraint", "invalid JSON schema in format", True),
+        ("constraint", "Loading model", False),
+    ],
+)
+def test_what_an_endpoint_refuses_is_known_by_its_words(what: str, said: str, is_refused: bool) -> None:
+    assert refuses(what, said) is is_refused
 
 
 @pytest.mark.parametrize(
