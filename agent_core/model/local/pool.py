@@ -36,13 +36,18 @@ class Engine:
         self.users = 0
         self._starting = self._start()
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether its process is ready."""
+        return _came(self._starting)
+
     async def child(self) -> Child:
         """The process, loaded; one that failed or died is started again.
 
         Raises:
             ModelError: it could not be loaded.
         """
-        if _failed(self._starting) or (_came(self._starting) and self._starting.result().has_ended):
+        if _failed(self._starting) or (self.is_loaded and self._starting.result().has_ended):
             await self._end()
             self._starting = self._start()
         return await asyncio.shield(self._starting)
@@ -79,7 +84,7 @@ class Engine:
 
     async def _end(self) -> None:
         tasks = [self._starting, *(reading.task for reading in self._readings.values())]
-        if _came(self._starting):
+        if self.is_loaded:
             await self._starting.result().aclose()
         for task in tasks:
             task.cancel()

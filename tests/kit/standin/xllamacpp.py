@@ -31,7 +31,8 @@ class CommonParams:
 
 class Server:
     def __init__(self, parameters: CommonParams) -> None:
-        happens = Path(parameters.model.path).read_text()
+        with Path(parameters.model.path).open("rb") as weights:
+            happens = weights.read(16).decode()
         if happens == "broken":
             raise RuntimeError("Failed to init server")
         if happens.isdigit():
