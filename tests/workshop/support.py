@@ -68,3 +68,6 @@ async def room(root: Path) -> AsyncIterator[Room]:
 def named(name: str, text: str = VOWELS) -> str:
     """The example function under another name."""
     return text.replace("count_vowels", name)
+
+
+USER = named("count_twice").replace("return sum(", "return 0 * count_vowels(text) + sum(")
