@@ -55,11 +55,7 @@ class Program:
                 else:
                     self._waiting.put(order)
         finally:
-            # Whoever gave the orders is gone: the engine's threads are not waited for.
-            with suppress(OSError):
-                self._socket.unlink(missing_ok=True)
-                self._socket.parent.rmdir()
-            os._exit(0)
+            self._leave()
 
     def _obey(self, server: Any, order: Line) -> None:  # Any: an untyped package
         number: int = order["id"]
@@ -76,8 +72,18 @@ class Program:
         self._say({"id": number, **end})
 
     def _say(self, line: Line) -> None:
-        self._answers.write(json.dumps(line).encode() + b"\n")
-        self._answers.flush()
+        try:
+            self._answers.write(json.dumps(line).encode() + b"\n")
+            self._answers.flush()
+        except BrokenPipeError:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Whoever gave the orders is gone: the engine's own threads are not waited for."""
+        with suppress(OSError):
+            self._socket.unlink(missing_ok=True)
+            self._socket.parent.rmdir()
+        os._exit(0)
 
 
 def load(plan: Line) -> tuple[Any, str]:
