@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-ASK = "Make a function that tells which of two dates is a Monday, and try it on 2026-11-16 and 2026-11-17."
+ASK = "How many vowels are in 'queueing'? Make a function for it."
 MODEL = "qwen2.5-coder-1.5b"
 KEPT = ("PIP_", "SSL_CERT_", "http_proxy", "https_proxy", "no_proxy")
 WIDE = 120
@@ -76,8 +76,13 @@ def _steps(wheel: str, python: str, ask: str) -> Iterator[Step]:
     yield Step(f"pip install {shlex.quote(f'{wheel}[local]')}", last=1)
     yield Step(f"toolwright models get {MODEL}")
     yield Step("toolwright init my-assistant && cd my-assistant")
-    yield Step(f"toolwright run --message {shlex.quote(ask)}")
-    yield Step("cat functions/*.py | tail -40", last=4)
+    yield Step(f"toolwright run --message {_quoted(ask)}")
+    yield Step("cat functions/grown.py")
+
+
+def _quoted(text: str) -> str:
+    """As a human types it, where that is safe."""
+    return shlex.quote(text) if set(text) & set('"$`\\') else f'"{text}"'
 
 
 def _environment(home: Path) -> dict[str, str]:
