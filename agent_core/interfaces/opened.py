@@ -51,5 +51,4 @@ def with_workshop(scene: Scene, use: Callable[[Workshop], Awaitable[T]]) -> T:
 
 async def edit_function(workshop: Workshop, name: str) -> dict[str, Any]:  # Any: the shape of `reload`
     """Open the user's editor on a function, wait until it is left, and read the folder again."""
-    await open_editor(*workshop.path_of(name))
-    return await workshop.reload()
+    return await workshop.reload_after(open_editor(*workshop.path_of(name)))

@@ -1,6 +1,7 @@
 """What a verb on functions says to a model: what happened, what it means, what to do next."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from ..events import FunctionsChanged
 from ..gate import Disagreement, Verdict
@@ -92,6 +93,18 @@ def changes(found: Iterable[FunctionsChanged], functions: dict[str, Function]) -
             for what in change.rejected
         ]
     return shorten("Functions changed by another hand. " + " ".join(dict.fromkeys(sentences)), 4_000)
+
+
+def summed(found: Iterable[FunctionsChanged]) -> dict[str, Any]:
+    """Several changes as one, in the shape of a reload; of examples that differ only those that still do."""
+    names: dict[str, set[str]] = {"loaded": set(), "changed": set(), "removed": set(), "mended": set()}
+    differing: dict[str, str] = {}
+    for change in found:
+        for key, known in names.items():
+            known.update(getattr(change, key))
+        settled = {*change.changed, *change.removed}
+        differing = {name: how for name, how in differing.items() if name not in settled} | change.disagreeing
+    return {**{key: sorted(known) for key, known in names.items()}, "disagreeing": differing}
 
 
 def difference(found: Sequence[Disagreement]) -> str:

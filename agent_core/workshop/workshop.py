@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +97,20 @@ class Workshop:
             "mended": list(change.mended),
             "disagreeing": dict(change.disagreeing),
         }
+
+    async def reload_after(self, work: Awaitable[object]) -> dict[str, Any]:
+        """Wait for a human's work on the files, then look at the folder; what became different since it began.
+
+        What was saved in between may have been taken at once, and is told all the same.
+        """
+        heard: list[events.FunctionsChanged] = []
+        quiet = self.on_change(heard.append)
+        try:
+            await work
+            found = await self.reload()
+        finally:
+            quiet()
+        return {**found, **telling.summed(heard)}
 
     async def saved(self, paths: Iterable[Path]) -> None:
         """Take files that a human, or another program, has just changed; what cannot be done is told to listeners."""

@@ -8,6 +8,7 @@ from agent_core.workshop import Workshop
 from tests.conftest import OpenDesk
 from tests.kit import Expect, Say, contains
 from tests.kit.desk import VOWELS, Desk, of
+from tests.workshop.support import Room
 
 FLAWED = VOWELS.replace("aeiou", "aeio")
 RAISING = VOWELS.replace("return sum", "return 1 / 0 + sum")
@@ -87,6 +88,20 @@ async def test_a_reload_says_what_disagrees_and_what_is_good_again(shop: Worksho
     found = await shop.reload()
     assert (found["loaded"], found["mended"]) == (["count_vowels"], ["functions/letters.py"])
     assert list(found["disagreeing"]) == ["count_vowels"]
+
+
+async def test_saves_that_were_taken_while_an_editor_was_open_are_told_when_it_is_left(here: Room) -> None:
+    await here.save(VOWELS)
+
+    async def edit() -> None:
+        for text in (RAISING, "def (:\n", FLAWED):
+            await here.save(text)
+
+    found = await here.shop.reload_after(edit())
+    assert (found["changed"], found["mended"]) == (["count_vowels"], ["functions/letters.py"])
+    assert list(found["disagreeing"].values()) == ['count_vowels("queueing") gave 3, its example on line 10 says 5']
+    again = await here.shop.reload_after(here.save(VOWELS))
+    assert (again["changed"], again["disagreeing"], again["rejected"]) == (["count_vowels"], {}, [])
 
 
 async def test_the_model_and_the_turns_listeners_are_told_of_both(at_desk: OpenDesk) -> None:
