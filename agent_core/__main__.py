@@ -4,6 +4,7 @@ The version is answered before anything else is imported: scripts ask for it oft
 wait for a command line parser.
 """
 
+import os
 import sys
 
 from . import __version__
@@ -11,6 +12,7 @@ from . import __version__
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
+    _open_what_is_closed()
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"toolwright {__version__}\n")
         return
@@ -21,6 +23,14 @@ def main() -> None:
     except KeyboardInterrupt:  # while all is being loaded
         sys.exit("✗ Interrupted.")
     sys.exit(code)
+
+
+def _open_what_is_closed() -> None:
+    # Whoever starts a program without a standard stream means nothing by it; a file of ours must not get its number.
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free, which is this one
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -81,8 +81,6 @@ def main(arguments: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         tell("interrupted", "Interrupted.", "", as_json=as_json)
         return REFUSED
-    except BrokenPipeError:
-        return _unread()
     except Exception as error:  # noqa: BLE001  (the interface's top: each is told, and its traceback kept)
         return _failed(innermost(error), as_json=as_json, root=_root(arguments))
     return answer if isinstance(answer, int) else 0
@@ -96,6 +94,8 @@ def _misused(error: click.ClickException, *, as_json: bool) -> int:
 
 
 def _failed(error: BaseException, *, as_json: bool, root: Path) -> int:
+    if isinstance(error, OSError) and _is_unwritable(sys.stdout) | _is_unwritable(sys.stderr):
+        return _unread(error)
     if isinstance(error, ToolwrightError):
         return report(error, as_json=as_json)
     return report_crash(error, root, as_json=as_json)
@@ -108,7 +108,17 @@ def _root(arguments: Sequence[str]) -> Path:
     return Path()
 
 
-def _unread() -> int:
-    # The reader went away (`| head`): what the interpreter still flushes at exit must go nowhere.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _is_unwritable(stream: TextIO) -> bool:
+    """Whether what was written there cannot go out; it goes nowhere then, so that the interpreter can end."""
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return True
+    return False
+
+
+def _unread(error: OSError) -> int:
+    if not isinstance(error, BrokenPipeError):  # a reader that went away, as `| head` does, need not be told
+        tell("output", f"The output cannot be written: {error.strerror}.", "", as_json=False)
     return REFUSED

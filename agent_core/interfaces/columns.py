@@ -55,7 +55,7 @@ def _row(cells: Sequence[str], widths: Sequence[int], roles: Sequence[Role], gap
 
 
 def _cells(character: str) -> int:
-    if character.isascii():
+    if character.isascii() or character == "\ufe0f":  # which makes a picture of the sign before it, two cells wide
         return 1
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0

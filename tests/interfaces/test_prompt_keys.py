@@ -126,3 +126,31 @@ def test_a_second_prompt_on_the_same_agent_says_who_has_it(tmp_path: Path) -> No
     with prompt([], tmp_path) as (first, model), terminal("run", *flags(model), cwd=tmp_path) as second:
         assert second.exit_code() == 1
         assert str(first.process.pid) in second.scrolled()
+
+
+@pytest.mark.parametrize("kind", ["directory", "garbage"])
+def test_a_history_that_cannot_be_kept_or_read_stops_nobody(tmp_path: Path, kind: str) -> None:
+    history = tmp_path / ".toolwright" / "history"
+    history.parent.mkdir()
+    if kind == "directory":
+        history.mkdir()
+    else:
+        history.write_bytes(b"\n# 2024\n+\xff\xfe\x00\x1b[2J\n+" + b"x" * 100_000 + b"\n")
+    with prompt([Say("First."), Say("Second.")], tmp_path) as (screen, _):
+        for turns, message in enumerate(("one", "two"), 1):
+            screen.line(message)
+            screen.wait_count("∙ 1 step", turns)
+        screen.type(UP)
+        screen.wait_count("› two", 2)
+        screen.type(CTRL_C)
+        assert leave(screen) == 0
+
+
+def test_a_question_that_is_longer_than_the_screen_is_seen_whole(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "voice.py").write_text(SHOUT.replace("shout(", "shout_with_a_very_long_name_indeed("))
+    with prompt([], tmp_path, columns=40) as (screen, _):
+        screen.line("/delete shout_with_a_very_long_name_indeed")
+        screen.wait_for("y and Enter for yes.")
+        screen.type(CTRL_C)
+        screen.wait_for("Nothing was deleted.")

@@ -7,11 +7,11 @@ import asyncio
 import gc
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from agent_core.errors import ToolwrightError
 
@@ -84,8 +84,11 @@ class Repl:
         async with self._group:
             behind = self._group.create_task(self._behind())
             self._heed_signals()
+            asyncio.get_running_loop().set_exception_handler(lambda _, context: self._tell_fault(context))
             with suppress(EOFError):
-                await self.prompt.app.run_async(pre_run=self._leave_if_ended, handle_sigint=False)
+                await self.prompt.app.run_async(
+                    pre_run=self._leave_if_ended, handle_sigint=False, set_exception_handler=False
+                )
             await self._close(behind)
         if self._failure is not None:
             raise self._failure
@@ -119,6 +122,12 @@ class Repl:
         for number in _ENDING:
             if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` sets it
                 loop.add_signal_handler(number, self._end_by, number)
+
+    def _tell_fault(self, context: Mapping[str, Any]) -> None:  # Any: as asyncio tells of it
+        from ..faults import crash_line  # noqa: PLC0415  (the way to the prompt must not pay for it)
+
+        error = context.get("exception") or RuntimeError(context.get("message"))
+        self.prompt.print_above(painted([crash_line(error, self._options.root)], sys.stdout))
 
     def _end_by(self, number: int) -> None:
         # A second one finds the system's own way of dying again.

@@ -53,7 +53,7 @@ class Live:
         if not lines and self.waiting:
             lines.append(("class:live.thought", cut(self.waiting, columns)))
         if self.question:
-            lines.append(("class:live.question", cut(one_line(self.question), columns)))
+            lines += [("class:live.question", text) for text in _folded(one_line(self.question), columns)]
         drawn: StyleAndTextTuples = []
         for style, text in lines:
             drawn += [(style, text), ("", "\n")]

@@ -6,7 +6,8 @@ as the redrawn prompt, so that nothing flickers.
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from prompt_toolkit.application import Application
@@ -71,20 +72,27 @@ class SteadyOutput(Vt100_Output):
 
 
 class KeptHistory(FileHistory):
-    """What was typed, in the workspace's state folder; kept in memory for as long as there is no such folder."""
+    """What was typed, in the workspace's state folder; kept in memory for as long as it cannot be kept there."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(str(path))
         self._folder = path.parent
         self._early: list[str] = []
 
+    def load_history_strings(self) -> Iterable[str]:
+        """What was kept, latest first; nothing of a file that cannot be read."""
+        try:
+            return list(super().load_history_strings())
+        except OSError:
+            return []
+
     def store_string(self, string: str) -> None:
-        """Keep one message."""
-        self._early.append(string)
-        if self._folder.is_dir():
-            for early in self._early:
-                super().store_string(early)
-            self._early.clear()
+        """Keep one message; where the disk takes no more, for this run only."""
+        self._early.append(string.encode("utf-8", "backslashreplace").decode())
+        with suppress(OSError):
+            while self._early and self._folder.is_dir():
+                super().store_string(self._early[0])
+                del self._early[0]
 
 
 class Prompt:
