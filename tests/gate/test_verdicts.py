@@ -197,6 +197,12 @@ async def test_the_examples_of_a_function_that_is_there_can_be_run_anew(gate: Ga
     ]
 
 
+async def test_examples_that_are_run_anew_take_a_whole_number_for_a_float_too(gate: Gate) -> None:
+    text = ADD.replace("b: int) -> int", "b: int) -> float").replace("        3\n", "        3.0\n")
+    snapshot = snapshot_of(lib=text)
+    assert all(result.agreed for result in await gate.run_examples(snapshot.functions["add"], snapshot))
+
+
 async def test_an_async_function_is_tried_like_any_other(gate: Gate) -> None:
     code = documented("f", "a: int", "int", "return a * 2", "f(2) → 4", "f(3) → 6").replace("def f", "async def f")
     verdict = await judge(gate, code)

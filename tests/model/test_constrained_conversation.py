@@ -7,7 +7,7 @@ import pytest
 
 from agent_core.messages import Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.model import FunctionShown, Request
-from agent_core.model.conversation import Conversation, Entry
+from agent_core.model.conversation import Conversation, Entry, fixed_size
 from agent_core.model.demonstration import DEMONSTRATION
 from agent_core.model.listing import describe, find, line, trim
 
@@ -59,6 +59,10 @@ def test_each_step_only_adds_to_what_was_written_before() -> None:
     last = conversation.write(Request(confirmed, (*ALL, size)))
     assert after[: len(before)] == before
     assert last[: len(after)] == after
+
+
+def test_the_fixed_size_is_that_of_all_that_stands_before_a_conversation() -> None:
+    assert fixed_size(ALL) == sum(len(entry["content"].encode()) for entry in write())
 
 
 def test_roles_take_turns_whatever_stands_in_the_conversation() -> None:

@@ -12,7 +12,7 @@ from agent_core.model.constrained import ConstrainedModel
 from agent_core.model.dialect import dialect_of
 from agent_core.model.endpoint import Endpoint
 from agent_core.settings import ModelSettings
-from tests.kit import Fail, Say, ScriptedModel, Step
+from tests.kit import Fail, Say, ScriptedModel, Stall, Step
 from tests.model.asking import ADD, HELLO
 
 Scripted: TypeAlias = Callable[..., ScriptedModel]
@@ -141,6 +141,11 @@ async def test_what_no_other_way_could_mend_is_not_asked_again(scripted: Scripte
         with pytest.raises(ModelError):
             await step(model)
     assert len(server.requests) == 1
+
+
+async def test_prose_is_given_up_as_soon_as_it_is_seen(scripted: Scripted) -> None:
+    async with constrained(scripted([Stall(9, "Sure! To add"), HELD]), LLAMA_CPP, timeout_s=3, retries=0) as model:
+        assert (await step(model)).text == "Held."
 
 
 async def test_a_step_in_a_fence_is_read_and_needs_no_other_way(scripted: Scripted) -> None:
