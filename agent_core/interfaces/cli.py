@@ -30,6 +30,13 @@ _COMMANDS = {
 }
 
 
+_START = (
+    ("toolwright run --model tour", "See it at work; no model is needed."),
+    ("toolwright init my-assistant", "Make a workspace."),
+    ("cd my-assistant && toolwright run", "Talk to it; it says what is missing."),
+)
+
+
 class LazyGroup(click.Group):
     """A group whose commands are `module:attribute` below `commands`, imported when they are used."""
 
@@ -44,6 +51,13 @@ class LazyGroup(click.Group):
         module, attribute = _COMMANDS[cmd_name].split(":")
         command: click.Command = getattr(import_module(f"{__package__}.commands.{module}"), attribute)
         return command
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What a newcomer types, and then the usual help."""
+        with formatter.section("New here? Type"):
+            formatter.write_dl(_START, col_max=40)
+        formatter.write_paragraph()
+        super().format_help(ctx, formatter)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

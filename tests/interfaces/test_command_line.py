@@ -8,7 +8,7 @@ import pytest
 
 from agent_core import __version__
 from agent_core.interfaces.faults import innermost, report_crash
-from tests.kit.terminal import TOOLWRIGHT
+from tests.kit.terminal import TOOLWRIGHT, terminal
 
 
 def toolwright(
@@ -52,6 +52,18 @@ def test_misuse_exits_with_two_and_the_next_command_to_type(tmp_path: Path, argu
     assert (done.returncode, done.stdout) == (2, "")
     assert says in done.stderr
     assert "--help" in done.stderr
+
+
+def test_the_command_alone_begins_with_what_a_newcomer_types(tmp_path: Path) -> None:
+    with terminal(cwd=tmp_path) as screen:
+        assert screen.exit_code() == 2
+        shown = screen.screen()
+    assert shown[:2] == [
+        "New here? Type:",
+        "  toolwright run --model tour        See it at work; no model is needed.",
+    ]
+    assert any("Talk to it" in row for row in shown[:6])
+    assert any(row.startswith("Usage: toolwright") for row in shown[:8])
 
 
 def test_misuse_under_json_is_one_json_document_on_standard_output(tmp_path: Path) -> None:
