@@ -38,7 +38,9 @@ class ModelSettings(_Section):
 
     name: str | None = Field(None, description="Model at the chosen endpoint, or `local/…`.")
     base_url: str | None = Field(None, description="Address of an endpoint that speaks chat completions.")
-    mode: Literal["auto", "native", "constrained"] = Field("auto", description="How calls travel.")
+    mode: Literal["auto", "native", "constrained"] = Field(
+        "auto", description="How calls travel; `auto`: native, and constrained where the endpoint takes no functions."
+    )
     stream: bool = Field(True, description="Ask the endpoint to stream its replies.")
     temperature: float | None = Field(
         None, ge=0, le=2, description="Sampling temperature; the endpoint's own if unset."

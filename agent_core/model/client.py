@@ -81,9 +81,10 @@ class NativeModel:
 
     def _with_loosened(self, reply: Reply) -> Reply:
         """The first reply says which functions were sent without strict schemas."""
-        names, self._is_loosened_said = ({} if self._is_loosened_said else self.loosened), True
+        names = {} if self._is_loosened_said else self.loosened
         if not names:
             return reply
+        self._is_loosened_said = True
         listed = ", ".join([*names][:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
         said = f"Sent without a strict schema, which cannot express them (`toolwright doctor` says why): {listed}."
         return replace(reply, note=f"{reply.note} {said}".strip())
