@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from agent_core.assemble import Workspace
-from tests.workshop.support import named
+from agent_core.storage import STATE
+from agent_core.workshop import one_writer
+from tests.kit.desk import VOWELS
+from tests.workshop.support import Room, named
 
 _CREATE = ("-m", "agent_core", "functions", "create", "--module", "letters", "--file", "-")
 
@@ -30,3 +33,21 @@ async def test_ten_processes_that_create_at_once_on_one_module_all_succeed(tmp_p
         assert list(workspace.workshop.names()) == sorted(f"f{n}" for n in range(10))
         rows = await workspace._store.open_writes()
     assert rows == []
+
+
+async def test_a_change_waits_for_whoever_is_writing_and_is_then_made(here: Room) -> None:
+    async with one_writer.only_writer(here.root / STATE):
+        making = asyncio.create_task(here.shop.create("count_vowels", VOWELS, "letters"))
+        await asyncio.wait([making], timeout=1)
+        assert (making.done(), here.leftovers()) == (False, [])
+    assert (await making)["admitted"]
+
+
+async def test_a_change_that_waited_too_long_is_refused_and_nothing_is_written(
+    here: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(one_writer, "_PATIENCE_S", 0.05)
+    async with one_writer.only_writer(here.root / STATE):
+        verdict = await here.shop.create("count_vowels", VOWELS, "letters")
+    assert (verdict["admitted"], verdict["problems"][-1]["code"]) == (False, "no-turn")
+    assert (here.leftovers(), here.shop.names()) == ([], [])
