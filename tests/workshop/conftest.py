@@ -1,18 +1,27 @@
-"""A workspace whose functions are worked on, without an agent."""
+"""A workspace whose functions are worked on, without an agent: a new one for each test, one sandbox for each file."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
+from agent_core.cage import Cage
 from agent_core.workshop import Workshop
-from tests.workshop.support import Room, room
+from tests.workshop.support import Room, a_cage, room
 
 
-@pytest.fixture
-async def here(tmp_path: Path) -> AsyncIterator[Room]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cage() -> AsyncIterator[Cage]:
+    """The sandbox of all the tests of a file."""
+    async with a_cage() as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def here(tmp_path: Path, cage: Cage) -> AsyncIterator[Room]:
     """An empty workspace in the test's folder."""
-    async with room(tmp_path) as opened:
+    async with room(tmp_path, cage) as opened:
         yield opened
 
 

@@ -1,7 +1,7 @@
 """A workshop with its folder and its store: nobody watches the folder, so each test says itself what is seen when."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from agent_core.storage import Store, open_store, prepare_state_dir
 from agent_core.workshop import Workshop
 from tests.kit.desk import VOWELS
 
+FLAGS = {"sandbox.wall_s": 2}
+
 
 @dataclass(frozen=True)
 class Room:
@@ -22,6 +24,7 @@ class Room:
     root: Path
     shop: Workshop
     store: Store
+    cage: Cage
 
     @property
     def letters(self) -> Path:
@@ -51,18 +54,27 @@ class Room:
 
 
 @asynccontextmanager
-async def room(root: Path) -> AsyncIterator[Room]:
+async def a_cage() -> AsyncIterator[Cage]:
+    """A sandbox that several workshops may use; a call ends after two seconds."""
+    settings = load(Path("/"), FLAGS)
+    cage = Cage(settings.sandbox, settings.turn.parallel)
+    try:
+        yield cage
+    finally:
+        await cage.aclose()
+
+
+@asynccontextmanager
+async def room(root: Path, cage: Cage) -> AsyncIterator[Room]:
     """Open a workshop in a folder."""
     (root / "functions").mkdir(exist_ok=True)
-    settings = load(root, {"sandbox.wall_s": 2})
-    async with AsyncExitStack() as stack:
-        store = open_store(prepare_state_dir(root) / "state.db", clock=Clock())
-        stack.push_async_callback(store.close)
-        cage = Cage(settings.sandbox, settings.turn.parallel)
-        stack.push_async_callback(cage.aclose)
-        shop = _workshop(root, settings, store, cage)
+    store = open_store(prepare_state_dir(root) / "state.db", clock=Clock())
+    try:
+        shop = _workshop(root, load(root, FLAGS), store, cage)
         await shop.loader.start()
-        yield Room(root, shop, store)
+        yield Room(root, shop, store, cage)
+    finally:
+        await store.close()
 
 
 def named(name: str, text: str = VOWELS) -> str:

@@ -5,25 +5,27 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.assemble import Workspace
+from agent_core.cage import Cage
 from agent_core.registry.source import hash_of
 from agent_core.storage import BeginWrite
 from tests.kit.desk import VOWELS
+from tests.workshop.support import room
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 OTHER = VOWELS.replace("count_vowels", "count_more")
 EDITED = VOWELS.replace("aeiou", "aieou")
 BOTH = f"{VOWELS}\n\n{OTHER}"
 
 
-async def crashed(root: Path, before: str | None, after: str | None) -> None:
+async def crashed(root: Path, cage: Cage, before: str | None, after: str | None) -> None:
     """A workspace as a kill leaves it: the intent is there, the file is written, the rows are not."""
     file = root / "functions" / "letters.py"
     file.parent.mkdir(exist_ok=True)
     if before is not None:
         file.write_text(before)
-    async with Workspace.open(root) as workspace:
+    async with room(root, cage) as here:
         version, expected = (hash_of(text) if text is not None else None for text in (after, before))
-        await workspace._store.apply([BeginWrite("functions/letters.py", version, after, expected)])
+        await here.store.apply([BeginWrite("functions/letters.py", version, after, expected)])
     file.write_text(after) if after is not None else file.unlink()
 
 
@@ -36,22 +38,22 @@ async def crashed(root: Path, before: str | None, after: str | None) -> None:
     ],
 )
 async def test_verdict_and_version_of_a_finished_write_are_both_the_agents(
-    tmp_path: Path, before: str | None, after: str, by: dict[str, str]
+    tmp_path: Path, cage: Cage, before: str | None, after: str, by: dict[str, str]
 ) -> None:
-    await crashed(tmp_path, before, after)
-    async with Workspace.open(tmp_path) as workspace:
-        rows = (await workspace.workshop.list())["functions"]
+    await crashed(tmp_path, cage, before, after)
+    async with room(tmp_path, cage) as here:
+        rows = (await here.shop.list())["functions"]
         assert {row["name"]: row["source"] for row in rows} == by
-        newest = (await workspace.workshop.introspect("count_vowels"))["versions"][-1]
+        newest = (await here.shop.introspect("count_vowels"))["versions"][-1]
         assert (newest["by"], newest["reason"]) == ("agent", "finished after an interruption")
-        assert await workspace._store.open_writes() == []
+        assert await here.store.open_writes() == []
 
 
-async def test_a_file_that_an_agent_had_deleted_is_gone_in_its_name(tmp_path: Path) -> None:
-    await crashed(tmp_path, VOWELS, None)
-    async with Workspace.open(tmp_path) as workspace:
-        assert workspace.workshop.names() == []
-        assert (await workspace._store.module_history("letters"))[-1].by == "agent"
+async def test_a_file_that_an_agent_had_deleted_is_gone_in_its_name(tmp_path: Path, cage: Cage) -> None:
+    await crashed(tmp_path, cage, VOWELS, None)
+    async with room(tmp_path, cage) as here:
+        assert here.shop.names() == []
+        assert (await here.store.module_history("letters"))[-1].by == "agent"
 
 
 def never_written(file: Path) -> None:
@@ -64,25 +66,25 @@ def saved_by_a_human(file: Path) -> None:
 
 @pytest.mark.parametrize("then", [never_written, saved_by_a_human], ids=lambda then: then.__name__)
 async def test_a_write_that_was_not_done_is_given_up_and_the_file_stays(
-    tmp_path: Path, then: Callable[[Path], None]
+    tmp_path: Path, cage: Cage, then: Callable[[Path], None]
 ) -> None:
-    await crashed(tmp_path, VOWELS, EDITED)
+    await crashed(tmp_path, cage, VOWELS, EDITED)
     then(file := tmp_path / "functions" / "letters.py")
     text = file.read_text()
-    async with Workspace.open(tmp_path) as workspace:
+    async with room(tmp_path, cage) as here:
         assert file.read_text() == text
-        rows = (await workspace.workshop.list())["functions"]
+        rows = (await here.shop.list())["functions"]
         assert {row["source"] for row in rows} == {"human"}
-        assert await workspace._store.open_writes() == []
+        assert await here.store.open_writes() == []
 
 
 async def test_an_agents_function_stays_its_own_when_a_human_saves_a_neighbour_while_nothing_runs(
-    tmp_path: Path,
+    tmp_path: Path, cage: Cage
 ) -> None:
-    await crashed(tmp_path, None, VOWELS)
-    async with Workspace.open(tmp_path):
+    await crashed(tmp_path, cage, None, VOWELS)
+    async with room(tmp_path, cage):
         pass
     (tmp_path / "functions" / "letters.py").write_text(BOTH)
-    async with Workspace.open(tmp_path) as workspace:
-        rows = (await workspace.workshop.list())["functions"]
+    async with room(tmp_path, cage) as here:
+        rows = (await here.shop.list())["functions"]
         assert {row["name"]: row["source"] for row in rows} == {"count_vowels": "agent", "count_more": "human"}

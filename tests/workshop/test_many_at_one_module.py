@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.assemble import Workspace
+from agent_core.cage import Cage
 from agent_core.storage import STATE
 from agent_core.workshop import one_writer
 from tests.kit.desk import VOWELS
-from tests.workshop.support import Room, named
+from tests.workshop.support import Room, named, room
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 _CREATE = ("-m", "agent_core", "functions", "create", "--module", "letters", "--file", "-")
 
 
@@ -25,14 +26,13 @@ async def created(root: Path, name: str) -> tuple[int, str]:
 
 
 @pytest.mark.timeout(120)
-async def test_ten_processes_that_create_at_once_on_one_module_all_succeed(tmp_path: Path) -> None:
+async def test_ten_processes_that_create_at_once_on_one_module_all_succeed(tmp_path: Path, cage: Cage) -> None:
     (tmp_path / "functions").mkdir()
     done = await asyncio.gather(*(created(tmp_path, f"f{n}") for n in range(10)))
     assert [code for code, _ in done] == [0] * 10, done
-    async with Workspace.open(tmp_path) as workspace:
-        assert list(workspace.workshop.names()) == sorted(f"f{n}" for n in range(10))
-        rows = await workspace._store.open_writes()
-    assert rows == []
+    async with room(tmp_path, cage) as after:
+        assert list(after.shop.names()) == sorted(f"f{n}" for n in range(10))
+        assert await after.store.open_writes() == []
 
 
 async def test_a_change_waits_for_whoever_is_writing_and_is_then_made(here: Room) -> None:

@@ -12,6 +12,7 @@ from agent_core.workshop import Author, Workshop
 from tests.kit.desk import VOWELS
 from tests.workshop.support import USER, Room, named
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 AGENT = Author("agent", turn="t1", model="m1")
 FLAWED = VOWELS.replace("    5\n", "    4\n")
 RAISING = VOWELS.replace("return sum", "return 1 / 0 + sum")

@@ -2,14 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+
 from agent_core.events import FunctionsChanged
 from agent_core.interfaces.told import changed_lines
 from agent_core.workshop import Workshop
-from tests.conftest import OpenDesk
-from tests.kit import Expect, Say, contains
-from tests.kit.desk import VOWELS, Desk, of
+from tests.kit.desk import VOWELS
 from tests.workshop.support import Room
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 FLAWED = VOWELS.replace("aeiou", "aeio")
 RAISING = VOWELS.replace("return sum", "return 1 / 0 + sum")
 
@@ -102,15 +103,3 @@ async def test_saves_that_were_taken_while_an_editor_was_open_are_told_when_it_i
     assert list(found["disagreeing"].values()) == ['count_vowels("queueing") gave 3, its example on line 10 says 5']
     again = await here.shop.reload_after(here.save(VOWELS))
     assert (again["changed"], again["disagreeing"], again["rejected"]) == (["count_vowels"], {}, [])
-
-
-async def test_the_model_and_the_turns_listeners_are_told_of_both(at_desk: OpenDesk) -> None:
-    said = [Expect(Say("Seen."), contains("is a draft now: ")), Expect(Say("Seen."), contains("is good again"))]
-    desk: Desk = await at_desk(said)
-    shop, root = desk.workspace.workshop, desk.workspace.root
-    await save(shop, root, FLAWED)
-    assert list(of(FunctionsChanged, await desk.say("Look."))[0].disagreeing) == ["count_vowels"]
-    await save(shop, root, "def (:\n")
-    await save(shop, root, FLAWED)
-    changes = of(FunctionsChanged, await desk.say("Look again."))
-    assert [change.mended for change in changes] == [(), ("functions/letters.py",)]
