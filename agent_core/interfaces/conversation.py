@@ -10,6 +10,7 @@ from agent_core.agent import Agent
 from agent_core.assemble import Workspace
 from agent_core.errors import ToolwrightError
 from agent_core.events import FunctionsChanged, TurnEnded
+from agent_core.interruption import Interrupted, Interruption
 from agent_core.messages import Message, User
 from agent_core.untrusted import one_line
 
@@ -32,6 +33,12 @@ class Conversation:
         self.busy = False
         self.left = False
         self.failed = False
+        self._command: Interruption | None = None
+
+    @property
+    def stoppable(self) -> bool:
+        """Whether something runs that `interrupt` ends."""
+        return self.busy or self._command is not None
 
     def names(self) -> list[str]:
         """The functions, for completion."""
@@ -70,9 +77,24 @@ class Conversation:
             self.failed = True
             self.voice.lines([crash_line(innermost(error), self.workspace.root)])
 
+    @asynccontextmanager
+    async def command(self) -> AsyncIterator[None]:
+        """What is inside is ended by `interrupt`, as a turn is."""
+        self._command = Interruption()
+        try:
+            async with self._command:
+                yield
+        except Interrupted:
+            self.voice.lines([line(("warn", "Interrupted."))])
+        finally:
+            self._command = None
+
     async def interrupt(self) -> None:
-        """End the running turn."""
-        await self.agent.interrupt()
+        """End the running turn, or command."""
+        if self._command is not None:
+            self._command.request()
+        else:
+            await self.agent.interrupt()
 
     def explain(self, error: ToolwrightError) -> None:
         """Show a failure that does not end the conversation."""

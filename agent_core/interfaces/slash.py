@@ -118,9 +118,15 @@ async def _edit(talk: Conversation, words: str) -> None:
 
 async def _test(talk: Conversation, words: str) -> None:
     name, _, arguments = _needed(words, "test").partition(" ")
-    if not arguments:
-        talk.voice.lines(examples_lines(await talk.workspace.workshop.test(name)))
-        return
+    async with talk.command():
+        await (_call(talk, name, arguments) if arguments else _examples(talk, name))
+
+
+async def _examples(talk: Conversation, name: str) -> None:
+    talk.voice.lines(examples_lines(await talk.workspace.workshop.test(name)))
+
+
+async def _call(talk: Conversation, name: str, arguments: str) -> None:
     outcome = await talk.workspace.workshop.call(name, arguments)
     value = value_text(outcome["value"]) if outcome["outcome"] == "returned" else ""
     shown = [line(text) for text in value.splitlines()]

@@ -1,6 +1,7 @@
 """The commands that begin with a slash, in a real pseudo-terminal."""
 
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,20 @@ import pytest
 from tests.interfaces.support import COUNT_VOWELS, leave, prompt
 from tests.kit import Expect, Say, Script, contains
 from tests.kit.terminal import ALT_ENTER, CTRL_C
+
+SLEEPY = '''import time
+
+
+def sleepy() -> str:
+    """Sleep.
+
+    Examples:
+        >>> sleepy()
+        'done'
+    """
+    time.sleep(8)
+    return "done"
+'''
 
 
 @pytest.fixture
@@ -29,6 +44,21 @@ def test_functions_can_be_listed_looked_into_and_tested(grown: Path) -> None:
         screen.wait_for("txt")
         screen.line("/test")
         screen.wait_for("Type /test NAME [JSON].")
+
+
+@pytest.mark.parametrize("arguments", ["", " {}"], ids=["examples", "call"])
+def test_ctrl_c_ends_a_test_that_takes_long(tmp_path: Path, arguments: str) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "sleep.py").write_text(SLEEPY)
+    with prompt([Say("Here.")], tmp_path) as (screen, _):
+        screen.line(f"/test sleepy{arguments}")
+        screen.line("are you there?")
+        time.sleep(0.3)
+        screen.type(CTRL_C)
+        screen.wait_for("Interrupted.")
+        screen.wait_for("not sent")
+        screen.line("are you there now?")
+        screen.wait_for("Here.")
 
 
 def test_delete_asks_first_and_only_yes_deletes(grown: Path) -> None:

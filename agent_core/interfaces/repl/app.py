@@ -32,6 +32,10 @@ class Session(Protocol):
         """Whether a turn runs."""
 
     @property
+    def stoppable(self) -> bool:
+        """Whether something runs, or is asked, that Ctrl-C ends."""
+
+    @property
     def left(self) -> bool:
         """Whether the human has asked to leave."""
 
@@ -76,8 +80,8 @@ class Repl:
 
     @property
     def busy(self) -> bool:
-        """Whether a turn runs or waits."""
-        return not self._lines.empty() or (self._session is not None and self._session.busy)
+        """Whether something runs or waits that Ctrl-C ends."""
+        return not self._lines.empty() or (self._session is not None and self._session.stoppable)
 
     async def run(self) -> int:
         """Talk until the human leaves, a signal ends it, or nothing can be opened; the exit code."""
@@ -156,7 +160,7 @@ class Repl:
     async def _close(self, behind: asyncio.Task[None]) -> None:
         if self._session is not None:
             await self._session.leave()
-        if self._session is None or not self._session.busy:
+        if self._session is None or not self._session.stoppable:
             behind.cancel()
 
     def _start(self, work: Coroutine[None, None, None]) -> None:

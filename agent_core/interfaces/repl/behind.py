@@ -20,8 +20,13 @@ class Session:
 
     @property
     def busy(self) -> bool:
-        """Whether a turn runs or a question is open: something that Ctrl-C ends."""
-        return self._talk.busy or self._voice.asking
+        """Whether a turn runs: what is typed is for it."""
+        return self._talk.busy
+
+    @property
+    def stoppable(self) -> bool:
+        """Whether a turn or a command runs or a question is open: something that Ctrl-C ends."""
+        return self._talk.stoppable or self._voice.asking
 
     @property
     def left(self) -> bool:

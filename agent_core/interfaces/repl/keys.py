@@ -13,7 +13,7 @@ class Wheel(Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether a turn runs."""
+        """Whether something runs or waits that Ctrl-C ends."""
 
     def send(self, text: str) -> None:
         """Take what was typed."""
