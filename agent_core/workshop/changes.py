@@ -19,6 +19,7 @@ from ..registry.schema import read_module
 from ..registry.snapshot import Snapshot
 from ..registry.source import Source, path_of, read_file
 from ..registry.spans import Text, split
+from ..registry.uses import callers
 from ..registry.writing import remove_function
 from ..storage import (
     DropPending,
@@ -33,7 +34,6 @@ from ..storage import (
 )
 from ..untrusted import block
 from . import telling
-from .callers import callers
 from .plan import Author, Deed, FileChange, Plan
 from .view import unknown_function
 

@@ -9,8 +9,8 @@ from ..registry.examples import Example
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
 from ..registry.spans import split
+from ..registry.uses import callees, callers
 from ..storage import Stats, Store
-from .callers import callees, callers
 
 
 async def listing(store: Store, snapshot: Snapshot, pattern: str, module: str, standing: str) -> dict[str, Any]:

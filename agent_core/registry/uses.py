@@ -7,9 +7,9 @@ import ast
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from ..registry.function import Function
-from ..registry.snapshot import Snapshot
-from ..registry.tree import survey
+from .function import Function
+from .snapshot import Snapshot
+from .tree import survey
 
 
 def callers(name: str, snapshot: Snapshot) -> list[str]:
