@@ -10,6 +10,7 @@ from tests.interfaces.support import flags, leave, prompt
 from tests.kit import Expect, Repeat, Say, contains, scripted
 from tests.kit.terminal import ALT_ENTER, CTRL_C, CTRL_D, ENTER, TAB, UP, terminal
 
+LEFT = "\x1b[D"
 SHOUT = 'def shout(text: str) -> str:\n    """Shout.\n\n    Args:\n        text: What.\n    """\n    return text\n'
 RICH = "# Title\n\n`code`\n\n```python\nx = 1\n```\n"
 
@@ -34,6 +35,17 @@ def test_alt_enter_and_pasted_lines_make_one_message(tmp_path: Path) -> None:
         screen.wait_for("last")
         screen.type(ENTER)
         screen.wait_for("All of it.")
+
+
+def test_pasted_characters_that_act_are_shown_escaped_and_sent_as_they_are(tmp_path: Path) -> None:
+    with prompt([Expect(Say("Seen."), contains("a\u202eb\u200bc漢d"))], tmp_path) as (screen, _):
+        screen.paste("a\u202eb\u200bcd")
+        screen.wait_for("› a\\u202eb\\u200bcd")
+        screen.type(LEFT + "漢")
+        screen.wait_for("› a\\u202eb\\u200bc漢")
+        screen.type(ENTER)
+        screen.wait_for("Seen.")
+        assert not {"\u202e", "\u200b"} & set(screen.sent.decode())
 
 
 def test_commands_and_functions_complete_as_one_types(tmp_path: Path) -> None:

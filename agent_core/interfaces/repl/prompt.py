@@ -31,6 +31,7 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets.toolbars import SearchToolbar
 
 from .bar import Bar
+from .escaped import Escaped
 from .live import Live
 
 MARK = "› "
@@ -170,7 +171,7 @@ def _size() -> Size:
 def _layout(prompt: Prompt) -> Layout:
     search = SearchToolbar()
     field = BufferControl(
-        prompt.buffer, input_processors=[AppendAutoSuggestion()], search_buffer_control=search.control
+        prompt.buffer, input_processors=[AppendAutoSuggestion(), Escaped()], search_buffer_control=search.control
     )
     moving = ConditionalContainer(
         Window(FormattedTextControl(prompt.before_input), dont_extend_height=True),
