@@ -1,6 +1,6 @@
 """The prompt: a conversation in a terminal.
 
-What the prompt itself needs is light (`app`, `prompt`, `keys`, `completion`, `bar`, `live`, `catalogue`);
+What the prompt itself needs is light (`app`, `prompt`, `keys`, `completion`, `escaped`, `bar`, `live`, `catalogue`);
 `conversation`, `slash` and `render` are loaded behind it, while the first message is typed.
 """
 
