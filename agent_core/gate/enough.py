@@ -16,6 +16,9 @@ from .draft import Finding
 from .tree import FunctionNode, parameters
 
 Unproven = Literal["", "effects", "chance", "no-parameters", "no-result"]
+ALIKE = ("one-sided-examples", "same-results", "contradictory-examples")
+"""Findings that one more call, with another result, would settle."""
+
 _CHANCE = frozenset(
     [
         "random",
@@ -61,32 +64,45 @@ def _is_by_chance(tree: ast.Module) -> bool:
 
 def too_few(function: Function, examples: Sequence[Example | GivenExample], unproven: Unproven) -> Iterator[Finding]:
     """What is missing among the examples."""
-    name = function.name
+    if not unproven:
+        yield from _missing(function, examples)
+    elif not examples:
+        what = f"`{function.name}` has no example that could show what it does, so it joins as a draft"
+        yield Finding("unproven", what)
+
+
+def _missing(function: Function, examples: Sequence[Example | GivenExample]) -> Iterator[Finding]:
+    name, line = function.name, function.line
     results = {_result(example) for example in examples}
     calls = {example.call.strip() for example in examples}
-    if unproven:
-        if not examples:
-            yield Finding("unproven", f"`{name}` has no example that could show what it does, so it joins as a draft")
-        return
     call = f">>> {name}({', '.join(function.parameters['properties'])})"
-    if len(calls) < 2:
+    if twice := contradicted(examples):
+        what = f"the example `{sorted(twice)[0]}` is there twice, with different results"
+        mend = f"take one of the two out; add a line `{call}` with other values and their result"
+        yield Finding("contradictory-examples", what, mend, line)
+    elif len(calls) < 2:
         times = f"the same example {len(examples)} times" if len(examples) > 1 else "only one example"
-        seen = times if calls else "no example"
+        what = f"`{name}` has {times if calls else 'no example'}; two with different results are needed"
         mend = f"add under `Examples:` a line `{call}` with real values, and its result on the line below"
-        yield Finding(
-            "too-few-examples", f"`{name}` has {seen}; two with different results are needed", mend, function.line
-        )
+        yield Finding("too-few-examples", what, mend, line)
     elif results in ({"True"}, {"False"}):
         other = "False" if results == {"True"} else "True"
         what = f"every example of `{name}` gives {results.copy().pop()}; one that gives {other} is needed too"
         mend = f"add a line `{call}` with values for which the result is {other}, and `{other}` on the line below"
-        yield Finding("one-sided-examples", what, mend, function.line)
+        yield Finding("one-sided-examples", what, mend, line)
     elif len(results) < 2:
-        what = (
-            f"every example of `{name}` gives the same result, which a body that ignores its arguments would give too"
-        )
+        what = f"every example of `{name}` gives the same result, as a body that ignores its arguments would"
         mend = f"add a line `{call}` with values for which the result is another, and that result on the line below"
-        yield Finding("same-results", what, mend, function.line)
+        yield Finding("same-results", what, mend, line)
+
+
+def contradicted(examples: Sequence[Example | GivenExample]) -> set[str]:
+    """The calls that are written more than once, with different results."""
+    promised: dict[str, set[str]] = {}
+    for example in examples:
+        if not (isinstance(example, Example) and example.setup):
+            promised.setdefault(example.call.strip(), set()).add(_result(example))
+    return {call for call, results in promised.items() if len(results) > 1}
 
 
 def _result(example: Example | GivenExample) -> str:

@@ -17,8 +17,9 @@ from ..untrusted import fence
 from .agreement import agrees, given_agrees, promises_floats, said
 from .candidate import GivenExample
 from .draft import Draft, Finding, Trials
-from .enough import is_unproven, too_few
+from .enough import ALIKE, contradicted, is_unproven, too_few
 from .substance import HOLLOW
+from .suggest import other_call
 from .trial import Bench
 from .verdict import Disagreement
 
@@ -81,8 +82,22 @@ async def prove(draft: Draft, bench: Bench) -> Draft:
     results = await run(examples[:MOST], function.module, draft.trial, bench, returns=function.returns)
     agreed = sum(result.agreed for result in results)
     draft = replace(draft, trials=Trials(agreed, tuple(_disagreements(results)), bool(unproven) and agreed == 0))
-    draft = draft.with_findings(STAGE, [*_told(results, function.name), *too_few(function, examples, unproven)])
+    twice = contradicted(examples)
+    told_of = [one for one in results if one.call not in twice]
+    missing = [await _with_call(one, results, draft, bench) for one in too_few(function, examples, unproven)]
+    draft = draft.with_findings(STAGE, [*_told(told_of, function.name), *missing])
     return replace(draft, note=_note(agreed, len(results), len(examples)))
+
+
+async def _with_call(finding: Finding, results: Sequence[ExampleResult], draft: Draft, bench: Bench) -> Finding:
+    """The finding that all results are alike, with a call in its mend that gives another."""
+    if finding.code not in ALIKE or draft.trial is None:
+        return finding
+    known = {one.returned for one in results if one.agreed}
+    call = await other_call([one.call for one in results], known, draft.candidate.module, draft.trial, bench)
+    first = "take one of the two out; " if finding.code == "contradictory-examples" else ""
+    mend = f"{first}add a line `>>> {call}`, which gives another result, and that result on the line below"
+    return replace(finding, mend=mend) if call else finding
 
 
 def _note(agreed: int, ran: int, written: int) -> str:

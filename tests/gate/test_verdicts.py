@@ -93,7 +93,33 @@ async def test_a_whole_number_where_a_float_is_promised_agrees(gate: Gate) -> No
 async def test_a_refusal_for_one_sided_examples_says_which_side_is_missing(gate: Gate) -> None:
     verdict = await judge(gate, documented("f", "a: int", "bool", "return a > 0", "f(2) → True", "f(3) → True"))
     assert "one that gives False is needed" in verdict.problems[0].what
-    assert ">>> f(a)" in str(verdict.problems[0].mend)
+    assert ">>> f(0)`, which gives another result" in str(verdict.problems[0].mend)
+
+
+@pytest.mark.parametrize(
+    ("call", "body", "offered"),
+    [
+        pytest.param("f('abba')", "return a == a[::-1]", "f('abbax')", id="text"),
+        pytest.param("f([1, 2])", "return bool(a)", "f([])", id="list"),
+        pytest.param("f(a=7)", "return a > 0", "f(a=0)", id="by-name"),
+    ],
+)
+async def test_a_call_that_gives_the_missing_side_is_offered(gate: Gate, call: str, body: str, offered: str) -> None:
+    other = call.replace("abba", "a").replace("[1, 2]", "[3]").replace("7", "8")
+    verdict = await judge(gate, documented("f", "a: object", "bool", body, f"{call} → True", f"{other} → True"))
+    assert f">>> {offered}`" in str(verdict.refusals[0].mend)
+
+
+async def test_no_call_is_offered_where_every_one_gives_the_same(gate: Gate) -> None:
+    verdict = await judge(gate, documented("f", "a: int", "int", "return a * 0", "f(1) → 0", "f(2) → 0"))
+    assert ">>> f(a)` with values" in str(verdict.refusals[0].mend)
+
+
+async def test_the_same_example_with_two_results_is_one_thing_to_mend(gate: Gate) -> None:
+    verdict = await judge(gate, documented("f", "a: int", "bool", "return a > 0", "f(2) → True", "f(2) → False"))
+    assert [problem.code for problem in verdict.refusals] == ["contradictory-examples"]
+    assert "take one of the two out; add a line `>>> f(0)`" in str(verdict.refusals[0].mend)
+    assert not verdict.can_be_confirmed
 
 
 async def test_an_error_shows_the_line_that_raised_it(gate: Gate) -> None:

@@ -1,0 +1,82 @@
+"""Finds a call that gives another result than the examples do, to be offered where their results are all alike.
+
+The calls are those of the examples with one argument changed a little. What they return is not shown: an
+author who writes the result down has predicted it.
+"""
+
+import ast
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice, zip_longest
+from typing import Any
+
+from sandbox import Evaluation, Outcome, Returned
+
+from ..registry.snapshot import Snapshot
+from .agreement import said
+from .tree import literal
+from .trial import Bench
+
+_MOST = 12  # calls that are tried
+
+
+async def other_call(calls: Sequence[str], known: set[str], module: str, snapshot: Snapshot, bench: Bench) -> str:
+    """A call whose result is none of the known ones; an empty text if none was found."""
+    tried = list(islice(dict.fromkeys(chain.from_iterable(zip(*map(variants, calls), strict=False))), _MOST))
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(
+                bench.sandbox.evaluate(snapshot.modules, module, Evaluation((), call), limits=bench.limits)
+            )
+            for call in tried
+        ]
+    outcomes = zip(tried, (task.result() for task in tasks), strict=True)
+    return next((call for call, outcome in outcomes if _is_news(outcome, known)), "")
+
+
+def _is_news(outcome: Outcome, known: set[str]) -> bool:
+    return isinstance(outcome, Returned) and said(outcome).text.strip() not in known
+
+
+def variants(call: str) -> Iterator[str]:
+    """The call with one of its literal arguments changed, the gentlest change of each argument first."""
+    try:
+        node = ast.parse(call, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    if not isinstance(node, ast.Call):
+        return
+    arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+    changed = [[(place, other) for other in _others(argument)] for place, argument in enumerate(arguments)]
+    for place, other in filter(None, chain.from_iterable(zip_longest(*changed))):
+        given = [ast.Constant(other) if n == place else argument for n, argument in enumerate(arguments)]
+        keywords = [
+            ast.keyword(keyword.arg, value)
+            for keyword, value in zip(node.keywords, given[len(node.args) :], strict=True)
+        ]
+        yield ast.unparse(ast.Call(node.func, given[: len(node.args)], keywords))
+
+
+def _others(argument: ast.expr) -> list[object]:
+    is_literal, value = literal(argument)
+    change = _CHANGES.get(type(value)) if is_literal else None
+    return change(value) if change else []
+
+
+def _of_number(value: Any) -> list[object]:  # Any: int or float
+    return [value + 1, 0, -value, value * 2 + 1]
+
+
+def _of_sequence(value: Any) -> list[object]:  # Any: list or tuple
+    return [value[::-1], value[:1], value + value[:1], value[:0]]
+
+
+_CHANGES: dict[type, Callable[[Any], list[object]]] = {  # Any: a value of the type that it is listed under
+    bool: lambda value: [not value],
+    int: _of_number,
+    float: _of_number,
+    str: lambda value: [value + "x", value[:1], value.swapcase(), ""],
+    list: _of_sequence,
+    tuple: _of_sequence,
+    dict: lambda value: [dict(list(value.items())[:1]), {}],
+}
