@@ -6,7 +6,7 @@ import pytest
 
 from agent_core.events import FunctionsChanged
 from agent_core.interfaces.told import changed_lines
-from agent_core.workshop import Workshop
+from agent_core.workshop import Author, Workshop
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room
 
@@ -103,3 +103,20 @@ async def test_saves_that_were_taken_while_an_editor_was_open_are_told_when_it_i
     assert list(found["disagreeing"].values()) == ['count_vowels("queueing") gave 3, its example on line 10 says 5']
     again = await here.shop.reload_after(here.save(VOWELS))
     assert (again["changed"], again["disagreeing"], again["rejected"]) == (["count_vowels"], {}, [])
+
+
+async def test_an_agents_own_change_is_not_told_as_another_hands_but_a_humans_is(here: Room) -> None:
+    heard: list[FunctionsChanged] = []
+    here.shop.on_change(heard.append)
+    await here.shop.create("count_vowels", VOWELS, "letters", author=Author("agent"))
+    assert heard == []
+    await here.shop.replace("count_vowels", VOWELS.replace("Count the", "Number the"))
+    assert [(change.changed, change.by) for change in heard] == [(("count_vowels",), "human")]
+
+
+async def test_a_file_that_became_a_package_keeps_its_module_and_its_row(here: Room) -> None:
+    await here.save(VOWELS)
+    (package := here.letters.with_name("letters")).mkdir()
+    here.letters.rename(package / "__init__.py")
+    await here.shop.reload()
+    assert (here.shop.names(), list(await here.store.manifest())) == (["count_vowels"], ["letters"])
