@@ -9,8 +9,8 @@ from .store import OpenWrite, ReadingRow, Stats, VersionRow
 from .writes import content_hash
 
 CHANGES = (
-    "select c.module, coalesce(c.version, ''), coalesce(x.text, ''), c.by, c.turn, c.model, c.reason, c.at"
-    " from change c left join text x on x.hash = c.version"
+    "select c.module, coalesce(c.version, ''), coalesce(x.text, ''), c.by, c.turn, c.model, c.reason, c.at,"
+    " coalesce(t.agent, '') from change c left join text x on x.hash = c.version left join turn t on t.id = c.turn"
 )
 
 
@@ -36,6 +36,15 @@ def module_history(session: Session, module: str) -> list[VersionRow]:
     return [_version(row) for row in session.all(f"{CHANGES} where c.module = ? order by c.seq", module)]
 
 
+def function_history(session: Session, function: str) -> list[VersionRow]:
+    """The lines of history of every module of which one version holds the function's `def`."""
+    holders = (
+        "select module from change join text on hash = version"
+        " where instr(text, 'def ' || ?1 || '(') or instr(text, 'def ' || ?1 || '[')"
+    )
+    return [_version(row) for row in session.all(f"{CHANGES} where c.module in ({holders}) order by c.seq", function)]
+
+
 def verdict(session: Session, name: str, function: str) -> dict[str, Any] | None:  # Any: JSON
     """The last verdict."""
     return _json(session.one("select verdict from verdict where version = ? and function = ?", name, function))
@@ -44,6 +53,11 @@ def verdict(session: Session, name: str, function: str) -> dict[str, Any] | None
 def pending(session: Session, function: str) -> dict[str, Any] | None:  # Any: JSON
     """The kept candidate."""
     return _json(session.one("select candidate from pending where function = ?", function))
+
+
+def all_pending(session: Session) -> dict[str, dict[str, Any]]:  # Any: JSON
+    """The kept candidates by name."""
+    return {name: json.loads(text) for name, text in session.all("select function, candidate from pending order by 1")}
 
 
 def open_writes(session: Session) -> list[OpenWrite]:

@@ -150,6 +150,10 @@ class SqliteStore:
         """Every version and removal of a module."""
         return await self._read(lookups.module_history, module)
 
+    async def function_history(self, function: str) -> list[VersionRow]:
+        """The histories of all modules that ever defined a function of this name."""
+        return await self._read(lookups.function_history, function)
+
     async def verdict(self, version: str, function: str) -> dict[str, Any] | None:  # Any: JSON
         """What the gate said."""
         return await self._read(lookups.verdict, version, function)
@@ -157,6 +161,10 @@ class SqliteStore:
     async def pending(self, function: str) -> dict[str, Any] | None:  # Any: JSON
         """The candidate that was refused and kept."""
         return await self._read(lookups.pending, function)
+
+    async def all_pending(self) -> dict[str, dict[str, Any]]:  # Any: JSON
+        """Every candidate that was refused and kept."""
+        return await self._read(lookups.all_pending)
 
     async def open_writes(self) -> list[OpenWrite]:
         """Writes into files that were begun and not ended."""

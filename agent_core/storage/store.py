@@ -90,7 +90,7 @@ class AgentRow:
 
 @dataclass(frozen=True, slots=True)
 class VersionRow:
-    """A line of a module's history; a removal has an empty `version` and no text."""
+    """A line of a module's history; a removal has an empty `version` and no text. `agent` is whose turn it was."""
 
     module: str
     version: str
@@ -100,6 +100,7 @@ class VersionRow:
     model: str
     reason: str
     at: float
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,11 +225,17 @@ class Store(Protocol):
     async def module_history(self, module: str) -> list[VersionRow]:
         """Every version and removal of a module, oldest first."""
 
+    async def function_history(self, function: str) -> list[VersionRow]:
+        """The histories of all modules that ever defined a function of this name, as one, oldest first."""
+
     async def verdict(self, version: str, function: str) -> dict[str, Any] | None:  # Any: JSON
         """What the gate said of this function in this version."""
 
     async def pending(self, function: str) -> dict[str, Any] | None:  # Any: JSON
         """The candidate of that name that was refused and kept."""
+
+    async def all_pending(self) -> dict[str, dict[str, Any]]:  # Any: JSON
+        """Every candidate that was refused and kept, by name."""
 
     async def open_writes(self) -> list[OpenWrite]:
         """Writes into files that were begun and not ended, oldest first."""

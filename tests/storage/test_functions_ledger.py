@@ -27,7 +27,7 @@ from agent_core.storage import (
     VersionRow,
     content_hash,
 )
-from tests.storage.support import ManualClock, saving
+from tests.storage.support import ManualClock, saving, say
 
 ONE, TWO = "x = 1\n", "x = 2\n"
 V1, V2 = content_hash(ONE), content_hash(TWO)
@@ -186,3 +186,24 @@ async def test_a_text_is_found_by_its_hash_however_often_it_is_saved(store: Stor
 async def test_a_text_that_utf8_cannot_hold_is_refused_in_words(store: Store) -> None:
     with pytest.raises(StorageError, match="surrogates not allowed"):
         await store.apply([DropPending("bad \ud800 name")])
+
+
+async def test_a_functions_history_is_that_of_every_module_that_ever_defined_it(store: Store) -> None:
+    texts = {"one": "def near(x):\n    return x\n", "two": "def nearby(x):\n    return x\n"}
+    moved = texts["one"].replace("return x", "return 2 * x")
+    await store.apply([*saving("one", texts["one"]), *saving("two", texts["two"])])
+    await store.apply([SetManifest("one", content_hash(texts["one"]), None, reason="moved"), *saving("three", moved)])
+    rows = await store.function_history("near")
+    assert [(row.module, bool(row.version)) for row in rows] == [("one", True), ("one", False), ("three", True)]
+    assert await store.function_history("never") == []
+
+
+async def test_a_line_of_history_names_the_agent_whose_turn_it_was(store: Store) -> None:
+    turn = await say(store, "make it", agent="scout")
+    await store.apply([SaveVersion("text", V1, ONE, "agent", turn.id), SaveVersion("text", V2, TWO, "agent", "gone")])
+    assert [row.agent for row in await store.module_history("text")] == ["scout", ""]
+
+
+async def test_every_candidate_that_was_kept_is_named_with_what_is_kept_of_it(store: Store) -> None:
+    await store.apply([SavePending("b", {"code": "2"}), SavePending("a", {"code": "1"}), DropPending("b")])
+    assert await store.all_pending() == {"a": {"code": "1"}}
