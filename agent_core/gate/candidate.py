@@ -22,7 +22,7 @@ class GivenExample:
 class Candidate:
     """A function that wants to join, as it was sent; `replaces` says that one of that name may go for it.
 
-    `file` is where its text stands, if it was read from one.
+    `file` is where its text stands, if it was read from one; `exact` says that its text is not to be mended.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Candidate:
     replaces: bool = False
     description: str = ""
     file: str = ""
+    exact: bool = False
 
     @property
     def path(self) -> str:

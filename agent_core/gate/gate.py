@@ -80,7 +80,8 @@ class Gate:
     async def judge(self, candidate: Candidate, snapshot: Snapshot, policy: Policy = "agent") -> Verdict:
         """The verdict on one function and its place in a module, with every problem that was found."""
         text = candidate.code.replace("\r\n", "\n").replace("\r", "\n")
-        draft = Draft(candidate, self._rules.policy(policy), self._rules, snapshot, text)
+        rules = replace(self._rules, off=frozenset("*")) if candidate.exact else self._rules
+        draft = Draft(candidate, rules.policy(policy), rules, snapshot, text)
         reports = []
         for stage in self._stages:
             draft, report = await self._ask(stage, draft)
