@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sandbox import Evaluation, Limits, Outcome, Refused, RequestHandler, Sandbox, SandboxUnavailable
+from sandbox import Attempt, Evaluation, Limits, Outcome, Refused, RequestHandler, Sandbox, SandboxUnavailable
 from sandbox.code import Modules
 
 from .settings import SandboxSettings
@@ -91,6 +91,25 @@ class Cage:
                 return await sandbox.describe(modules, module, functions, limits=limits or self.limits)
             case SandboxUnavailable() as missing:
                 return Refused(str(missing))
+
+    async def attempt(  # noqa: PLR0913 - as the sandbox's own
+        self,
+        modules: Modules,
+        module: str,
+        function: str,
+        attempts: Sequence[Attempt],
+        *,
+        each_s: float,
+        limits: Limits | None = None,
+    ) -> tuple[Outcome | None, ...]:
+        """Try many things of a module in one worker, as far as it goes."""
+        match await self.ready():
+            case Sandbox() as sandbox:
+                return await sandbox.attempt(
+                    modules, module, function, attempts, each_s=each_s, limits=limits or self.limits
+                )
+            case SandboxUnavailable() as missing:
+                return (Refused(str(missing)),) * len(attempts)
 
     async def aclose(self) -> None:
         """End every worker."""

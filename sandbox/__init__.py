@@ -4,6 +4,7 @@
 a worker says is a claim about a value; how a call ended is an `Outcome`.
 """
 
+from .attempt import Attempt
 from .code import Code, Evaluation
 from .errors import SandboxError, SandboxUnavailable
 from .host import Sandbox
@@ -12,6 +13,7 @@ from .policy import Limits
 from .requests import RequestHandler, RequestRefused
 
 __all__ = [
+    "Attempt",
     "Code",
     "Evaluation",
     "Failure",

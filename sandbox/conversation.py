@@ -24,6 +24,10 @@ _SLACK = 64 * 1024  # a reply's shown text and frames, beside its value
 _FLOOD = 64  # times the output limit, after which a worker is stopped
 
 
+class Late:
+    """The clock ran out."""
+
+
 class Output:
     """What the worker prints, up to the cap; the rest is read and dropped, so that printing never blocks."""
 
@@ -71,6 +75,7 @@ class Conversation:
         self._frames = FrameBuffer(limits.result + _SLACK)
         self._loop = asyncio.get_running_loop()
         self._requests = 0
+        self.heard = 0  # bytes
         self.was_confined = False
         self.output = Output(worker.output, limits.output)
 
@@ -89,17 +94,30 @@ class Conversation:
 
     async def hold(self, job: bytes, serve: Serve) -> Message | None:
         """Give the job and serve requests until the one reply; None where the worker died without."""
-        await self._say(job)
-        while (frame := await self._hear()) is not None:
-            if frame["kind"] not in _REQUESTS:
-                return await self._last(frame)
+        await self.say(job)
+        frame = await self.reply(serve)
+        return None if frame is None else await self._last(frame)
+
+    async def reply(self, serve: Serve) -> Message | None:
+        """Serve requests until a reply; None where the worker died without."""
+        while (frame := await self._hear()) is not None and frame["kind"] in _REQUESTS:
             self._requests += 1
             if self._requests > self._limits.requests:
                 raise ProtocolError(f"it made more than {self._limits.requests} requests")
-            await self._say(pack(await serve(frame)))
-        return None
+            await self.say(pack(await serve(frame)))
+        return frame
 
-    async def _say(self, data: bytes) -> None:
+    async def reply_within(self, seconds: float, serve: Serve) -> Message | Late | None:
+        """The next reply; what has arrived counts even where this host was too busy to look at it in time."""
+        task = asyncio.ensure_future(self.reply(serve))
+        try:
+            done, _late = await asyncio.wait({task}, timeout=seconds)
+            return task.result() if done else Late()
+        finally:
+            task.cancel()
+
+    async def say(self, data: bytes) -> None:
+        """Send bytes to the worker, which may have died."""
         with contextlib.suppress(ConnectionError):  # a worker that has died is noticed when it is heard
             await self._loop.sock_sendall(self._worker.channel, data)
 
@@ -116,6 +134,7 @@ class Conversation:
                 return None
             if not data:
                 return None
+            self.heard += len(data)
             self._frames.feed(data)
         return frame
 

@@ -7,12 +7,14 @@ about a value. Cancelling any of these coroutines kills its worker.
 import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from . import visible
+from .attempt import Attempt, Series
 from .calls import Call, parents
-from .code import Evaluation, Modules
+from .code import Evaluation, Modules, Source
 from .compiled import Broken, Compiled, Shelf
 from .conversation import judge
 from .errors import ProtocolError
@@ -107,6 +109,36 @@ class Sandbox:
         job = {"kind": "describe", "module": module, "functions": list(functions)}
         return await self._run(modules, job, limits, None)
 
+    async def attempt(  # noqa: PLR0913 - module, function, attempts: what is tried; the rest by name
+        self,
+        modules: Modules,
+        module: str,
+        function: str,
+        attempts: Sequence[Attempt],
+        *,
+        each_s: float,
+        limits: Limits = DEFAULT,
+    ) -> tuple[Outcome | None, ...]:
+        """The attempts' outcomes in order, of one worker as far as it goes: advice, to be confirmed by `call`.
+
+        `limits.wall_s` is for all of them; what was not reached is None.
+        """
+        job = {"kind": "attempts", "module": module, "function": function}
+        said = " ".join(text for one in attempts for text in one.said)
+        ready = await self._prepare(modules, job, said, None)
+        if not isinstance(ready, _Ready):
+            return (ready,) * len(attempts)
+        series = Series(attempts, each_s, limits)
+        async with self._places:
+            try:
+                await series.run(await self._pools.get(ready.ahead, limits.scratch), ready.job, ready.call.serve)
+            except NoPlace as error:
+                return tuple(one or Refused(str(error)) for one in series.outcomes)
+        return tuple(
+            outcome and _illustrated(ready.call, one, outcome, modules[module])
+            for one, outcome in zip(attempts, series.outcomes, strict=True)
+        )
+
     @property
     def zygotes(self) -> int:
         """How many warm processes stand ready or may be started."""
@@ -123,6 +155,24 @@ class Sandbox:
         await self.aclose()
 
     async def _run(self, modules: Modules, job: Message, limits: Limits, handler: RequestHandler | None) -> Outcome:
+        said = " ".join([*job.get("setup", ()), job.get("expression", "")])
+        ready = await self._prepare(modules, job, said, handler)
+        if not isinstance(ready, _Ready):
+            return ready
+        for label, text in _labels(job.get("setup", ()), job.get("expression", "")):
+            ready.call.show(label, text)
+        async with self._places:
+            try:
+                pool = await self._pools.get(ready.ahead, limits.scratch)
+                told = await run(pool, ready.job | {"result": limits.result}, limits, ready.call.serve)
+            except NoPlace as error:
+                return Refused(str(error))
+        return ready.call.illustrated(_judged(told))
+
+    async def _prepare(
+        self, modules: Modules, job: Message, said: str, handler: RequestHandler | None
+    ) -> "_Ready | Outcome":
+        """The job with the code that it needs, all of it compiled; `said` is code that stands beside its module."""
         name = job["module"]
         source = modules.get(name)
         if source is None:
@@ -132,19 +182,10 @@ class Sandbox:
             return compiled.outcome if isinstance(compiled, Broken) else compiled
         closure = await self._shelf.closure(modules, name)
         call = Call(modules, self._shelf, self._places, handler or without_handler)
-        for label, text in _labels(job):
-            call.show(label, text)
         for near in closure:
             call.show(modules[near].path, modules[near].text)
-        said = " ".join([*job.get("setup", ()), job.get("expression", "")])
         ahead = self._pools.ahead_for(closure, said, describes=job["kind"] == "describe")
-        whole = job | {"modules": _sent_along(name, closure), "result": limits.result}
-        async with self._places:
-            try:
-                told = await run(await self._pools.get(ahead, limits.scratch), whole, limits, call.serve)
-            except NoPlace as error:
-                return Refused(str(error))
-        return call.illustrated(_judged(told))
+        return _Ready(call, job | {"modules": _sent_along(name, closure)}, ahead)
 
     async def _compile(self, job: Message) -> Message | Killed | TimedOut:
         async with self._places:
@@ -152,13 +193,30 @@ class Sandbox:
         return told.reply if isinstance(told, Told) else told
 
 
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A job that can be given to a worker."""
+
+    call: Call
+    job: Message
+    ahead: tuple[str, ...]
+
+
 async def _refuse(_frame: Message) -> Message:
     raise ProtocolError("a compile-only worker asked for something")
 
 
-def _labels(job: Message) -> list[tuple[str, str]]:
-    setup = [(f"<setup {number}>", text) for number, text in enumerate(job.get("setup", ()), start=1)]
-    return [*setup, ("<example>", job.get("expression", ""))]
+def _labels(setup: Sequence[str], expression: str) -> list[tuple[str, str]]:
+    numbered = [(f"<setup {number}>", text) for number, text in enumerate(setup, start=1)]
+    return [*numbered, ("<example>", expression)]
+
+
+def _illustrated(call: Call, attempt: Attempt, outcome: Outcome, source: Source) -> Outcome:
+    call.show(source.path, source.text if attempt.text is None else attempt.text)
+    if isinstance(attempt.work, Evaluation):
+        for label, text in _labels(attempt.work.setup, attempt.work.expression):
+            call.show(label, text)
+    return call.illustrated(outcome)
 
 
 def _sent_along(name: str, closure: dict[str, Compiled]) -> dict[str, Message]:

@@ -7,7 +7,7 @@ import asyncio
 import signal
 from dataclasses import dataclass
 
-from .conversation import Conversation, Serve
+from .conversation import Conversation, Late, Serve
 from .errors import ProtocolError
 from .launch import ZygoteEnded
 from .outcome import Killed, TimedOut
@@ -26,43 +26,55 @@ class Told:
     seconds: float
 
 
+class Session:
+    """One worker from its taking to its end, as an async context manager; `talk` is the conversation with it."""
+
+    def __init__(self, pool: Pool, limits: Limits) -> None:
+        self._pool = pool
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+
+    async def __aenter__(self) -> "Session":
+        self._worker = await self._pool.take(kernel_limits(self._limits))
+        self.talk = Conversation(self._worker, self._limits)
+        self._loop.add_reader(self._worker.output, self.talk.listen)
+        self._began = self._loop.time()
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        self._loop.remove_reader(self._worker.output)
+        self.talk.output.drain()
+        self._reaped = self._pool.give_back(self._worker)
+        self.seconds = self._loop.time() - self._began
+
+    async def ended(self, end: Late | str | None) -> Killed | TimedOut:
+        """How it ended without a reply: the clock, why it was stopped, or None where it died by itself."""
+        output, seconds = self.talk.output.text, self.seconds
+        if self.talk.output.is_flood:
+            what = f"the worker was stopped, because it printed far more than {self._limits.output} bytes"
+            return Killed(what, output, seconds)
+        match end:
+            case None if not self.talk.was_confined:
+                return Killed(f"the worker could not be confined, so it was given nothing: {output}", "", seconds)
+            case Late():
+                return TimedOut(self._limits.wall_s, output, seconds)
+            case str():
+                return Killed(end, output, seconds)
+            case None:
+                return Killed(await _death(self._reaped, self._limits), output, seconds)
+
+
 async def run(pool: Pool, job: Message, limits: Limits, serve: Serve) -> Told | Killed | TimedOut:
     """Do a job in a worker of its own."""
     data = pack(job)
-    worker = await pool.take(kernel_limits(limits))
-    loop = asyncio.get_running_loop()
-    talk = Conversation(worker, limits)
-    loop.add_reader(worker.output, talk.listen)
-    began = loop.time()
-    try:
-        reply = await _reply(talk, data, limits, serve)
-    finally:
-        loop.remove_reader(worker.output)
-        talk.output.drain()
-        reaped = pool.give_back(worker)
-    output, seconds = talk.output.text, loop.time() - began
-    if talk.output.is_flood:
-        return Killed(
-            f"the worker was stopped, because it printed far more than {limits.output} bytes", output, seconds
-        )
-    match reply:
-        case None if not talk.was_confined:
-            return Killed(f"the worker could not be confined, so it was given nothing: {output}", "", seconds)
-        case dict():
-            return Told(reply, output, seconds)
-        case _Late():
-            return TimedOut(limits.wall_s, output, seconds)
-        case str():
-            return Killed(reply, output, seconds)
-        case None:
-            return Killed(await _death(reaped, limits), output, seconds)
+    async with Session(pool, limits) as session:
+        reply = await _reply(session.talk, data, limits, serve)
+    if isinstance(reply, dict) and not session.talk.output.is_flood:
+        return Told(reply, session.talk.output.text, session.seconds)
+    return await session.ended(None if isinstance(reply, dict) else reply)
 
 
-class _Late:
-    """The clock ran out."""
-
-
-async def _reply(talk: Conversation, data: bytes, limits: Limits, serve: Serve) -> Message | _Late | str | None:
+async def _reply(talk: Conversation, data: bytes, limits: Limits, serve: Serve) -> Message | Late | str | None:
     """The reply; or that the clock ran out, or why the worker is stopped; None where it died by itself."""
     try:
         async with asyncio.timeout(limits.wall_s) as clock:
@@ -70,7 +82,7 @@ async def _reply(talk: Conversation, data: bytes, limits: Limits, serve: Serve) 
     except TimeoutError:
         if not clock.expired():
             raise
-        return _Late()
+        return Late()
     except ProtocolError as error:
         return f"the worker was stopped, because {error}"
 

@@ -15,7 +15,8 @@ from typing import Final, NoReturn
 
 from .confine import landlock, limits
 from .confine.seccomp import Filter
-from .inside.channel import Channel
+from .inside import attempts
+from .inside.channel import Channel, bounded
 from .inside.edge import attempt
 from .inside.jobs import perform
 from .inside.rehearsal import rehearse
@@ -96,10 +97,13 @@ def _serve(scratch: Path, *, ahead: bool) -> None:
     job = channel.hear()
     if job is None:
         return
+    if job["kind"] == "attempts":
+        attempts.serve(job, channel, scratch)
+        return
     reply = perform(job, channel, scratch)
     attempt(sys.stdout.flush)
     attempt(sys.stderr.flush)
     os.close(1)
     os.close(2)
-    channel.say_last(reply, job.get("result"))
+    channel.say(bounded(reply, job.get("result")))
     channel.close()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from sandbox import Evaluation, Killed, Limits, Outcome, Raised, Refused, Returned, TimedOut
+from sandbox import Attempt, Evaluation, Killed, Limits, Outcome, Raised, Refused, Returned, TimedOut
 from sandbox.code import Modules
 
 from ..problem import Place, Problem
@@ -34,6 +34,18 @@ class Workers(Protocol):
 
     async def evaluate(self, modules: Modules, module: str, evaluation: Evaluation, *, limits: Limits) -> Outcome:
         """Run one example."""
+
+    async def attempt(  # noqa: PLR0913 - as the sandbox's own
+        self,
+        modules: Modules,
+        module: str,
+        function: str,
+        attempts: Sequence[Attempt],
+        *,
+        each_s: float,
+        limits: Limits,
+    ) -> tuple[Outcome | None, ...]:
+        """Try many things in one worker, as far as it goes: advice."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,14 +23,6 @@ class Channel:
         while data:
             data = data[os.write(self._descriptor, data) :]
 
-    def say_last(self, reply: Frame, limit: int | None) -> None:
-        """Send the reply, or that its value is larger than the call may give."""
-        size = len(pack(reply))
-        if limit is not None and reply["kind"] == "returned" and size > limit:
-            message = f"the result takes {size} bytes as JSON and may take {limit}: return less, or a part"
-            reply = {"kind": "raised", "type": "ResultTooLarge", "message": message, "frames": []}
-        self.say(reply)
-
     def hear(self) -> Frame | None:
         """Wait for one frame; None where the host has gone."""
         return read_frame(partial(os.read, self._descriptor), MAX_JOB)
@@ -54,3 +46,12 @@ class Channel:
     def close(self) -> None:
         """Nothing more will be said."""
         os.close(self._descriptor)
+
+
+def bounded(reply: Frame, limit: int | None) -> Frame:
+    """The reply, or that its value is larger than the call may give."""
+    size = len(pack(reply))
+    if limit is None or reply["kind"] != "returned" or size <= limit:
+        return reply
+    message = f"the result takes {size} bytes as JSON and may take {limit}: return less, or a part"
+    return {"kind": "raised", "type": "ResultTooLarge", "message": message, "frames": []}

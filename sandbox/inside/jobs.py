@@ -27,7 +27,12 @@ MAX_SHOWN = 16_384
 def perform(job: Frame, channel: Channel, scratch: Path) -> Frame:
     """The reply to a job, whatever happens in it."""
     workshop = Workshop(channel, scratch)
-    outcome = attempt(lambda: _JOBS[job["kind"]](workshop, job))
+    return reply_of(lambda: _JOBS[job["kind"]](workshop, job), workshop)
+
+
+def reply_of(act: Callable[[], Frame], workshop: "Workshop") -> Frame:
+    """What an act gives, or what is told of how it failed."""
+    outcome = attempt(act)
     if isinstance(outcome, Unfit):
         return {"kind": "refused", "reason": failure.clean(str(outcome))}
     if isinstance(outcome, BaseException):
@@ -59,21 +64,29 @@ class Workshop:
         return compile(text, label, mode, dont_inherit=True)
 
 
-def _returned(value: Any) -> Frame:  # whatever function code gave
+def _returned(value: Any, most: int = MAX_SHOWN) -> Frame:  # whatever function code gave
     encoded = encode(value, simplify)
-    return {"kind": "returned", "value": encoded, "shown": failure.shown(value, MAX_SHOWN)}
+    return {"kind": "returned", "value": encoded, "shown": failure.shown(value, most)}
 
 
 def _call(workshop: Workshop, job: Frame) -> Frame:
-    module = workshop.load(job)
+    return call_in(workshop.load(job), workshop, job)
+
+
+def call_in(module: ModuleType, workshop: Workshop, job: Frame, most: int = MAX_SHOWN) -> Frame:
+    """The reply to a call of one of a module's functions."""
     function = getattr(module, job["function"], None)
     if not callable(function):
         raise Unfit(f"{job['module']} has no function {job['function']!r}")
-    return _returned(call(function, decode(job["arguments"]), workshop.context))
+    return _returned(call(function, decode(job["arguments"]), workshop.context), most)
 
 
 def _evaluate(workshop: Workshop, job: Frame) -> Frame:
-    module = workshop.load(job)
+    return evaluate_in(workshop.load(job), workshop, job)
+
+
+def evaluate_in(module: ModuleType, workshop: Workshop, job: Frame, most: int = MAX_SHOWN) -> Frame:
+    """The reply to an example, which has its own copy of the module's names."""
     namespace = dict(vars(module))
     for name, value in vars(module).items():
         if is_bare(value):
@@ -81,7 +94,7 @@ def _evaluate(workshop: Workshop, job: Frame) -> Frame:
     for number, text in enumerate(job["setup"], start=1):
         exec(workshop.compile(text, f"<setup {number}>", "exec"), namespace)
     code = workshop.compile(job["expression"].strip(), "<example>", "eval")
-    return _returned(run(lambda: eval(code, namespace)))  # noqa: S307 - in the confined worker, on function code
+    return _returned(run(lambda: eval(code, namespace)), most)  # noqa: S307 - in the confined worker, on function code
 
 
 def _load(workshop: Workshop, job: Frame) -> Frame:

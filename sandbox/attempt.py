@@ -1,0 +1,125 @@
+"""Many attempts in one worker: any of them may spoil the rest, so their outcomes are advice and never proof.
+
+Each has its own time on the host's clock. One that hangs, dies or breaks a rule ends its worker, and
+the rest goes on in another; a module whose import does that ends them all.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from .code import Evaluation
+from .conversation import Conversation, Late, Serve, judge
+from .errors import ProtocolError
+from .outcome import Outcome, Refused, TimedOut
+from .policy import Limits
+from .pool import Pool
+from .protocol import Frame as Message
+from .protocol import pack
+from .running import Session
+from .values import Unsendable, encode
+
+RESULT: Final = 64 * 1024  # bytes of one value; a larger one is told as ResultTooLarge
+_TOGETHER: Final = 4  # times a call's result: all that is heard, after which nothing more is reached
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try: an example, or the arguments of a call; `text` stands in for the module's source (a mutant)."""
+
+    work: Evaluation | Mapping[str, Any]  # values that cross
+    text: str | None = None
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """The code that stands beside the module."""
+        return (*self.work.setup, self.work.expression) if isinstance(self.work, Evaluation) else ()
+
+
+class Series:
+    """Attempts in order, and what became of each: None where it was not reached."""
+
+    def __init__(self, attempts: Sequence[Attempt], each_s: float, limits: Limits) -> None:
+        self.outcomes: list[Outcome | None] = [None] * len(attempts)
+        self._limits = replace(limits, result=min(limits.result, RESULT))
+        self._room = _TOGETHER * limits.result
+        self._each_s = each_s
+        self._is_loaded = False
+        texts = list(dict.fromkeys(one.text for one in attempts if one.text is not None))
+        numbers = {text: number for number, text in enumerate(texts)}
+        self._messages = [self._message(at, one, numbers) for at, one in enumerate(attempts)]
+        self._job = {"texts": texts, "result": self._limits.result}
+        self._waiting = [at for at, outcome in enumerate(self.outcomes) if outcome is None]
+
+    def _message(self, at: int, one: Attempt, numbers: Mapping[str, int]) -> Message:
+        text = {} if one.text is None else {"text": numbers[one.text]}
+        if isinstance(one.work, Evaluation):
+            return text | {"setup": list(one.work.setup), "expression": one.work.expression}
+        try:
+            return text | {"arguments": encode(dict(one.work))}
+        except Unsendable as error:
+            self.outcomes[at] = Refused(f"arguments: {error}")
+            return {}
+
+    async def run(self, pool: Pool, job: Message, serve: Serve) -> None:
+        """Try what waits, in as many workers as it takes, until the time or the room for replies is used up."""
+        try:
+            async with asyncio.timeout(self._limits.wall_s) as clock:
+                while self._waiting and self._room > 0:
+                    await self._in_one_worker(pool, job, serve)
+        except TimeoutError:
+            if not clock.expired():
+                raise
+
+    async def _in_one_worker(self, pool: Pool, job: Message, serve: Serve) -> None:
+        data = pack(job | self._job | {"attempts": [self._messages[at] for at in self._waiting]})
+        self._is_loaded = False
+        async with Session(pool, self._limits) as session:
+            end = await self._end(session.talk, data, serve)
+        self._room -= session.talk.heard
+        if not self._waiting or self._room <= 0:
+            return
+        ended = await session.ended(end)
+        if isinstance(ended, TimedOut):
+            ended = replace(ended, limit_s=self._each_s, seconds=self._each_s)
+        charged = self._waiting[:1] if self._is_loaded else self._waiting
+        self.outcomes = [ended if at in charged else outcome for at, outcome in enumerate(self.outcomes)]
+        self._waiting = self._waiting[len(charged) :]
+
+    async def _end(self, talk: Conversation, data: bytes, serve: Serve) -> Late | str | None:
+        """Take replies until all are here; why there are no more, where some are missing."""
+        try:
+            return await self._told(talk, data, serve)
+        except ProtocolError as error:
+            return f"the worker was stopped, because {error}"
+
+    async def _told(self, talk: Conversation, data: bytes, serve: Serve) -> Late | None:
+        if not await talk.ready():
+            return None
+        await talk.say(data)
+        frame = await talk.reply(serve)
+        if frame is None:
+            return None
+        if frame != {"kind": "loaded"}:
+            raise ProtocolError("its reply has no known shape")
+        self._is_loaded = True
+        return await self._hear_all(talk, serve)
+
+    async def _hear_all(self, talk: Conversation, serve: Serve) -> Late | None:
+        loop = asyncio.get_running_loop()
+        while self._waiting and talk.heard <= self._room:
+            began = loop.time()
+            frame = await talk.reply_within(self._each_s, serve)
+            if not isinstance(frame, dict):
+                return frame
+            self._take(frame, loop.time() - began)
+        return None
+
+    def _take(self, frame: Message, seconds: float) -> None:
+        match frame:
+            case {"kind": "tried", "reply": dict(reply), "output": str(output)}:
+                self.outcomes[self._waiting[0]] = judge(reply, output, seconds)
+                del self._waiting[0]
+            case _:
+                raise ProtocolError("its reply has no known shape")

@@ -1,0 +1,82 @@
+"""Many attempts in one worker, one after another, each told as soon as it ended.
+
+An attempt with its own text gets a module of its own; the others share the one that was imported, and
+whatever an attempt breaks is broken for those after it.
+"""
+
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, ModuleType
+
+from ..protocol import Frame
+from .channel import Channel, bounded
+from .finder import ROOT
+from .jobs import Workshop, call_in, evaluate_in, reply_of
+
+MOST_SHOWN = 4096  # characters of a value's representation, and of what an attempt prints
+
+
+def serve(job: Frame, channel: Channel, scratch: Path) -> None:
+    """Import the module, say so, then try and tell."""
+    series = Series(job, Workshop(channel, scratch))
+    channel.say({"kind": "loaded"})
+    for one in job["attempts"]:
+        output = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", newline="\n", write_through=True)
+        sys.stdout = sys.stderr = output
+        reply = bounded(series.reply(job | one), job["result"])
+        channel.say({"kind": "tried", "reply": reply, "output": _printed(output)})
+
+
+def _printed(output: io.TextIOWrapper) -> str:
+    buffer = output.buffer
+    data = buffer.getvalue() if isinstance(buffer, io.BytesIO) and not buffer.closed else b""
+    text = data[: 4 * MOST_SHOWN].decode("utf-8", "replace")
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}\n[output cut after {MOST_SHOWN} characters]"
+
+
+class Series:
+    """The module as it was imported, and the texts that stand in for it."""
+
+    def __init__(self, job: Frame, workshop: Workshop) -> None:
+        self._workshop = workshop
+        self._texts: list[str] = job["texts"]
+        self._codes: dict[int, CodeType] = {}
+        self._path: str = job["modules"][job["module"]]["path"]
+        self._loaded: ModuleType | None = None
+        self._unloaded = reply_of(lambda: self._load(job), workshop)
+
+    def _load(self, job: Frame) -> Frame:
+        self._loaded = self._workshop.load(job)
+        return {}
+
+    def reply(self, one: Frame) -> Frame:
+        """The reply to one attempt."""
+        return reply_of(lambda: self._try(one), self._workshop)
+
+    def _try(self, one: Frame) -> Frame:
+        work = call_in if "arguments" in one else evaluate_in
+        if "text" not in one:
+            return work(self._loaded, self._workshop, one, MOST_SHOWN) if self._loaded else self._unloaded
+        with self._module_of(f"{ROOT}.{one['module']}") as module:
+            exec(self._code(one["text"]), vars(module))
+            return work(module, self._workshop, one, MOST_SHOWN)
+
+    def _code(self, number: int) -> CodeType:
+        if number not in self._codes:
+            self._codes[number] = compile(self._texts[number], self._path, "exec", dont_inherit=True)
+        return self._codes[number]
+
+    @contextmanager
+    def _module_of(self, name: str) -> Iterator[ModuleType]:
+        """An empty module in the place of the one of that name."""
+        module = ModuleType(name)
+        module.__file__, module.__package__ = self._path, name.rpartition(".")[0]
+        sys.modules[name] = module
+        try:
+            yield module
+        finally:
+            if self._loaded:
+                sys.modules[name] = self._loaded

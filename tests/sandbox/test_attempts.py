@@ -1,0 +1,182 @@
+"""Many attempts in one worker: in order, each by itself as far as one process can, and none at the cost of the host."""
+
+import math
+from typing import Any
+
+import pytest
+
+from sandbox import Attempt, Code, Evaluation, Killed, Limits, Outcome, Raised, Refused, Returned, Sandbox, TimedOut
+from sandbox.attempt import RESULT
+from tests.sandbox.support import modules
+
+EACH_S = 0.5
+WORLD = modules(
+    near="BASE = 10\n",
+    world="""
+    import os, sys, time
+    from functions import near
+
+    SEEN = []
+
+    def double(value: int) -> int:
+        return 2 * value
+
+    def remember(item: list[int]) -> int:
+        SEEN.append(item)
+        item.append(0)
+        return len(SEEN)
+
+    def process() -> int:
+        return os.getpid()
+
+    def wrong() -> int:
+        return "text"
+
+    def greet(self) -> str:
+        print("hello", file=sys.stderr)
+        return "done"
+
+    def shout(text: str, times: int) -> int:
+        return os.write(1, text.encode() * times)
+
+    def sleep(seconds: float) -> int:
+        time.sleep(seconds)
+        return 1
+
+    def large(size: int) -> str:
+        return "x" * size
+    """,
+)
+
+
+async def tries(
+    sandbox: Sandbox, function: str, *attempts: Attempt | dict[str, Any], world: dict[str, Code] = WORLD, **options: Any
+) -> tuple[Outcome | None, ...]:
+    many = [one if isinstance(one, Attempt) else Attempt(one) for one in attempts]
+    (module,) = [name for name in world if name != "near"]
+    return await sandbox.attempt(world, module, function, many, **({"each_s": EACH_S} | options))
+
+
+def example(expression: str, *setup: str, text: str | None = None) -> Attempt:
+    return Attempt(Evaluation(setup, expression), text)
+
+
+def values(outcomes: tuple[Outcome | None, ...]) -> list[Any]:
+    return [getattr(outcome, "value", outcome) for outcome in outcomes]
+
+
+def kinds(outcomes: tuple[Outcome | None, ...]) -> list[str]:
+    return [type(outcome).__name__ for outcome in outcomes]
+
+
+async def test_attempts_of_calls_and_examples_come_back_in_order(sandbox: Sandbox) -> None:
+    outcomes = await tries(sandbox, "double", {"value": 1}, example("double(n)", "n = 2"), {"value": 3})
+    assert values(outcomes) == [2, 4, 6]
+
+
+async def test_many_attempts_share_one_worker_and_two_series_do_not(sandbox: Sandbox) -> None:
+    first = values(await tries(sandbox, "process", {}, {}, {}))
+    drawn = modules(world="import random\ndef f() -> float:\n    return random.random()\n")
+    assert len(set(first)) == 1
+    assert (
+        len(set(values(await tries(sandbox, "f", {}, world=drawn) + await tries(sandbox, "f", {}, world=drawn)))) == 2
+    )
+
+
+async def test_each_attempt_has_its_own_copy_of_the_arguments(sandbox: Sandbox) -> None:
+    item = [1]
+    assert values(await tries(sandbox, "remember", {"item": item}, {"item": item}, example("SEEN"))) == [
+        1,
+        2,
+        [[1, 0], [1, 0]],
+    ]
+    assert item == [1]
+
+
+async def test_an_attempt_with_its_own_text_has_a_module_of_its_own(sandbox: Sandbox) -> None:
+    text = (
+        "from . import near\nCOUNT = []\ndef double(value: int) -> int:\n"
+        "    COUNT.append(1)\n    return value * near.BASE + len(COUNT)\n"
+    )
+    outcomes = await tries(
+        sandbox, "double", Attempt({"value": 1}, text), example("double(2)", text=text), example("double(1)")
+    )
+    assert values(outcomes) == [11, 21, 2]
+
+
+async def test_a_text_that_cannot_be_compiled_fails_alone(sandbox: Sandbox) -> None:
+    broken = example("1", text="def double(:\n")
+    first, deep, last = await tries(
+        sandbox, "double", broken, example("1", text="x = " + "(" * 500 + ")" * 500), {"value": 1}
+    )
+    assert isinstance(first, Raised)
+    assert first.failure.type == "SyntaxError"
+    assert isinstance(deep, Raised)
+    assert values((last,)) == [2]
+
+
+async def test_frames_of_an_attempt_show_the_lines_of_its_own_text(sandbox: Sandbox) -> None:
+    text = "def double(value):\n    return value / 0  # own\n"
+    outcome, other = await tries(sandbox, "double", example("double(1)", text=text), example("double(None)"))
+    assert isinstance(outcome, Raised)
+    assert isinstance(other, Raised)
+    assert outcome.failure.frames[-1].source == "return value / 0  # own"
+    assert other.failure.frames[-1].source == "return 2 * value"
+    assert other.failure.frames[0].source == "double(None)"
+
+
+async def test_what_comes_back_is_checked_as_in_a_call(sandbox: Sandbox) -> None:
+    wrong, missing, absent, unsendable = (
+        await tries(sandbox, "wrong", {})
+        + await tries(sandbox, "double", {})
+        + await tries(sandbox, "absent", {})
+        + await tries(sandbox, "double", {"value": object()})
+    )
+    assert isinstance(wrong, Raised)
+    assert wrong.failure.type == "ReturnTypeError"
+    for refused in (missing, absent, unsendable):
+        assert isinstance(refused, Refused), refused
+
+
+async def test_each_attempt_has_the_output_that_it_printed(sandbox: Sandbox) -> None:
+    first, second, third = await tries(sandbox, "greet", {}, example("print('ä', end='')"), {})
+    assert [getattr(one, "output", None) for one in (first, second, third)] == ["hello\n", "ä", "hello\n"]
+
+
+async def test_one_that_hangs_costs_only_itself_and_its_own_time(sandbox: Sandbox) -> None:
+    hang = {"seconds": 60.0}
+    outcomes = await tries(sandbox, "sleep", {"seconds": 0.0}, hang, {"seconds": 0.0}, hang, {"seconds": 0.0})
+    assert kinds(outcomes) == ["Returned", "TimedOut", "Returned", "TimedOut", "Returned"]
+    assert isinstance(outcomes[1], TimedOut)
+    assert outcomes[1].limit_s == EACH_S
+
+
+async def test_what_the_whole_time_did_not_reach_is_none(sandbox: Sandbox) -> None:
+    rest = {"seconds": 0.3}
+    outcomes = await tries(sandbox, "sleep", *[rest] * 8, each_s=5, limits=Limits(wall_s=1))
+    assert kinds(outcomes)[0] == "Returned"
+    assert outcomes[-1] is None
+    assert sorted(kinds(outcomes), key=["Returned", "NoneType"].index) == kinds(outcomes)
+
+
+async def test_a_large_value_is_told_and_not_sent_and_the_room_ends(sandbox: Sandbox) -> None:
+    large, fitting = await tries(sandbox, "large", {"size": 2 * RESULT}, {"size": 100})
+    assert isinstance(large, Raised)
+    assert large.failure.type == "ResultTooLarge"
+    assert isinstance(fitting, Returned)
+    many = await tries(sandbox, "large", *[{"size": 20_000}] * 40, limits=Limits(result=40_000))
+    assert 3 <= sum(outcome is not None for outcome in many) < 16
+
+
+async def test_a_module_that_cannot_be_imported_ends_every_attempt_at_once(sandbox: Sandbox) -> None:
+    for text, kind in (("import os\nos._exit(3)\n", Killed), ("1 / 0\n", Raised), ("def f(:\n", Raised)):
+        outcomes = await tries(sandbox, "f", {}, {}, {}, world=modules(broken=text))
+        assert [type(outcome) for outcome in outcomes] == [kind] * 3
+    assert await tries(sandbox, "f", world=modules(empty="")) == ()
+
+
+@pytest.mark.parametrize("value", [math.nan, (1, 2), {1: {2}}, None, "ü" * 100], ids=repr)
+async def test_values_cross_as_they_do_in_a_call(sandbox: Sandbox, value: object) -> None:
+    (outcome,) = await tries(sandbox, "double", example(repr(value).replace("nan", "float('nan')")))
+    assert isinstance(outcome, Returned)
+    assert repr(outcome.value) == repr(value)
