@@ -67,8 +67,10 @@ def endless(asked: list[str]) -> Iterator[str]:
             await asyncio.sleep(0.01)
 
     server = Server(answer)
-    yield f"http://127.0.0.1:{server.port}/any.gguf"
-    server.close()
+    try:
+        yield f"http://127.0.0.1:{server.port}/any.gguf"
+    finally:
+        server.close()
 
 
 def partial(home: Path) -> Path:

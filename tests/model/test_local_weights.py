@@ -96,10 +96,12 @@ def serving(
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/small.gguf"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/small.gguf"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 async def test_a_given_file_is_taken_checked_and_put_into_place(tmp_path: Path) -> None:
