@@ -74,7 +74,9 @@ class Workspace:
         root = _folder(root)
         settings = settings or load(root, flags)
         async with AsyncExitStack() as stack:
-            store = open_store(prepare_state_dir(root) / "state.db", clock=Clock())
+            store = open_store(
+                prepare_state_dir(root) / "state.db", clock=Clock(), keep_calls=settings.standing.keep_calls
+            )
             stack.push_async_callback(store.close)
             cage = Cage(settings.sandbox, settings.turn.parallel)
             stack.push_async_callback(cage.aclose)
@@ -82,6 +84,7 @@ class Workspace:
             workspace._environment = os.environ if environment is None else environment
             stack.push_async_callback(workspace._close_agents)
             await workspace.workshop.loader.start()
+            await workspace.workshop.quarantine.refresh()
             await stack.enter_async_context(workspace._watching())
             yield workspace
 
@@ -115,7 +118,9 @@ class Workspace:
         stack = AsyncExitStack()
         stack.enter_context(lock_agent(prepare_state_dir(self.root), name))
         host = _host_functions()
-        shown = Shown([each.function for each in host.values()], self.settings.turn.shown_functions)
+        shown = Shown(
+            [each.function for each in host.values()], self.settings.turn.shown_functions, self.workshop.quarantine
+        )
         dispatcher = Dispatcher(self._cage, self.workshop, host, self.settings.turn, self._clock)
         asker = Asker(shown, self.settings, self._open_model)
         stepper = Stepper(asker, dispatcher, self.workshop, self.settings.turn.max_steps)
@@ -195,7 +200,14 @@ def _workshop(root: Path, settings: Settings, store: Store, cage: Cage) -> Works
         reserved=reserved,
     )
     return Workshop(
-        root, store, registry, Gate(cage, limits=cage.limits, rules=rules), cage, module_bytes=rules.module_bytes
+        root,
+        store,
+        registry,
+        Gate(cage, limits=cage.limits, rules=rules),
+        cage,
+        module_bytes=rules.module_bytes,
+        rules=settings.standing,
+        starters=starters.functions,
     )
 
 

@@ -25,10 +25,10 @@ from .registry.function import Function
 from .registry.snapshot import Snapshot
 from .requests import Requests
 from .settings import TurnSettings
-from .storage import Entry, RecordCall, Write
+from .storage import Entry, Write
 from .turn import Turn, call_started, result
 from .untrusted import shorten
-from .workshop import Author, Plan, Workshop
+from .workshop import Author, Plan, Workshop, recorded
 
 _log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class Dispatcher:
         """Answer every call; what cannot run is answered too, and says why."""
         taken, beyond = calls[: self._settings.max_calls], calls[self._settings.max_calls :]
         host = [call for call in taken if call.name in self._host]
-        workers = [call for call in taken if call.name in snapshot.functions]
+        workers = [call for call in taken if self._runs(call, snapshot)]
         async with asyncio.TaskGroup() as group:
             chain = group.create_task(self._in_order(host, snapshot, turn))
             running = [group.create_task(self._in_worker(call, snapshot, turn)) for call in workers]
@@ -90,8 +90,12 @@ class Dispatcher:
 
     def started_at_once(self, calls: Sequence[Call], snapshot: Snapshot) -> list[Entry]:
         """The entries that say which calls will start as soon as the reply is on disk, to be written with it."""
-        workers = [call for call in calls[: self._settings.max_calls] if call.name in snapshot.functions]
+        workers = [call for call in calls[: self._settings.max_calls] if self._runs(call, snapshot)]
         return [self._started(call, snapshot) for call in workers[: self._settings.parallel]]
+
+    def _runs(self, call: Call, snapshot: Snapshot) -> bool:
+        function = snapshot.functions.get(call.name)
+        return function is not None and not self._workshop.quarantine.holds(function)
 
     async def _in_order(self, calls: Sequence[Call], snapshot: Snapshot, turn: Turn) -> list[Done]:
         return [await self._in_host(call, snapshot, turn) for call in calls]
@@ -148,7 +152,8 @@ class Dispatcher:
                 outcome = await self._call(running, function, arguments, snapshot)
         except StopRequested:
             outcome = Interrupted()
-        return await self._close(running, outcome, version=function.body_hash)
+        record = recorded(function, snapshot, outcome, running.seconds(), turn.id)
+        return await self._close(running, outcome, writes=(record,))
 
     async def _call(
         self, running: "_Running", function: Function, arguments: dict[str, Any], snapshot: Snapshot
@@ -169,20 +174,19 @@ class Dispatcher:
         if is_beyond:
             limit = f"one reply may ask for {self._settings.max_calls} calls; ask for this one again in the next step."
             return await self._close(running, Skipped(limit))
+        if held := snapshot.functions.get(call.name):
+            return await self._close(running, Refused(""), await self._workshop.quarantine.refusal(held))
         made_now = call.name in self._workshop.registry.snapshot().functions
         near = difflib.get_close_matches(call.name, [*self._host, *snapshot.functions], n=3)
         return await self._close(running, Refused(""), answers.unknown_name(call.name, near, made_now=made_now))
 
     async def _close(
-        self, running: "_Running", outcome: CallOutcome | None, text: str | None = None, version: str | None = None
+        self, running: "_Running", outcome: CallOutcome | None, text: str | None = None, writes: Sequence[Write] = ()
     ) -> Done:
         limit = self._settings.answer_chars
         full = shorten(text, limit) if text is not None else answers.answer(outcome or Skipped(""), limit)
         word = answers.word(outcome) if outcome is not None else "returned"
         detail = answers.outcome_json(outcome) if outcome is not None else {}
-        writes: tuple[Write, ...] = ()
-        if version is not None:
-            writes = (RecordCall(running.call.name, version, word, running.seconds(), running.turn.id),)
         await running.record(full, word, detail, writes)
         running.tell(full, word, detail)
         return Done(running.call, full, word)

@@ -106,6 +106,23 @@ class FunctionsChanged(_Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantined(_Base):
+    """A function kept failing, and the model no longer sees it; told once.
+
+    `failures` are its last ones, shortly; `worked_version` is what returned last, if anything ever did, and when;
+    `ways` are the commands out of it, without the program's name.
+    """
+
+    type: ClassVar[str] = "quarantined"
+    name: str
+    version: str
+    failures: tuple[str, ...]
+    worked_version: str = ""
+    worked_at: float | None = None
+    ways: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryChanged(_Base):
     """A block of memory changed."""
 
@@ -159,6 +176,7 @@ Event: TypeAlias = (
     | Approval
     | CallAnswered
     | FunctionsChanged
+    | Quarantined
     | MemoryChanged
     | Warned
     | Usage

@@ -91,6 +91,21 @@ class GateSettings(_Section):
     module_kib: int = Field(256, ge=1, description="Largest module in KiB.")
 
 
+class StandingSettings(_Section):
+    """How recorded calls move a function's standing, what is kept of them, and when one counts as unused."""
+
+    trial_calls: int = Field(3, ge=1, description="Calls in a row that returned, after which a draft is on trial.")
+    trusted_calls: int = Field(20, ge=1, description="Calls in a row that returned, after which one is trusted, …")
+    trusted_days: float = Field(7, ge=0, description="… if this many days lie between the first and the last of them.")
+    quarantine_failures: int = Field(
+        5, ge=0, description="Failures in a row after which the model no longer sees a function; 0: never."
+    )
+    retire_days: float = Field(
+        180, ge=0, description="Days without a call after which a function is offered for retirement; 0: never."
+    )
+    keep_calls: int = Field(100, ge=10, description="Calls of a function that are kept one by one; totals stay.")
+
+
 class Settings(BaseSettings):
     """Everything that can be set, one section a room."""
 
@@ -119,6 +134,7 @@ class Settings(BaseSettings):
     turn: TurnSettings = TurnSettings()
     sandbox: SandboxSettings = SandboxSettings()
     gate: GateSettings = GateSettings()
+    standing: StandingSettings = StandingSettings()
 
 
 def keyless_address(settings: Settings, environment: Mapping[str, str]) -> str | None:

@@ -1,5 +1,6 @@
 """`toolwright init`: a folder with the starter functions and a settings file."""
 
+import re
 import shutil
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 from .errors import WorkspaceError
 
 NAMES = ("calculate.py", "clock.py", "compare.py", "tables.py", "text.py")
+
+_DEFINED = re.compile(r"^(?:async )?def ([A-Za-z]\w*)", re.M)
 
 _SETTINGS = """\
 # Toolwright's settings for this workspace. `toolwright doctor` shows what is in force.
@@ -40,6 +43,11 @@ def create(root: Path) -> list[str]:
             f"The workspace {root} cannot be made: {error}.", mend="Choose a folder that you may write to."
         ) from error
     return made
+
+
+def functions() -> frozenset[str]:
+    """The names of the functions in them."""
+    return frozenset(name for path in sources() for name in _DEFINED.findall(path.read_text("utf-8")))
 
 
 def sources() -> list[Path]:

@@ -3,18 +3,20 @@
 Each phase leaves the conversation valid on disk.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from . import events
 from .asking import Asker
 from .course import Course, Ended, GoOn
-from .dispatch import Dispatcher
+from .dispatch import Dispatcher, Done
 from .interruption import Interrupted
 from .messages import Assistant
 from .model.reply import Reply
 from .registry.snapshot import Snapshot
+from .storage import FAILURES
 from .turn import Turn, assistant, notice, user
-from .workshop import Workshop
+from .workshop import Workshop, quarantine
 
 
 class Stepper:
@@ -43,6 +45,7 @@ class Stepper:
         """
         async with turn.interruption:
             turn.model = (await self.asker.model()).name
+        await self._workshop.quarantine.refresh()  # another process may have released a function
         course = Course()
         for number in range(1, self._max_steps + 1):
             turn.step = number
@@ -81,11 +84,19 @@ class Stepper:
             more_waits = bool(await turn.store.waiting(turn.agent))
             return course.after_reply(reply, list(turn.refused), more_waits=more_waits)
         done = await self._dispatcher.run(reply.calls, snapshot, turn)
+        await self._tell_quarantined(done, turn)
         for each in done:
             self.asker.shown.use(each.call.name)
         if turn.interruption.requested:
             raise Interrupted
         return course.after_calls(done, reply.cut)
+
+    async def _tell_quarantined(self, done: Sequence[Done], turn: Turn) -> None:
+        """A function that kept failing leaves the model's sight: the human is told at once, and the model why."""
+        failed = {each.call.name for each in done if each.outcome in FAILURES}
+        for news in await self._workshop.quarantine.entered(failed) if failed else ():
+            turn.emit(replace(news, turn=turn.id, step=turn.step))
+            await turn.append([notice(quarantine.told(news))])
 
 
 def _of_turn(change: events.FunctionsChanged, turn: Turn) -> events.FunctionsChanged:

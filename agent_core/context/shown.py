@@ -6,17 +6,26 @@ what is new goes last, and what must leave is what was used least recently.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from ..model.request import FunctionShown
 from ..registry.function import Function
 
 
+class Hidden(Protocol):
+    """Knows the functions that are not shown, as (name, hash of the body)."""
+
+    held: frozenset[tuple[str, str]]
+
+
 class Shown:
     """The functions that one agent is shown; kept from step to step."""
 
-    def __init__(self, pinned: Iterable[Function], limit: int) -> None:
+    def __init__(self, pinned: Iterable[Function], limit: int, hidden: Hidden) -> None:
         self._pinned = {function.name: _Place.of(function) for function in pinned}
         self._limit = limit
+        self._hidden = hidden
+        self._held: frozenset[tuple[str, str]] = frozenset()
         self._places: dict[str, _Place] = {}
         self._used: dict[str, int] = {}
         self._uses = 0
@@ -36,9 +45,11 @@ class Shown:
         self, functions: Mapping[str, Function], kept: frozenset[str] = frozenset()
     ) -> tuple[FunctionShown, ...]:
         """The functions for this step, also held as `line`; `kept` always stay."""
-        if functions is self._seen and kept == self._kept:
+        if functions is self._seen and kept == self._kept and self._hidden.held is self._held:
             return self.line
-        self._seen, self._kept = functions, kept
+        self._seen, self._kept, self._held = functions, kept, self._hidden.held
+        if self._held:
+            functions = {name: each for name, each in functions.items() if (name, each.body_hash) not in self._held}
         staying = self._most_useful(functions, kept, max(self._limit - len(self._pinned), 0))
         self.hidden = len(functions) - len(staying)
         order = [*self._in_place(staying), *self._new(staying)]

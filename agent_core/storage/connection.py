@@ -17,6 +17,7 @@ from ..errors import StorageError
 from .migrate import migrate, schema
 
 BUSY_MS = 10_000
+KEEP_CALLS = 100
 # apsw runs a text of several statements lazily and stops at the first row, so each pragma goes alone and is read out.
 PRAGMAS = (
     "pragma journal_mode = wal",
@@ -40,10 +41,11 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A connection, and the clock that gives names and times."""
+    """A connection, the clock that gives names and times, and how many calls of a function are kept one by one."""
 
     db: apsw.Connection
     clock: Clock
+    keep_calls: int = KEEP_CALLS
 
     def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:  # Any: columns as SQLite types them
         """Every row."""

@@ -8,7 +8,9 @@ from . import writes as w
 from .connection import Session, dump
 from .errors import ManifestConflict
 
-FAILURES = frozenset({"raised", "timed_out", "killed"})
+NAME_CHARS, MESSAGE_CHARS = 80, 200
+MAX_KINDS = 20
+OTHERS = "others"
 
 
 def apply(session: Session, writes: Sequence[w.Write]) -> None:
@@ -91,18 +93,57 @@ def _end_write(session: Session, write: w.EndWrite) -> None:
 
 def _record_call(session: Session, write: w.RecordCall) -> None:
     now = session.clock.now()
-    returned, failed = int(write.outcome == "returned"), int(write.outcome in FAILURES)
+    returned, failed = int(write.outcome == "returned"), int(write.outcome in w.FAILURES)
+    _keep_call(session, write, now)
     session.all(
-        "insert into call (function, version, turn, outcome, seconds, at) values (?, ?, ?, ?, ?, ?)",
-        *(write.function, write.version, write.turn, write.outcome, write.seconds, now),
-    )
-    session.all(
-        "insert into call_total values (?1, ?2, 1, ?3, ?4, ?4, ?3, ?5, ?5, ?6) on conflict do update set"
+        "insert into call_total (function, version, calls, returned, failed, failing, holding, first, last, seconds,"
+        " worst, since, worked, longest, memory)"
+        " values (?1, ?2, 1, ?3, ?4, ?4, ?3, ?5, ?5, ?6, ?4, iif(?3, ?5, null), iif(?3, ?5, null), ?6, ?7)"
+        " on conflict do update set"
         " calls = calls + 1, returned = returned + ?3, failed = failed + ?4,"
         " failing = case when ?3 then 0 else failing + ?4 end,"
+        " worst = case when ?4 then max(worst, failing + 1) else worst end,"
         " holding = case when ?4 then 0 else holding + ?3 end,"
-        " last = ?5, seconds = seconds + ?6",
-        *(write.function, write.version, returned, failed, now, write.seconds),
+        " since = case when ?4 then null when ?3 and holding = 0 then ?5 else since end,"
+        " worked = iif(?3, ?5, worked), last = ?5, seconds = seconds + ?6, longest = max(longest, ?6),"
+        " memory = coalesce(max(memory, ?7), memory, ?7)",
+        *(write.function, write.version, returned, failed, now, write.seconds, write.memory),
+    )
+    if not returned:
+        _count_kind(session, write, now)
+
+
+def _keep_call(session: Session, write: w.RecordCall, now: float) -> None:
+    """The call by itself, and the oldest one goes."""
+    number = session.all(
+        "insert into call select ?1, coalesce(max(n), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 from call"
+        " where function = ?1 returning n",
+        *(write.function, write.version, write.turn, write.outcome),
+        *(write.error[:NAME_CHARS], write.message[:MESSAGE_CHARS], write.seconds, write.memory, now),
+    )[0][0]
+    session.all("delete from call where function = ? and n <= ?", write.function, number - session.keep_calls)
+
+
+def _count_kind(session: Session, write: w.RecordCall, now: float) -> None:
+    kind = (write.function, write.version, write.outcome)
+    error = write.error[:NAME_CHARS]
+    # The name of an exception is the function's own choice: it must not fill the table with new ones.
+    known = session.all("select error from call_kind where function = ? and version = ? and outcome = ?", *kind)
+    if (error,) not in known and len(known) >= MAX_KINDS:
+        error = OTHERS
+    session.all(
+        "insert into call_kind values (?, ?, ?, ?, 1, ?) on conflict do update set"
+        " calls = calls + 1, last = excluded.last",
+        *(*kind, error, now),
+    )
+
+
+def _release(session: Session, write: w.ReleaseFunction) -> None:
+    now = session.clock.now()
+    session.all("insert into release (function, version, at) values (?, ?, ?)", write.function, write.version, now)
+    session.all(
+        "update call_total set worst = 0, failing = 0, holding = 0, since = null where function = ? and version = ?",
+        *(write.function, write.version),
     )
 
 
@@ -136,6 +177,7 @@ _ACTIONS: dict[type[w.Write], Callable[[Session, Any], None]] = {
     w.BeginWrite: _begin_write,
     w.EndWrite: _end_write,
     w.RecordCall: _record_call,
+    w.ReleaseFunction: _release,
     w.SaveReading: _save_reading,
     w.DropReading: _drop_reading,
     w.PinFunction: _pin,

@@ -5,7 +5,8 @@ from typing import Any
 
 from ..errors import IntegrityError
 from .connection import Session
-from .store import OpenWrite, ReadingRow, Stats, VersionRow
+from .store import OpenWrite, ReadingRow, VersionRow
+from .tallies import CallRow, KindRow, Stats
 from .writes import content_hash
 
 CHANGES = (
@@ -75,14 +76,58 @@ def readings(session: Session) -> dict[str, ReadingRow]:
     }
 
 
-def call_stats(session: Session) -> dict[str, Stats]:
-    """Totals over all versions; the run of failures or returns is that of the version called last."""
+_STATS = (
+    "select function, version, calls, returned, failed, failing, holding, first, last, seconds, worst, since, worked,"
+    " longest, memory from call_total"
+)
+
+
+def call_stats(session: Session, function: str) -> list[Stats]:
+    """A row a version."""
+    given = (f"{_STATS} where function = ? order by last", function) if function else (f"{_STATS} order by last",)
+    return [Stats(*row) for row in session.all(*given)]
+
+
+def call_kinds(session: Session, function: str) -> list[KindRow]:
+    """A row for each version, outcome and type of error."""
     rows = session.all(
-        "select function, sum(calls) over f, sum(returned) over f, sum(failed) over f, failing, holding,"
-        " min(first) over f, last, sum(seconds) over f from call_total window f as (partition by function)"
-        " order by last"
+        "select version, outcome, error, calls, last from call_kind where function = ? order by calls desc, last desc",
+        function,
     )
-    return {row[0]: Stats(*row[1:]) for row in rows}  # the row of the last version comes last and stays
+    return [KindRow(*row) for row in rows]
+
+
+def recent_calls(session: Session, function: str) -> list[CallRow]:
+    """The kept calls, newest first."""
+    rows = session.all(
+        "select version, turn, outcome, error, message, seconds, memory, at from call where function = ?"
+        " order by n desc",
+        function,
+    )
+    return [CallRow(*row) for row in rows]
+
+
+def failing(session: Session, failures: int) -> frozenset[tuple[str, str]]:
+    """Which versions have failed so often in a row; the index has only those that ever did."""
+    rows = session.all("select function, version from call_total where worst > 0 and worst >= ?", failures)
+    return frozenset((function, version) for function, version in rows)
+
+
+def releases(session: Session, function: str) -> list[tuple[str, float]]:
+    """Versions and times."""
+    rows = session.all("select version, at from release where function = ? order by seq", function)
+    return [(version, at) for version, at in rows]
+
+
+def judged_at(session: Session) -> dict[tuple[str, str], float]:
+    """Times of verdicts."""
+    rows = session.all("select function, version, at from verdict")
+    return {(function, version): at for function, version, at in rows}
+
+
+def pinned(session: Session) -> set[str]:
+    """What any agent has pinned."""
+    return {row[0] for row in session.all("select distinct function from pin")}
 
 
 def pins(session: Session, agent: str) -> set[str]:

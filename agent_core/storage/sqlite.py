@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from ..errors import StorageError
 from . import journal, ledger, lookups
-from .connection import Clock, Session, abandon
+from .connection import KEEP_CALLS, Clock, Session, abandon
 from .faults import DAMAGE, SURROUNDINGS, explain
 from .recovery import open_or_replace, replace
 from .store import (
@@ -27,18 +27,18 @@ from .store import (
     OpenWrite,
     Post,
     ReadingRow,
-    Stats,
     Turn,
     VersionRow,
 )
+from .tallies import CallRow, KindRow, Stats
 from .thread import Writer
 from .writes import Write
 
 T = TypeVar("T")
 
 
-def open_store(path: Path, *, clock: Clock) -> "SqliteStore":
-    """The store in this file; a new one where there is none.
+def open_store(path: Path, *, clock: Clock, keep_calls: int = KEEP_CALLS) -> "SqliteStore":
+    """The store in this file; a new one where there is none. `keep_calls` of a function are kept one by one.
 
     Raises:
         StorageError: the file cannot be opened, or a newer program has made it.
@@ -49,7 +49,7 @@ def open_store(path: Path, *, clock: Clock) -> "SqliteStore":
         raise explain(error, path) from error
     except OSError as error:
         raise StorageError(f"The state file `{path}` cannot be put aside: {error.strerror}.") from error
-    return SqliteStore(path, Session(db, clock), recovered)
+    return SqliteStore(path, Session(db, clock, keep_calls), recovered)
 
 
 class SqliteStore:
@@ -174,9 +174,33 @@ class SqliteStore:
         """What was read from each file."""
         return await self._read(lookups.readings)
 
-    async def call_stats(self) -> dict[str, Stats]:
-        """How the calls of each function went."""
-        return await self._read(lookups.call_stats)
+    async def call_stats(self, function: str = "") -> list[Stats]:
+        """How the calls of each version went."""
+        return await self._read(lookups.call_stats, function)
+
+    async def call_kinds(self, function: str) -> list[KindRow]:
+        """How calls ended that did not return."""
+        return await self._read(lookups.call_kinds, function)
+
+    async def recent_calls(self, function: str) -> list[CallRow]:
+        """The calls that are kept one by one."""
+        return await self._read(lookups.recent_calls, function)
+
+    async def failing(self, failures: int) -> frozenset[tuple[str, str]]:
+        """The versions that failed so often in a row."""
+        return await self._read(lookups.failing, failures)
+
+    async def releases(self, function: str) -> list[tuple[str, float]]:
+        """What a human released, and when."""
+        return await self._read(lookups.releases, function)
+
+    async def judged_at(self) -> dict[tuple[str, str], float]:
+        """When each version was judged."""
+        return await self._read(lookups.judged_at)
+
+    async def pinned(self) -> set[str]:
+        """What any agent has pinned."""
+        return await self._read(lookups.pinned)
 
     async def pins(self, agent: str) -> set[str]:
         """The functions that are always shown to this agent."""
@@ -249,7 +273,7 @@ class SqliteStore:
             return explain(error, self.path)
         except OSError as error:
             return StorageError(f"The state file `{self.path}` {what}, and none can be made: {error.strerror}.")
-        self._session = Session(db, self._session.clock)
+        self._session = Session(db, self._session.clock, self._session.keep_calls)
         self._inode = os.stat(self.path).st_ino  # noqa: PTH116 see __init__
         return StorageError(
             f"The state file `{self.path}` {what}. {self._recovered}",

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from .tallies import CallRow, KindRow, Stats
 from .writes import Write
 
 SAID = ("user", "assistant", "call", "result", "notice")
@@ -124,23 +125,6 @@ class ReadingRow:
     reading: str
 
 
-@dataclass(frozen=True, slots=True)
-class Stats:
-    """How calls of one function went. Refused, interrupted and skipped calls are neither returned nor failed.
-
-    `failing` counts failures, and `holding` returns, in a row until now; both start anew with a new version.
-    """
-
-    calls: int
-    returned: int
-    failed: int
-    failing: int
-    holding: int
-    first_called: float
-    last_called: float
-    seconds: float
-
-
 class Store(Protocol):
     """Everything that outlives the process."""
 
@@ -243,8 +227,26 @@ class Store(Protocol):
     async def readings(self) -> dict[str, ReadingRow]:
         """What was read from each file, by path."""
 
-    async def call_stats(self) -> dict[str, Stats]:
-        """How the calls of each function went."""
+    async def call_stats(self, function: str = "") -> list[Stats]:
+        """How the calls of each version of each function (or of one) went, the one called last at the end."""
+
+    async def call_kinds(self, function: str) -> list[KindRow]:
+        """How calls of a function ended that did not return, the most frequent first."""
+
+    async def recent_calls(self, function: str) -> list[CallRow]:
+        """The calls of a function that are still kept one by one, newest first."""
+
+    async def failing(self, failures: int) -> frozenset[tuple[str, str]]:
+        """The functions, each with its version, that failed so often in a row since they were released."""
+
+    async def releases(self, function: str) -> list[tuple[str, float]]:
+        """The versions of a function that a human released, and when, oldest first."""
+
+    async def judged_at(self) -> dict[tuple[str, str], float]:
+        """When each version of each function was last judged and taken, by (function, version)."""
+
+    async def pinned(self) -> set[str]:
+        """The functions that are always shown to some agent."""
 
     async def pins(self, agent: str) -> set[str]:
         """The functions that are always shown to this agent."""

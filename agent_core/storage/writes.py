@@ -9,6 +9,9 @@ from typing import Any, Literal, TypeAlias
 
 Author: TypeAlias = Literal["human", "agent"]
 
+FAILURES = frozenset({"raised", "timed_out", "killed"})
+"""The outcomes that are a function's own fault."""
+
 
 def content_hash(text: str) -> str:
     """The name of a text: the SHA-256 of its UTF-8 form, in hex."""
@@ -94,13 +97,28 @@ class EndWrite:
 
 @dataclass(frozen=True, slots=True)
 class RecordCall:
-    """One call of a function, for its standing and statistics; `outcome` is one of design 19's."""
+    """One call of a function, for its standing and statistics.
+
+    `outcome` is the published word, or `documented`: it raised what its docstring names. `error` is an exception's
+    type; `memory` is the worker's peak in bytes.
+    """
 
     function: str
     version: str
     outcome: str
     seconds: float
     turn: str = ""
+    error: str = ""
+    message: str = ""
+    memory: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseFunction:
+    """A human lets this version out of quarantine: its failures and returns in a row are counted anew."""
+
+    function: str
+    version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +164,7 @@ Write: TypeAlias = (
     | BeginWrite
     | EndWrite
     | RecordCall
+    | ReleaseFunction
     | SaveReading
     | DropReading
     | PinFunction

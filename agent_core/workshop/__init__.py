@@ -3,8 +3,9 @@
 A verb that changes something is planned (and may be interrupted) and then carried out (and is not).
 """
 
+from .calls import recorded
 from .plan import Author, Plan
 from .telling import signature
 from .workshop import Workshop
 
-__all__ = ["Author", "Plan", "Workshop", "signature"]
+__all__ = ["Author", "Plan", "Workshop", "recorded", "signature"]

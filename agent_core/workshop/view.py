@@ -1,6 +1,8 @@
 """What is known about functions, in the published shapes."""
 
 import fnmatch
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..errors import UsageError
@@ -8,46 +10,93 @@ from ..gate import ExampleResult
 from ..registry.examples import Example
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
-from ..registry.spans import split
 from ..registry.uses import callees, callers
+from ..settings import StandingSettings
+from ..standing import Standing, is_unused, standing
 from ..storage import Stats, Store
+from .calls import source_of
+from .statistics import by_function, statistics
 
 
-async def listing(store: Store, snapshot: Snapshot, pattern: str, module: str, standing: str) -> dict[str, Any]:
-    """The `list` shape: functions by a shell pattern or a part of their name, and what was rejected."""
-    stats = await store.call_stats()
-    wanted = [each for _, each in sorted(snapshot.functions.items()) if _matches(each, pattern, module)]
-    rows = [_row(each, await store.verdict(each.body_hash, each.name), stats.get(each.name)) for each in wanted]
-    kept = [row for row in rows if standing in ("", row["standing"])]
-    return {"functions": kept, "rejected": [problem.to_json() for problem in snapshot.rejected]}
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What a look at functions needs: the store, the functions of one moment, and the rules of standing."""
+
+    store: Store
+    snapshot: Snapshot
+    rules: StandingSettings
+    starters: Callable[[], frozenset[str]]
 
 
-async def introspection(store: Store, snapshot: Snapshot, name: str) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which functions: by a shell pattern or a part of their name, module, standing now, or long unused."""
+
+    pattern: str = ""
+    module: str = ""
+    standing: str = ""
+    unused: bool = False
+
+
+async def listing(sight: Sight, wanted: Wanted) -> dict[str, Any]:
+    """The `list` shape: the functions that are wanted, those that nobody called for long, and what was rejected."""
+    stats = by_function(await sight.store.call_stats())
+    matching = [each for _, each in sorted(sight.snapshot.functions.items()) if _matches(each, wanted)]
+    retirable = await unused(sight, stats)
+    verdicts = [(each, await sight.store.verdict(each.body_hash, each.name)) for each in matching]
+    rows = [_row(each, verdict, stats.get(each.name, []), sight.rules) for each, verdict in verdicts]
+    kept = [
+        {**row, "unused_since": retirable.get(row["name"])}
+        for row in rows
+        if wanted.standing in ("", row["standing"]) and (not wanted.unused or row["name"] in retirable)
+    ]
+    rejected = [] if wanted.unused else [problem.to_json() for problem in sight.snapshot.rejected]
+    return {"functions": kept, "rejected": rejected, "unused": len(retirable)}
+
+
+async def unused(sight: Sight, stats: Mapping[str, Sequence[Stats]]) -> dict[str, float]:
+    """The functions that may be retired, each with its last call or its joining; they are never removed from here."""
+    if not sight.rules.retire_days:
+        return {}
+    now, judged = await sight.store.now(), await sight.store.judged_at()
+    pinned = await sight.store.pinned()
+    found: dict[str, float] = {}
+    for name, function in sight.snapshot.functions.items():
+        joined = judged.get((name, function.body_hash), now)
+        called = max((row.last_called for row in stats.get(name, ())), default=joined)
+        if name not in pinned and is_unused(joined, called, now, sight.rules):
+            found[name] = max(joined, called)
+    if not found:
+        return {}
+    left_out = sight.starters().union(*(callees(name, sight.snapshot) for name in sight.snapshot.functions))
+    return {name: since for name, since in found.items() if name not in left_out}
+
+
+async def introspection(sight: Sight, name: str) -> dict[str, Any]:
     """Everything about one function.
 
     Raises:
         UsageError: there is no such function.
     """
-    function = snapshot.functions.get(name)
+    function = sight.snapshot.functions.get(name)
     if function is None:
         raise unknown_function(name)
-    stats = (await store.call_stats()).get(name)
-    verdict = await store.verdict(function.body_hash, name)
-    lines = split(snapshot.modules[function.module].text)
+    verdict = await sight.store.verdict(function.body_hash, name)
+    rows = await sight.store.call_stats(name)
     return {
         "name": name,
         "module": function.module,
         "path": function.path,
         "line": function.line,
-        "source": "\n".join(line.rstrip("\r\n") for line in lines[function.line - 1 : function.end_line]),
+        "source": source_of(function, sight.snapshot),
         "schema": function.to_json(),
         "examples": [_example(each) for each in function.examples],
-        "standing": standing_of(verdict),
-        "statistics": _statistics(stats),
+        "standing": standing_now(function, verdict, rows, sight.rules),
+        "statistics": await statistics(sight.store, function, rows),
         "verdict": verdict,
-        "callers": callers(name, snapshot),
-        "callees": callees(name, snapshot),
-        "versions": await _versions(store, function.module),
+        "callers": callers(name, sight.snapshot),
+        "callees": callees(name, sight.snapshot),
+        "versions": await _versions(sight.store, function.module),
     }
 
 
@@ -64,29 +113,36 @@ def unknown_function(name: str) -> UsageError:
     )
 
 
-def _matches(function: Function, pattern: str, module: str) -> bool:
+def _matches(function: Function, wanted: Wanted) -> bool:
+    module = wanted.module
     if module and function.module != module and not function.module.startswith(f"{module}."):
         return False
-    if not pattern:
+    word = wanted.pattern.lower()
+    if not word:
         return True
-    word = pattern.lower()
     return fnmatch.fnmatch(function.name.lower(), word) or word in f"{function.name} {function.description}".lower()
 
 
-def standing_of(verdict: dict[str, Any] | None) -> str:
-    """The standing that the gate gave; what it never judged is a draft."""
-    return str((verdict or {}).get("standing") or "draft")
+def standing_now(
+    function: Function, verdict: dict[str, Any] | None, rows: Sequence[Stats], rules: StandingSettings
+) -> Standing:
+    """The standing that the gate gave (what it never judged is a draft), moved by calls of the present version."""
+    given = (verdict or {}).get("standing")
+    present = next((row for row in rows if row.version == function.body_hash), None)
+    return standing("trial" if given == "trial" else "draft", present, rules)
 
 
-def _row(function: Function, verdict: dict[str, Any] | None, stats: Stats | None) -> dict[str, Any]:
+def _row(
+    function: Function, verdict: dict[str, Any] | None, rows: Sequence[Stats], rules: StandingSettings
+) -> dict[str, Any]:
     return {
         "name": function.name,
         "module": function.module,
         "description": function.description.split("\n", 1)[0],
-        "standing": standing_of(verdict),
+        "standing": standing_now(function, verdict, rows, rules),
         "source": (verdict or {}).get("by", "human"),
-        "calls": stats.calls if stats else 0,
-        "last_called": stats.last_called if stats else None,
+        "calls": sum(row.calls for row in rows),
+        "last_called": max((row.last_called for row in rows), default=None),
     }
 
 
@@ -96,18 +152,6 @@ async def _versions(store: Store, module: str) -> list[dict[str, Any]]:
         {"version": row.version, "by": row.by, "turn": row.turn, "model": row.model, "reason": row.reason, "at": row.at}
         for row in rows
     ]
-
-
-def _statistics(stats: Stats | None) -> dict[str, Any]:
-    if stats is None:
-        return {"calls": 0, "returned": 0, "failed": 0, "last_called": None, "seconds": 0.0}
-    return {
-        "calls": stats.calls,
-        "returned": stats.returned,
-        "failed": stats.failed,
-        "last_called": stats.last_called,
-        "seconds": stats.seconds,
-    }
 
 
 def _example(example: Example) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sandbox import Outcome
+
 from .. import events
 from ..answers import bad_arguments, outcome_json
 from ..cage import Cage
@@ -16,12 +18,15 @@ from ..registry.arguments import read as read_arguments
 from ..registry.function import Function
 from ..registry.registry import Change, Registry
 from ..requests import OnProgress, Requests
-from ..storage import RecordCall, Store
+from ..settings import StandingSettings
+from ..storage import FAILURES, Store
 from . import checking, telling, view
+from .calls import recorded
 from .carry_out import Carrier, Record
 from .changes import Changes
 from .load import Loader
 from .plan import Author, Plan
+from .quarantine import Quarantine
 
 DEFAULT_MODULE = "grown"
 
@@ -30,7 +35,16 @@ class Workshop:
     """Everything that can be done with the functions of one workspace."""
 
     def __init__(  # noqa: PLR0913 - the rooms that it joins
-        self, root: Path, store: Store, registry: Registry, gate: Gate, cage: Cage, *, module_bytes: int
+        self,
+        root: Path,
+        store: Store,
+        registry: Registry,
+        gate: Gate,
+        cage: Cage,
+        *,
+        module_bytes: int,
+        rules: StandingSettings,
+        starters: Callable[[], frozenset[str]],
     ) -> None:
         self.registry = registry
         self.loader = Loader(root, store, registry, gate, module_bytes)
@@ -40,6 +54,9 @@ class Workshop:
         self._cage = cage
         self._carrier = Carrier(root, store, registry)
         self.plans = Changes(root, store, registry, gate, module_bytes=module_bytes, catch_up=self._catch_up)
+        self.quarantine = Quarantine(store, registry, rules)
+        self._rules = rules
+        self._starters = starters
         self._listeners: list[Callable[[events.FunctionsChanged], None]] = []
         registry.subscribe(self._heard)
 
@@ -122,11 +139,25 @@ class Workshop:
 
     async def list(self, pattern: str = "", module: str = "", standing: str = "") -> dict[str, Any]:
         """The functions of the workspace and the problems of what was rejected."""
-        return await view.listing(self._store, self.registry.snapshot(), pattern, module, standing)
+        return await view.listing(self._sight(), view.Wanted(pattern, module, standing))
+
+    async def unused(self, pattern: str = "", module: str = "", standing: str = "") -> dict[str, Any]:
+        """The same of functions that nobody called for long, which a human may want to retire."""
+        return await view.listing(self._sight(), view.Wanted(pattern, module, standing, unused=True))
 
     async def introspect(self, name: str) -> dict[str, Any]:
         """Everything that is known about a function."""
-        return await view.introspection(self._store, self.registry.snapshot(), name)
+        found = await view.introspection(self._sight(), name)
+        case = await self.quarantine.case(self._function(name)) if found["standing"] == "quarantined" else None
+        return {**found, "quarantine": events.to_json(case) if case else None}
+
+    async def release(self, name: str) -> dict[str, Any]:
+        """Let a function out of quarantine, by a human's decision.
+
+        Raises:
+            UsageError: there is no such function, or it is not quarantined.
+        """
+        return await self.quarantine.release(self._function(name))
 
     async def pending(self, name: str) -> dict[str, Any] | None:
         """The candidate of this name that stands refused, with its verdict."""
@@ -146,29 +177,34 @@ class Workshop:
         arguments: str | Mapping[str, Any],
         on_progress: OnProgress | None = None,
     ) -> dict[str, Any]:
-        """Call a function once in a worker; the outcome.
+        """Call a function once in a worker, on the record; the outcome, with `quarantined` if that was one too many.
 
         Raises:
             UsageError: there is no such function, or its arguments do not fit.
         """
-        function = self._function(name)
+        function, snapshot = self._function(name), self.registry.snapshot()
+        outcome = await self._call(function, arguments, on_progress)
+        found = outcome_json(outcome)
+        await self._store.apply([recorded(function, snapshot, outcome, found["seconds"])])
+        news = await self.quarantine.entered({name}) if found["outcome"] in FAILURES else []
+        return {**found, **({"quarantined": events.to_json(news[0])} if news else {})}
+
+    async def _call(
+        self, function: Function, arguments: str | Mapping[str, Any], on_progress: OnProgress | None = None
+    ) -> Outcome:
         raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
         checked = read_arguments(raw, function.parameters)
         if not isinstance(checked, dict):
-            raise UsageError(bad_arguments(name, checked))
-
+            raise UsageError(bad_arguments(function.name, checked))
         snapshot = self.registry.snapshot()
         requests = Requests(self._cage, snapshot, on_progress or (lambda done, total, note: None))
-        outcome = await self._cage.call(snapshot.modules, function.module, name, checked, requests)
-        found = outcome_json(outcome)
-        await self._store.apply([RecordCall(name, function.body_hash, found["outcome"], found["seconds"])])
-        return found
+        return await self._cage.call(snapshot.modules, function.module, function.name, checked, requests)
 
     async def test(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Run a function's examples, or one call of it, in workers of their own."""
+        """Run a function's examples, or one call of it, in workers of their own: off the record, as tests are."""
         function = self._function(name)
         if arguments is not None:
-            return {"name": name, "examples": [], "outcome": await self.call(name, arguments)}
+            return {"name": name, "examples": [], "outcome": outcome_json(await self._call(function, arguments))}
         results = await self._gate.run_examples(function, self.registry.snapshot())
         return {"name": name, "examples": [view.example_result(result) for result in results], "outcome": None}
 
@@ -218,6 +254,9 @@ class Workshop:
     def _tell(self, event: events.FunctionsChanged) -> None:
         for listener in tuple(self._listeners):
             listener(event)
+
+    def _sight(self) -> view.Sight:
+        return view.Sight(self._store, self.registry.snapshot(), self._rules, self._starters)
 
     def _function(self, name: str) -> Function:
         function = self.registry.snapshot().functions.get(name)

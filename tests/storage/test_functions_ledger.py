@@ -1,6 +1,7 @@
 """Versions, the manifest, verdicts, candidates, intents, statistics, readings and pins."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from agent_core.storage import (
     PinFunction,
     ReadingRow,
     RecordCall,
+    ReleaseFunction,
     SavePending,
     SaveReading,
     SaveText,
@@ -26,6 +28,7 @@ from agent_core.storage import (
     UnpinFunction,
     VersionRow,
     content_hash,
+    open_store,
 )
 from tests.storage.support import ManualClock, saving, say
 
@@ -144,18 +147,73 @@ async def test_calls_add_up_to_the_statistics_of_a_function(
 ) -> None:
     for call in calls(*outcomes):
         await store.apply([call])
-    stats = (await store.call_stats())["f"]
+    (stats,) = await store.call_stats("f")
     assert stats.calls == len(outcomes)
     assert (stats.returned, stats.failed) == sums
     assert (stats.failing, stats.holding) == runs
 
 
-async def test_a_new_version_starts_a_new_run_and_keeps_the_totals(store: Store, clock: ManualClock) -> None:
+async def test_a_new_version_starts_a_new_run_beside_the_totals_of_the_old(store: Store, clock: ManualClock) -> None:
     await store.apply(calls("raised", "raised"))
     clock.time += 60
     await store.apply(calls("returned", version=V2))
-    expected = Stats(3, 1, 2, 0, 1, first_called=clock.time - 60, last_called=clock.time, seconds=1.5)
-    assert await store.call_stats() == {"f": expected}
+    then, now = clock.time - 60, clock.time
+    old = Stats("f", V1, 2, 0, 2, 2, 0, then, then, 1.0, worst=2, longest=0.5)
+    new = Stats("f", V2, 1, 1, 0, 0, 1, now, now, 0.5, since=now, worked=now, longest=0.5)
+    assert await store.call_stats() == [old, new]
+    assert await store.call_stats("g") == []
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "since", "worst"),
+    [
+        pytest.param(["returned", "returned"], 0, 0, id="holds from the first"),
+        pytest.param(["raised", "returned", "returned"], 1, 1, id="from the first after a failure"),
+        pytest.param(["returned", "raised"], None, 1, id="broken"),
+        pytest.param(["returned", "refused", "returned"], 0, 0, id="a refusal breaks nothing"),
+        pytest.param(["returned", "documented", "returned"], 0, 0, id="nor does what the docstring names"),
+        pytest.param(["raised"] * 3 + ["returned"] + ["killed"] * 2, None, 3, id="the longest row counts"),
+    ],
+)
+async def test_what_holds_in_a_row_is_known_with_its_beginning(
+    store: Store, clock: ManualClock, outcomes: list[str], since: int | None, worst: int
+) -> None:
+    start = clock.time
+    for call in calls(*outcomes):
+        await store.apply([call])
+        clock.time += 1
+    (stats,) = await store.call_stats("f")
+    assert (stats.since, stats.worst) == (None if since is None else start + since, worst)
+
+
+async def test_a_release_is_kept_and_failures_count_from_nought_again(store: Store, clock: ManualClock) -> None:
+    await store.apply(calls("raised", "killed", "timed_out"))
+    assert await store.failing(3) == {("f", V1)}
+    await store.apply([ReleaseFunction("f", V1)])
+    assert await store.failing(1) == frozenset()
+    assert await store.releases("f") == [(V1, clock.time)]
+    await store.apply(calls("raised"))
+    assert await store.failing(1) == {("f", V1)}
+    assert (await store.call_stats("f"))[0].failed == 4
+
+
+async def test_single_calls_are_capped_while_their_totals_stay(tmp_path: Path, clock: ManualClock) -> None:
+    async with open_store(tmp_path / "capped.db", clock=clock, keep_calls=3) as store:
+        for number in range(10):
+            await store.apply([RecordCall("f", V1, "raised", number, error=f"E{number}", message="m" * 500)])
+        kept = await store.recent_calls("f")
+        assert [call.seconds for call in kept] == [9, 8, 7]
+        assert len(kept[0].message) == 200
+        assert (await store.call_stats("f"))[0].calls == 10
+
+
+async def test_kinds_of_failure_are_counted_and_cannot_fill_the_table(store: Store) -> None:
+    await store.apply([RecordCall("f", V1, "raised", 0.1, error="ValueError") for _ in range(2)])
+    await store.apply([RecordCall("f", V1, "raised", 0.1, error=f"E{number}") for number in range(50)])
+    await store.apply([RecordCall("f", V1, "raised", 0.1, error="ValueError")])
+    kinds = {kind.error: kind.calls for kind in await store.call_kinds("f")}
+    assert len(kinds) == 21
+    assert (kinds["ValueError"], kinds["others"], sum(kinds.values())) == (3, 31, 53)
 
 
 async def test_the_reading_of_a_file_is_replaced_and_dropped_by_path(store: Store) -> None:

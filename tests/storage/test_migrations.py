@@ -5,7 +5,9 @@ from pathlib import Path
 import apsw
 import pytest
 
+from agent_core.storage import RecordCall, Stats, open_store
 from agent_core.storage.migrate import FOLDER, migrate
+from tests.storage.support import ManualClock
 
 
 @pytest.fixture
@@ -69,3 +71,38 @@ def test_every_shipped_version_reaches_the_newest_schema(tmp_path: Path) -> None
         migrate(db)
         schemas.append(sorted(str(row[0]) for row in db.execute("select sql from sqlite_schema where sql is not null")))
     assert all(schema == schemas[0] for schema in schemas)
+
+
+OLD_CALLS = [
+    ("f", "v1", "returned", 0.5),
+    ("f", "v1", "raised", 0.1),
+    ("f", "v1", "returned", 0.9),
+    ("g", "w", "killed", 2),
+]
+
+
+async def test_calls_of_the_first_schema_go_on_counting_in_the_newest(tmp_path: Path) -> None:
+    path, earlier = tmp_path / "state.db", tmp_path / "first"
+    earlier.mkdir()
+    first = FOLDER / "0001_start.sql"
+    (earlier / first.name).write_text(first.read_text("utf-8"), "utf-8")
+    db = apsw.Connection(str(path))
+    migrate(db, earlier)
+    insert = "insert into call (function, version, turn, outcome, seconds, at) values (?, ?, 't', ?, ?, ?)"
+    db.executemany(insert, [(*call, 1000.0 + at) for at, call in enumerate(OLD_CALLS)])
+    totals = [("f", "v1", 3, 2, 1, 0, 1, 1000.0, 1002.0, 1.5), ("g", "w", 1, 0, 1, 1, 0, 1003.0, 1003.0, 2.0)]
+    db.executemany(f"insert into call_total values ({', '.join('?' * 10)})", totals)
+    db.close()
+    async with open_store(path, clock=ManualClock(2000.0)) as store:
+        await store.apply([RecordCall("f", "v1", "returned", 0.2, "t2")])
+        f, g = await store.call_stats("f"), await store.call_stats("g")
+        assert f == [Stats("f", "v1", 4, 3, 1, 0, 2, 1000.0, 2000.0, 1.7, 0, 1002.0, 2000.0, 0.9)]
+        assert g == [Stats("g", "w", 1, 0, 1, 1, 0, 1003.0, 1003.0, 2.0, 1, None, None, 2.0)]
+        assert [call.outcome for call in await store.recent_calls("f")] == [
+            "returned",
+            "returned",
+            "raised",
+            "returned",
+        ]
+        assert [(kind.outcome, kind.calls) for kind in await store.call_kinds("f")] == [("raised", 1)]
+        assert await store.failing(1) == {("g", "w")}

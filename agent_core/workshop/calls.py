@@ -1,0 +1,63 @@
+"""What a call comes to for the record: whether it was the function's fault, and how it ended, shortly."""
+
+import ast
+import builtins
+import re
+from textwrap import dedent
+
+from sandbox import Killed, Raised
+
+from ..answers import CallOutcome, word
+from ..registry.docstring import read
+from ..registry.function import Function
+from ..registry.snapshot import Snapshot
+from ..registry.spans import split
+from ..storage import RecordCall
+
+_NAMES = re.compile(r"[\w.]+")
+
+
+def recorded(
+    function: Function, snapshot: Snapshot, outcome: CallOutcome, seconds: float, turn: str = ""
+) -> RecordCall:
+    """The record of one real call."""
+    how, error, message = word(outcome), "", ""
+    if isinstance(outcome, Raised):
+        error, message = outcome.failure.type, outcome.failure.message
+        if is_documented(error, function, snapshot):
+            how = "documented"
+    elif isinstance(outcome, Killed):
+        message = outcome.reason
+    return RecordCall(function.name, function.body_hash, how, seconds, turn, error, message)
+
+
+def is_documented(error: str, function: Function, snapshot: Snapshot) -> bool:
+    """Whether the docstring names this exception, or a class of the builtins that it belongs to."""
+    named = [name for entry in read(_docstring(function, snapshot)).raises for name in _NAMES.findall(entry)]
+    return any(_belongs(error, name) for name in named)
+
+
+def source_of(function: Function, snapshot: Snapshot) -> str:
+    """The function's own lines."""
+    lines = split(snapshot.modules[function.module].text)[function.line - 1 : function.end_line]
+    return "\n".join(line.rstrip("\r\n") for line in lines)
+
+
+def _docstring(function: Function, snapshot: Snapshot) -> str | None:
+    try:
+        tree = ast.parse(dedent(source_of(function, snapshot)))
+    except SyntaxError:  # its lines do not stand by themselves: nothing is known of it
+        return None
+    defined = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return ast.get_docstring(defined[0]) if defined else None
+
+
+def _belongs(error: str, named: str) -> bool:
+    error, named = error.rpartition(".")[2], named.rpartition(".")[2]
+    kind, family = _builtin(error), _builtin(named)
+    return error == named or (kind is not None and family is not None and issubclass(kind, family))
+
+
+def _builtin(name: str) -> type[BaseException] | None:
+    found = getattr(builtins, name, None)
+    return found if isinstance(found, type) and issubclass(found, BaseException) else None
