@@ -1,0 +1,117 @@
+"""The normal form of a function: what it computes, however its names, its words and the order of its lines were chosen.
+
+Pure. Equal forms compute the same; the other way round nothing is promised. Private helpers, constants and
+imports of the module count by what they are, not by what they are called.
+"""
+
+import ast
+import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..registry.tree import Scope, survey
+from .facts import Facts, facts
+from .names import Words
+from .tree import BUILTINS, FunctionNode, parse
+from .words import Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a function computes, as words, and their hash."""
+
+    digest: str
+    words: tuple[str, ...]
+
+
+def normal_form(name: str, *texts: str) -> Form | None:
+    """The form of a function; the first text that knows a name says what it means. None if there is no form."""
+    trees = [parse(text) for text in texts]
+    around = Around([survey(tree) for tree in trees if isinstance(tree, ast.Module)])
+    node = next((scope.definitions[name] for scope in around.scopes if name in scope.definitions), None)
+    if node is None:
+        return None
+    try:
+        return _form(node, around)
+    except RecursionError:
+        return None
+
+
+@dataclass(slots=True)
+class Around:
+    """What the names mean that a function does not bind itself."""
+
+    scopes: Sequence[Scope]
+    visiting: list[str] = field(default_factory=list)
+    known: dict[str, str] = field(default_factory=dict)
+
+    def meaning(self, name: str) -> str:
+        """Where a name was imported from, or the form of what it stands for."""
+        if name in self.visiting:
+            return f"~{len(self.visiting) - self.visiting.index(name)}"
+        if name not in self.known:
+            self.known[name] = self._meaning(name)
+        return self.known[name]
+
+    def _meaning(self, name: str) -> str:
+        for scope in self.scopes:
+            if name in scope.definitions:
+                return f"#{_form(scope.definitions[name], self).digest}"
+            if name in scope.imports:
+                return f"@{scope.imports[name]}"
+            if name in scope.classes:
+                return f"#{_digest(ast.dump(scope.classes[name]))}"
+            if name in scope.values:
+                return self._value(name, scope.values[name])
+        return f"@{name}" if name in BUILTINS else f"?{name}"
+
+    def _value(self, name: str, value: ast.expr) -> str:
+        self.visiting.append(name)
+        words = _numbered(Writer(Facts(), self.meaning, {}).write(value))
+        self.visiting.pop()
+        return "=" + _digest("\n".join(words))
+
+
+def _form(node: FunctionNode, around: Around) -> Form:
+    around.visiting.append(node.name)
+    try:
+        words = _written(node, around)
+    finally:
+        around.visiting.pop()
+    return Form(_digest("\n".join(words)), tuple(words))
+
+
+def _written(node: FunctionNode, around: Around) -> list[str]:
+    known = facts(node)
+    first = Writer(known, around.meaning, {})
+    words = first.whole(node)
+    if first.is_tied:  # what looked alike is told apart by where its names are used
+        words = Writer(known, around.meaning, _colours(words)).whole(node)
+    return _numbered(words)
+
+
+def _numbered(words: Words) -> list[str]:
+    """The function's own names in the order of their first use."""
+    numbers: dict[int, str] = {}
+    return [one if isinstance(one, str) else numbers.setdefault(one, f"v{len(numbers)}") for one in words]
+
+
+def _colours(words: Words) -> dict[int, str]:
+    """What tells a name from others without naming it: the statements that it is used in."""
+    found: defaultdict[int, list[str]] = defaultdict(list)
+    start = 0
+    for end, word in enumerate([*words, ";"]):
+        if word in (";", "{", "}"):
+            _note(words[start:end], found)
+            start = end + 1
+    return {name: _digest("|".join(sorted(uses)))[:12] for name, uses in found.items()}
+
+
+def _note(statement: Words, found: defaultdict[int, list[str]]) -> None:
+    for name in {word for word in statement if isinstance(word, int)}:
+        found[name].append(" ".join("*" if one == name else "v" if isinstance(one, int) else one for one in statement))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
