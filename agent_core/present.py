@@ -1,11 +1,13 @@
 """What is known about functions, as text for a model: short, in pages, and with the next thing to do."""
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
-from .untrusted import block, fence, shorten
+from .untrusted import block, fence, one_line, shorten
 
 PAGE = 40
+_MOST_VERSIONS = 20
 _MAX_SOURCE = 8_000
 
 Shape = Mapping[str, Any]  # Any: JSON of a published shape
@@ -18,9 +20,7 @@ def listing(found: Shape, page: int) -> str:
     page = min(max(page, 1), pages)
     shown = rows[(page - 1) * PAGE : page * PAGE]
     lines = [f"{len(rows)} functions, page {page} of {pages}." if rows else "There are no such functions."]
-    lines += [
-        f"- {row['name']} ({row['module']}, {row['standing']}): {shorten(row['description'], 120)}" for row in shown
-    ]
+    lines += [f"- {_row(row)}" for row in shown]
     lines += [f"Rejected: {_problem(problem)}" for problem in found["rejected"][:5]]
     if page < pages:
         lines.append(f"Next: list_functions(page={page + 1}).")
@@ -30,15 +30,41 @@ def listing(found: Shape, page: int) -> str:
 def introspection(found: Shape) -> str:
     """A function's source with line numbers, and what is known of it."""
     numbered = _numbered(found["source"], found["line"])
-    statistics = found["statistics"]
     lines = [
         f"`{found['name']}` in {found['path']}, standing {found['standing']}.",
+        *_quarantine(found.get("quarantine")),
         block(numbered, _MAX_SOURCE),
-        f"Called {statistics['calls']} times, failed {statistics['failed']}.",
+        *_statistics(found["statistics"]),
         f"Used by: {', '.join(found['callers']) or 'no other'}. Uses: {', '.join(found['callees']) or 'none'}.",
         f"{len(found['versions'])} versions of its module are kept.",
     ]
     return "\n".join(lines)
+
+
+def history(found: Shape) -> str:
+    """The versions of a function, the newest first, and how to go back to one."""
+    rows = found["versions"]
+    many = f"{len(rows)} version{'' if len(rows) == 1 else 's'}"
+    lines = [f"`{found['name']}` {'is deleted; it had' if found['deleted'] else 'has'} {many}, the newest first:"]
+    for row in reversed(rows[-_MOST_VERSIONS:]):
+        lines += _version(row)
+    if len(rows) > _MOST_VERSIONS:
+        lines.append(f"- and {len(rows) - _MOST_VERSIONS} older ones.")
+    which = f"rollback_function(function_name={found['name']!r}"
+    brings = "brings it back" if found["deleted"] else "puts the one before the current back"
+    return "\n".join([*lines, f"{which}) {brings}; with version=… another one."])
+
+
+def _version(row: Shape) -> list[str]:
+    who = " ".join(filter(None, [row["by"], row["agent"], f"({row['model']})" if row["model"] else ""]))
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(row["at"]))
+    now = ", the current one" if row["current"] else ""
+    name = f"{row['number']} ({row['version'][:8]})" if row["version"] else f"{row['number']}"
+    lines = [f"- {name}{now}: {row['what']} {when} by {one_line(who, 80)}, +{row['added']} -{row['removed']} lines."]
+    lines[0] += f" Why: {one_line(row['reason'], 200)}" if row["reason"] else ""
+    if row["confirmed"]:
+        lines.append(f"  Taken as they came back, not as predicted: {'; '.join(map(fence, row['confirmed']))}.")
+    return [*lines, *(f"  {shorten(text, 400)}." for text in row["dropped"])]
 
 
 def pending(name: str, kept: Shape) -> str:
@@ -73,6 +99,28 @@ def tested(found: Shape) -> str:
         for row in rows
     ]
     return "\n".join(lines)
+
+
+def _quarantine(case: Shape | None) -> list[str]:
+    if case is None:
+        return []
+    back = "rollback_function, " if len(case["ways"]) > 1 else ""
+    failed = "; ".join(fence(failure, 160) for failure in case["failures"])
+    return [f"It kept failing, so you cannot call it: {failed}. Mend it with edit_function, {back}or tell the user."]
+
+
+def _statistics(statistics: Shape) -> list[str]:
+    if not statistics["calls"]:
+        return ["It was never called."]
+    now = next((each["calls"] for each in statistics["versions"] if each["present"]), 0)
+    counted = f"Called {statistics['calls']} times, {now} of them in this version: {statistics['returned']} returned"
+    kinds = [f"{fence(each['error'] or each['outcome'], 80)} {each['calls']} ×" for each in statistics["kinds"][:5]]
+    ended = f"; ended otherwise: {', '.join(kinds)}" if kinds else ""
+    usual, longest = statistics["median_s"] * 1000, statistics["longest_s"] * 1000
+    return [
+        f"{counted}, {statistics['failed']} failed{ended}.",
+        f"A call takes {usual:.0f} ms, at most {longest:.0f} ms.",
+    ]
 
 
 def _row(row: Shape) -> str:

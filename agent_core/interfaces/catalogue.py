@@ -24,11 +24,12 @@ class Entry:
 ENTRIES = (
     Entry("help", "[COMMAND]", "What can be typed here.", "command", in_turn=True),
     Entry("exit", "", "Leave; Ctrl-D does the same. The conversation is kept.", in_turn=True),
-    Entry("functions", "[TEXT]", "The functions, or those whose name or description has TEXT.", in_turn=True),
+    Entry("functions", "[TEXT]", "The functions; those with TEXT; `unused`: nobody called them for long.", in_turn=True),
     Entry("introspect", "NAME", "A function's source, standing, calls, verdict, callers.", "function", in_turn=True),
     Entry("show", "[N]", "Call number N in full; without N the last one.", in_turn=True),
     Entry("edit", "NAME", "Open a function in $VISUAL or $EDITOR, at its line.", "function"),
     Entry("test", "NAME [JSON]", "Run a function's examples, or one call with arguments.", "function"),
+    Entry("release", "NAME", "Let a function out of quarantine: the model sees it again.", "function", in_turn=True),
     Entry("delete", "NAME", "Delete a function, after asking.", "function"),
     Entry("reload", "", "Read the functions folder again."),
     Entry("retry", "", "Take the last message back and send it again."),

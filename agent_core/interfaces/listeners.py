@@ -10,6 +10,7 @@ from agent_core.untrusted import visible
 
 from .scene import print_json
 from .spans import Line, line, write
+from .standings import quarantine_lines
 from .told import CallLog, call_line, ended_lines, verdict_part
 
 WIDTH = 100
@@ -54,6 +55,8 @@ class PlainText:
                 self._answered(event)
             case events.Warned():
                 self._talk([line(("warn", event.message))])
+            case events.Quarantined():
+                self._talk(quarantine_lines(events.to_json(event)))
             case events.TurnEnded():
                 self._ended(event)
             case _:

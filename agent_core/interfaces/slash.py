@@ -12,6 +12,7 @@ from .columns import columns
 from .conversation import Conversation
 from .opened import edit_function
 from .spans import Line, line, plain
+from .standings import SLASH, released_lines, unused_hint, unused_lines
 from .told import laid_open
 from .verdicts import changes_line, compact_call, examples_lines, outcome_lines, problem_lines, value_text
 from .views import facts_lines, list_lines
@@ -87,13 +88,19 @@ async def _exit(talk: Conversation, words: str) -> None:
 
 
 async def _functions(talk: Conversation, words: str) -> None:
-    found = await talk.workspace.workshop.list(words)
-    talk.voice.lines(list_lines(found) or [line(("dim", "None. Ask for one."))])
+    shop = talk.workspace.workshop
+    if words == "unused":
+        none = line(("dim", "Every function was called not long ago, or is used by others."))
+        talk.voice.lines(unused_lines(await shop.unused(), SLASH) or [none])
+        return
+    found = await shop.list(words)
+    hint = [] if words else unused_hint(found, "/functions unused")
+    talk.voice.lines([*(list_lines(found) or [line(("dim", "None. Ask for one."))]), *hint])
 
 
 async def _introspect(talk: Conversation, words: str) -> None:
     found = await talk.workspace.workshop.introspect(_needed(words, "introspect"))
-    talk.voice.lines(facts_lines(found))
+    talk.voice.lines(facts_lines(found, SLASH))
     talk.voice.source(found["source"], found["line"])
 
 
@@ -127,10 +134,15 @@ async def _examples(talk: Conversation, name: str) -> None:
 
 
 async def _call(talk: Conversation, name: str, arguments: str) -> None:
-    outcome = await talk.workspace.workshop.call(name, arguments)
+    outcome = (await talk.workspace.workshop.test(name, arguments))["outcome"]
     value = value_text(outcome["value"]) if outcome["outcome"] == "returned" else ""
     shown = [line(text) for text in value.splitlines()]
     talk.voice.lines([line(("name", compact_call(name, arguments))), *shown, *outcome_lines(outcome)])
+
+
+async def _release(talk: Conversation, words: str) -> None:
+    released = await talk.workspace.workshop.release(_needed(words, "release"))
+    talk.voice.lines(released_lines(released))
 
 
 async def _delete(talk: Conversation, words: str) -> None:
@@ -225,6 +237,7 @@ _RUNS: dict[str, Run] = {
     "edit": _edit,
     "test": _test,
     "delete": _delete,
+    "release": _release,
     "reload": _reload,
     "retry": _retry,
     "pop": _pop,

@@ -1,11 +1,11 @@
 """A list of functions and one function laid open, from their published JSON to lines."""
 
-import time
 from typing import Any, TypeAlias
 
 from .columns import columns
 from .spans import Line, indented, line
-from .verdicts import duration, problem_lines, verdict_lines
+from .standings import COMMAND, quarantine_lines, statistics_lines
+from .verdicts import problem_lines, verdict_lines
 
 Document: TypeAlias = dict[str, Any]  # Any: JSON of a shape that the design publishes
 
@@ -34,11 +34,12 @@ def introspection_lines(found: Document) -> list[Line]:
     return [*facts_lines(found), *source_lines(found["source"], found["line"])]
 
 
-def facts_lines(found: Document) -> list[Line]:
+def facts_lines(found: Document, typed: str = COMMAND) -> list[Line]:
     """Everything about a function but its source."""
     lines = [line(("name", found["name"]), f" · {found['standing']}", ("dim", f" · {found['path']}:{found['line']}"))]
-    if found["statistics"]["calls"]:
-        lines.append(line(("dim", _counted(found["statistics"]))))
+    if case := found.get("quarantine"):
+        lines += quarantine_lines(case, typed)
+    lines += statistics_lines(found["statistics"])
     neighbours = [key for key in ("callers", "callees") if found.get(key)]
     lines += [line(("dim", f"{key}: "), ", ".join(map(str, found[key]))) for key in neighbours]
     if found.get("verdict"):
@@ -50,9 +51,3 @@ def source_lines(source: str, first: int) -> list[Line]:
     """The source with its line numbers."""
     numbered = enumerate(source.split("\n"), first)
     return [line(("dim", f"{number:4} "), text) for number, text in numbered]
-
-
-def _counted(statistics: Document) -> str:
-    last = time.strftime("%Y-%m-%d %H:%M", time.localtime(statistics["last_called"] or 0))
-    mean = duration(statistics["seconds"] / statistics["calls"])
-    return f"called {statistics['calls']} ×, {statistics['failed']} failed, {mean} a call, last {last}"

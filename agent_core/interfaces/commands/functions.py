@@ -9,7 +9,8 @@ import click
 from agent_core.errors import UsageError
 
 from ..scene import Scene, print_json, scene
-from ..spans import line, write
+from ..spans import line, plain, write
+from ..standings import quarantine_lines, released_lines, unused_hint, unused_lines
 from ..status_line import StatusLine
 from ..verdicts import (
     changes_line,
@@ -38,16 +39,33 @@ def functions() -> None:
 @functions.command("list")
 @click.argument("pattern", default="")
 @click.option("--module", default="", help="Only those of one module.")
-@click.option("--standing", type=click.Choice(STANDINGS), help="Only those of one standing.")
+@click.option("--standing", type=click.Choice(STANDINGS), help="Only those that stand so now.")
+@click.option("--unused", is_flag=True, help="Only those that nobody called for long, with the command to delete them.")
 @scene
-def list_(scene: Scene, pattern: str, module: str, standing: str | None) -> None:
+def list_(scene: Scene, pattern: str, module: str, standing: str | None, unused: bool) -> None:  # noqa: FBT001  (click)
     """List what can be called, and what was rejected. PATTERN is part of a name or description, or such as count_*."""
     from ..opened import with_workshop
 
-    found = with_workshop(scene, lambda shop: shop.list(pattern, module, standing or ""))
-    scene.result(found, list_lines(found))
-    if not found["functions"]:
+    wanted = (pattern, module, standing or "")
+    found = with_workshop(scene, lambda shop: shop.unused(*wanted) if unused else shop.list(*wanted))
+    scene.result(found, unused_lines(found) if unused else list_lines(found))
+    if unused and not found["functions"]:
+        scene.hint("No function was left uncalled for long.")
+    elif not found["functions"]:
         scene.hint("No function matches. Next: toolwright run, and ask for one.")
+    elif found["unused"] and not unused:
+        scene.hint(plain(unused_hint(found, "toolwright functions list --unused")).strip())
+
+
+@functions.command()
+@click.argument("name")
+@scene
+def release(scene: Scene, name: str) -> None:
+    """Let a function out of quarantine. The model sees it again, and its failures count anew."""
+    from ..opened import with_workshop
+
+    released = with_workshop(scene, lambda shop: shop.release(name))
+    scene.result(released, released_lines(released))
 
 
 @functions.command()
@@ -136,7 +154,7 @@ def test(scene: Scene, name: str, arguments: str | None) -> int:
     from ..opened import with_workshop
 
     if arguments is not None:
-        return _ended(scene, with_workshop(scene, lambda shop: shop.call(name, arguments)))
+        return _ended(scene, with_workshop(scene, lambda shop: shop.test(name, arguments))["outcome"])
     tested = with_workshop(scene, lambda shop: shop.test(name))
     scene.result(tested, examples_lines(tested))
     return 0 if all(example["passed"] for example in tested["examples"]) else 1
@@ -186,6 +204,8 @@ def _ended(scene: Scene, outcome: dict[str, Any]) -> int:
     scene.result(outcome, [line(text) for text in value_text(outcome["value"]).splitlines()] if returned else [])
     if not scene.as_json:
         write(outcome_lines(outcome), sys.stderr)
+        if case := outcome.get("quarantined"):
+            write(quarantine_lines(case), sys.stderr)
     return 0 if returned else 1
 
 

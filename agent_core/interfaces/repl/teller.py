@@ -7,6 +7,7 @@ from agent_core import events
 from agent_core.events import Event
 
 from ..spans import Line, line
+from ..standings import SLASH, quarantine_lines
 from ..told import CallLog, call_line, ended_lines, verdict_part
 from ..verdicts import outcome_lines
 from . import render
@@ -58,6 +59,8 @@ class Teller:
         match event:
             case events.Warned():
                 self._lines([line(("warn", f"! {event.message}"))])
+            case events.Quarantined():
+                self._lines(quarantine_lines(events.to_json(event), SLASH))
             case events.TurnEnded():
                 self._ended(event)
             case _:
