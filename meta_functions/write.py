@@ -21,40 +21,54 @@ async def create_function(
     )
 
 
-async def edit_function(self: Agent, function_name: str, old_text: str, new_text: str) -> Plan:
+async def edit_function(self: Agent, function_name: str, old_text: str, new_text: str, reason: str = "") -> Plan:
     """Change one place in the source of a function, or of a candidate that was refused.
 
     Args:
         function_name: The function or refused candidate.
         old_text: The exact text to take out; it must stand there exactly once.
         new_text: The text to put in its place.
+        reason: Why; needed where an example that the function had goes or changes.
     """
-    return await self.workshop.plans.edit(function_name, old_text, new_text, self.author)
+    return await self.workshop.plans.edit(function_name, old_text, new_text, reason, self.author)
 
 
-async def replace_function(self: Agent, function_name: str, code: str) -> Plan:
+async def replace_function(self: Agent, function_name: str, code: str, reason: str = "") -> Plan:
     """Give a function, or a candidate that was refused, wholly new source.
 
     Args:
         function_name: The function or refused candidate.
         code: The whole new source, with type hints, docstring and examples.
+        reason: Why; needed where an example that the function had goes or changes.
     """
-    return await self.workshop.plans.replace(function_name, code, "replaced", self.author)
+    return await self.workshop.plans.replace(function_name, code, reason, self.author)
 
 
-async def confirm_function(self: Agent, function_name: str) -> Plan:
+async def confirm_function(self: Agent, function_name: str, reason: str = "") -> Plan:
     """Admit a refused candidate when only the expected results in its examples were wrong.
 
     The examples then hold what the function really returned. Do this only if those results are right.
 
     Args:
         function_name: The candidate that was refused.
+        reason: Why an example that the function had before may change, if one does.
     """
-    return await self.workshop.plans.confirm(function_name, self.author)
+    return await self.workshop.plans.confirm(function_name, reason, self.author)
+
+
+async def add_example(self: Agent, function_name: str, call: str, expected: str) -> Plan:
+    """Keep one more example with a function: a case that every later version has to get right.
+
+    Args:
+        function_name: The function.
+        call: The call, such as `add_up([1, 2])`.
+        expected: What it must return, as Python writes it; or the error that it must raise, `ValueError: too long`.
+    """
+    return await self.workshop.past.add_example(function_name, call, expected, self.author)
 
 
 async def delete_function(self: Agent, function_name: str) -> Plan:
-    """Delete a function that no other function uses. Its history is kept.
+    """Delete a function that no other function uses. Its history is kept: rollback_function brings it back.
 
     Args:
         function_name: The function to delete.

@@ -4,14 +4,17 @@ Planning may take long and may be interrupted; carrying a plan out is short, is 
 leaves either all of the change or nothing of it.
 """
 
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..registry.function import Reading
-from ..storage import Write
+from ..registry.source import Source
+from ..storage import DropReading, SaveReading, SaveVersion, SetManifest, Write
 
 Deed = Literal["created", "changed", "deleted"]
+_NO_STAMP = (0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +57,37 @@ class Author:
     agent: str = ""
     turn: str = ""
     model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a change is: created, changed or deleted, of which function, by whom and why; `done` says it in words."""
+
+    what: Deed
+    name: str
+    author: Author
+    reason: str = ""
+    done: str = ""
+
+    @property
+    def said(self) -> str:
+        """What an answer says was done."""
+        return self.done or {"created": "joined", "changed": "was changed", "deleted": "was deleted"}[self.what]
+
+
+def planned(text: str, detail: dict[str, Any], source: Source, reading: Reading | None, work: Work) -> Plan:
+    """The file's change from `source` (an empty version: no file yet) to `reading` (None: no file any more)."""
+    expected = source.version or None
+    version = reading.source.version if reading else None
+    author, why = work.author, work.reason or f"{work.what} {work.name}"
+    entered: tuple[Write, ...] = (SetManifest(source.module, expected, version, author.by, author.turn, why),)
+    if reading is None:
+        entered = (*entered, DropReading(source.path))
+    else:
+        now = reading.source
+        saved = SaveVersion(source.module, now.version, now.text, author.by, author.turn, why, author.model)
+        entered = (saved, *entered, SaveReading(source.path, _NO_STAMP, now.version, json.dumps(reading.to_json())))
+    change = FileChange(
+        source.path, source.module, expected, reading.source.text if reading else None, version, reading
+    )
+    return Plan(text, "returned", detail, change, entered, (work.what, work.name))

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..events import FunctionsChanged
-from ..gate import Disagreement, Verdict
+from ..gate import Disagreement, ExampleResult, Verdict
 from ..model.step import REPLY
 from ..problem import Problem
+from ..registry.examples import Example
 from ..registry.function import Function
-from ..untrusted import block, one_line, shorten
+from ..untrusted import block, fence, one_line, shorten
 
 MAX_PROBLEMS = 12
 
@@ -58,6 +59,42 @@ def refused(verdict: Verdict, *, again: bool, replaces: bool) -> str:
         lines.append(f"- and {len(problems) - MAX_PROBLEMS} more.")
     lines += [f"Mended already: {mend.message}" for mend in verdict.mends]
     return "\n".join([*lines, f"Next: mend all of it and {send} with the whole code."])
+
+
+def promised(changed: Sequence[Disagreement]) -> str:
+    """What is said with a refusal where confirming would change an example that the function had before."""
+    if not changed:
+        return ""
+    was = "was there before" if len(changed) == 1 else "were there before"
+    return f"{'; '.join(one_line(one.call, 120) for one in changed)} {was}: to change it, confirm with a `reason`."
+
+
+def unconfirmed(verdict: Verdict, replaces: bool) -> str:  # noqa: FBT001 - a fact, not a mode
+    """Why a candidate cannot be confirmed as it stands."""
+    lines = [
+        f"`{verdict.name}` cannot be confirmed: more than its examples' results is in the way.",
+        refused(verdict, again=False, replaces=replaces),
+    ]
+    if all(problem.code == "example-dropped" for problem in verdict.refusals):
+        lines.append(f"If the new result is right: confirm_function(function_name={verdict.name!r}, reason=…).")
+    return "\n".join(lines)
+
+
+def known_example(name: str, known: Example, expected: str) -> str:
+    """That a call has its example already, and what it says."""
+    says = known.raises or known.expected.strip()
+    has = f"{one_line(known.call, 200)} gives {fence(says, 200)}"
+    text = f"`{name}` has that example already, on line {known.line}: {has}. Nothing was changed."
+    return text if says == expected.strip() else f"{text} To change it call edit_function with a reason."
+
+
+def failed_example(name: str, result: ExampleResult) -> str:
+    """That an example does not hold, so that it was not kept: both values, and neither is presumed right."""
+    wrote, back = fence(result.expected, 200), fence(result.returned, 200)
+    return (
+        f"`{name}` was not changed: for {fence(result.call, 200)} you wrote {wrote}, it returned {back}.\n"
+        f"If {back} is right, call add_example with it. If {wrote} is right, mend the function first (edit_function)."
+    )
 
 
 def excluded(verdict: Verdict, *, again: bool) -> frozenset[str]:

@@ -24,7 +24,10 @@ from . import checking, telling, view
 from .calls import recorded
 from .carry_out import Carrier, Record
 from .changes import Changes
+from .ground import Ground
+from .judging import Judging
 from .load import Loader
+from .past import Past
 from .plan import Author, Plan
 from .quarantine import Quarantine
 
@@ -53,7 +56,9 @@ class Workshop:
         self._gate = gate
         self._cage = cage
         self._carrier = Carrier(root, store, registry)
-        self.plans = Changes(root, store, registry, gate, module_bytes=module_bytes, catch_up=self._catch_up)
+        ground, judging = Ground(root, registry, module_bytes, self._catch_up), Judging(store, gate)
+        self.plans = Changes(store, ground, judging)
+        self.past = Past(store, ground, judging)
         self.quarantine = Quarantine(store, registry, rules)
         self._rules = rules
         self._starters = starters
@@ -76,19 +81,31 @@ class Workshop:
         plan = await self.plan_create(name, code, module, reason, author or Author())
         return (await self._now(plan, author)).detail
 
-    async def edit(self, name: str, old_text: str, new_text: str, *, author: Author | None = None) -> dict[str, Any]:
+    async def edit(
+        self, name: str, old_text: str, new_text: str, *, reason: str = "", author: Author | None = None
+    ) -> dict[str, Any]:
         """Change one place of a function, or of the candidate of that name that stands refused; its verdict."""
-        plan = await self.plans.edit(name, old_text, new_text, author or Author())
-        return (await self._now(plan, author)).detail
+        return await self.make(await self.plans.edit(name, old_text, new_text, reason, author or Author()), author)
 
-    async def replace(self, name: str, code: str, *, author: Author | None = None) -> dict[str, Any]:
+    async def replace(
+        self, name: str, code: str, *, reason: str = "", author: Author | None = None
+    ) -> dict[str, Any]:
         """Give a function new source; its verdict."""
-        plan = await self.plans.replace(name, code, f"{name} replaced", author or Author())
-        return (await self._now(plan, author)).detail
+        return await self.make(await self.plans.replace(name, code, reason, author or Author()), author)
 
-    async def confirm(self, name: str, *, author: Author | None = None) -> dict[str, Any]:
+    async def confirm(self, name: str, *, reason: str = "", author: Author | None = None) -> dict[str, Any]:
         """Admit a refused candidate with the values that its examples really gave; its verdict."""
-        return (await self._now(await self.plans.confirm(name, author or Author()), author)).detail
+        return await self.make(await self.plans.confirm(name, reason, author or Author()), author)
+
+    async def rollback(self, name: str, version: str = "", *, author: Author | None = None) -> dict[str, Any]:
+        """Put an earlier version of a function, or a deleted function, back; its verdict."""
+        return await self.make(await self.past.rollback(name, version, author or Author()), author)
+
+    async def add_example(
+        self, name: str, call: str, expected: str, *, author: Author | None = None
+    ) -> dict[str, Any]:
+        """Keep one more example with a function, if it holds; its verdict."""
+        return await self.make(await self.past.add_example(name, call, expected, author or Author()), author)
 
     async def delete(self, name: str, *, author: Author | None = None) -> dict[str, Any]:
         """Take a function out of its module.
@@ -162,6 +179,10 @@ class Workshop:
     async def pending(self, name: str) -> dict[str, Any] | None:
         """The candidate of this name that stands refused, with its verdict."""
         return await self._store.pending(name)
+
+    async def all_pending(self) -> dict[str, dict[str, Any]]:
+        """Every candidate that stands refused, by name."""
+        return await self._store.all_pending()
 
     async def check(
         self, path: Path, *, policy: Policy = "agent", name: str = "", module: str = ""
@@ -263,6 +284,10 @@ class Workshop:
         if function is None:
             raise view.unknown_function(name)
         return function
+
+    async def make(self, plan: Plan, author: Author | None) -> dict[str, Any]:
+        """Carry a plan out, outside of a turn; its detail."""
+        return (await self._now(plan, author)).detail
 
     async def _now(self, plan: Plan, author: Author | None) -> Plan:
         async def record(made: Plan) -> None:

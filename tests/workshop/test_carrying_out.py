@@ -35,7 +35,7 @@ async def replace(here: Room) -> Plan:
 
 
 async def edit(here: Room) -> Plan:
-    return await here.shop.plans.edit("count_vowels", "Count the", "Number the", AGENT)
+    return await here.shop.plans.edit("count_vowels", "Count the", "Number the", "", AGENT)
 
 
 async def delete(here: Room) -> Plan:

@@ -1,0 +1,113 @@
+"""Writing an example into a function's docstring, which is the one store of examples; nothing else is touched.
+
+Pure text → text. A new example stands below the last one, or at the docstring's end; a function without a docstring
+gets one.
+"""
+
+import ast
+import re
+from typing import Final
+
+from ..gate.agreement import literal_value
+from ..problem import Place, Problem
+from ..registry.source import Source, parse
+from ..registry.spans import column_of, split
+from ..registry.tree import Definition, survey
+
+_ERROR = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Iteration|Warning)(?::.*)?$")
+_TRACEBACK: Final = "Traceback (most recent call last):"
+_LITERAL = re.compile(r"""(?P<raw>[rR]?)(?P<quotes>\"{3}|'{3}|"|')(?P<inner>.*)(?P=quotes)""", re.DOTALL)
+_QUOTES: Final = '"""'
+
+
+def with_example(code: str, name: str, call: str, expected: str) -> str | Problem:
+    """The function's text with one more example in its docstring, or why it cannot be written there."""
+    code = code.replace("\r\n", "\n")
+    call = call.strip().removeprefix(">>>").strip()
+    wrong = _wrong_call(name, call)
+    if wrong:
+        return Problem(
+            "bad-example", wrong, Place(name), f"give a call such as `{name}(…)`, and its result as Python writes it"
+        )
+    tree = parse(Source(name, name, code, ""))
+    node = survey(tree).definitions.get(name) if isinstance(tree, ast.Module) else None
+    if node is None:
+        return Problem(
+            "no-docstring", f"`{name}` is not at the top level of its text", Place(name), "edit its file by hand"
+        )
+    call = ast.unparse(ast.parse(call, mode="eval")) if "\n" in call else call
+    if expected.strip() == "None":  # nothing is shown of it, and what has nothing below it is no example
+        call, expected = f"{call} is None", "True"
+    shown = [f">>> {call}", *_shown(expected)]
+    if ast.get_docstring(node, clean=False) is None:
+        return _with_docstring(code, node, shown)
+    return _written(code, node, shown)
+
+
+def _wrong_call(name: str, call: str) -> str:
+    try:
+        tree = ast.parse(call, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return f"the call of an example is an expression, and `{call[:120]}` is none"
+    words = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return "" if name in words else f"`{call[:120]}` does not call `{name}`"
+
+
+def _shown(expected: str) -> list[str]:
+    """What stands below the prompt: a literal as Python shows it, an error as its traceback, all else as it is."""
+    text = expected.strip("\n").rstrip()
+    if _ERROR.match(text.strip()):
+        return [_TRACEBACK, "    ...", text.strip()]
+    value = literal_value(text)
+    lines = split(text) if type(value) is object else [repr(value)]
+    return [line.rstrip("\r\n") or "<BLANKLINE>" for line in lines]
+
+
+def _written(code: str, node: Definition, shown: list[str]) -> str | Problem:
+    """The text with an example inside the docstring that is there."""
+    start, end = _span(code, node.body[0])
+    found = _LITERAL.fullmatch(code[start:end])
+    if found is None or (len(found["quotes"]) == 1 and '"' in found["inner"]):
+        what = "its docstring is not one plain text between quotes"
+        return Problem("no-docstring", what, Place(node.name, node.body[0].lineno), "write it between three quotes")
+    quotes = found["quotes"] if len(found["quotes"]) == 3 else '"""'
+    escaped = [_escaped(line, quotes, is_raw=bool(found["raw"])) for line in shown]
+    before = code[code.rfind("\n", 0, start) + 1 : start]
+    inner = _inserted(found["inner"], escaped, before if not before.strip() else "    ")
+    return f"{code[:start]}{found['raw']}{quotes}{inner}{quotes}{code[end:]}"
+
+
+def _inserted(inner: str, shown: list[str], indent: str) -> str:
+    """A docstring's inside with an example below its last one, or at its end."""
+    lines = inner.split("\n")
+    prompts = [at for at, line in enumerate(lines) if line.lstrip().startswith(">>>")]
+    if not prompts:
+        return "\n".join([f"{inner.rstrip()}\n" if inner.strip() else "", *(indent + line for line in shown), indent])
+    last = prompts[-1]
+    pad = lines[last][: len(lines[last]) - len(lines[last].lstrip())] if last else indent
+    after = next((at for at in range(last, len(lines)) if not lines[at].strip()), len(lines))
+    return "\n".join([*lines[:after], *(pad + line for line in shown), *(lines[after:] or [indent])])
+
+
+def _with_docstring(code: str, node: Definition, shown: list[str]) -> str | Problem:
+    """The text with a docstring that holds the example alone."""
+    start, _ = _span(code, node.body[0])
+    line = code.rfind("\n", 0, start) + 1
+    indent = code[line:start]
+    if indent.strip():
+        what = f"the body of `{node.name}` stands on the line of its `def`"
+        return Problem("no-docstring", what, Place(node.name, node.lineno), "write it on lines of its own")
+    text = "".join(f"{indent}{_escaped(each, _QUOTES, is_raw=False)}\n" for each in shown)
+    return f"{code[:line]}{indent}{_QUOTES}\n{text}{indent}{_QUOTES}\n{code[line:]}"
+
+
+def _span(code: str, node: ast.stmt) -> tuple[int, int]:
+    """Where a statement begins and ends in a text, in characters."""
+    lines = split(code)
+    first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+    start = sum(map(len, lines[:first])) + column_of(lines[first], node.col_offset)
+    return start, sum(map(len, lines[:last])) + column_of(lines[last], node.end_col_offset or 0)
+
+
+def _escaped(line: str, quotes: str, *, is_raw: bool) -> str:
+    return line if is_raw else line.replace("\\", "\\\\").replace(quotes, "".join(f"\\{one}" for one in quotes))

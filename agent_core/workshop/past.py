@@ -1,0 +1,168 @@
+"""A function's past: what it was, who changed what and why, and the way back.
+
+An earlier version passes the gate like any change, as it was then: nothing of it is mended. It is judged by the
+policy that it once came in under.
+"""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from ..gate import Candidate, Policy
+from ..problem import Problem
+from ..registry.examples import Example
+from ..registry.function import Function
+from ..registry.schema import read_module
+from ..registry.snapshot import Snapshot
+from ..registry.source import Source
+from ..storage import Store
+from ..untrusted import fence, one_line
+from . import bringing_back, history, ratchet, telling
+from .example_text import with_example
+from .ground import Ground, own_text
+from .history import Version
+from .judging import Judging
+from .plan import Author, Plan, Work
+from .view import unknown_function
+
+
+class Past:
+    """Looks at the versions of functions, and plans what goes back to one or adds to what they promise."""
+
+    def __init__(self, store: Store, ground: Ground, judging: Judging) -> None:
+        self._store = store
+        self._ground = ground
+        self._judging = judging
+
+    async def versions(self, name: str) -> tuple[Version, ...]:
+        """Every version of a function, oldest first.
+
+        Raises:
+            UsageError: there never was such a function.
+        """
+        found = history.versions(await self._store.function_history(name), name)
+        if not found:
+            raise unknown_function(name)
+        return found
+
+    async def history(self, name: str) -> dict[str, Any]:  # Any: JSON
+        """The versions of a function, with what the gate said of each."""
+        found = await self.versions(name)
+        now = history.current(found)
+        rows = [{**await self._row(name, one), "current": one is now} for one in found]
+        return {"name": name, "module": found[-1].row.module, "deleted": now is None, "versions": rows}
+
+    async def _row(self, name: str, version: Version) -> dict[str, Any]:
+        verdict = await self._store.verdict(version.hash, name) or {}
+        problems = verdict.get("problems") or ()
+        return {
+            **_shown(version),
+            "what": version.what,
+            "added": version.added,
+            "removed": version.removed,
+            "standing": verdict.get("standing") or "",
+            "confirmed": list(verdict.get("confirmed") or ()),
+            "dropped": [one["message"] for one in problems if one["code"] == ratchet.CODE],
+        }
+
+    async def diff(self, name: str, wanted: str = "") -> dict[str, Any]:  # Any: JSON
+        """What became different from a version, by default the one before the current, to what the function is now."""
+        found = await self.versions(name)
+        old, now = history.pick(name, found, wanted), found[-1]
+        names = (f"{name} {old.number} ({old.short})", f"{name} {now.number} ({now.short or now.what})")
+        text = history.diff(old.source, now.source, names)
+        return {"name": name, "from": _shown(old), "to": _shown(now), "diff": text}
+
+    async def blame(self, name: str, wanted: str = "") -> dict[str, Any]:  # Any: JSON
+        """Each line of a function's source, by default as it is now, with the version that brought it."""
+        found = await self.versions(name)
+        upto = history.pick(name, found, wanted).number if wanted else found[-1].number
+        lines = history.blame(found[:upto])
+        function = self._ground.registry.snapshot().functions.get(name)
+        first = function.line if function and not wanted else 1
+        rows = [{"line": first + at, "text": text, **_shown(version)} for at, (text, version) in enumerate(lines)]
+        return {"name": name, "lines": rows}
+
+    async def rollback(self, name: str, wanted: str, author: Author) -> Plan:
+        """An earlier version in the place of the current one, or of nothing where the function was deleted."""
+        found = await self.versions(name)
+        target = history.pick(name, found, wanted)
+        before = self._ground.registry.snapshot()
+        function = before.functions.get(name)
+        module = function.module if function else target.row.module
+        snapshot = await self._ground.settled(module, name, before)
+        if function is not None and function.body_hash == target.hash:
+            text = f"`{name}` is at version {target.number} already, so nothing was changed."
+            return Plan(text, "refused", {"name": name, "admitted": False})
+        plan = await self._brought_back(target, name, module, snapshot, author)
+        return self._ground.repeatable(plan, partial(self.rollback, name, target.hash, author), name, snapshot)
+
+    async def _brought_back(self, target: Version, name: str, module: str, snapshot: Snapshot, author: Author) -> Plan:
+        is_there = name in snapshot.functions
+        back = f"{'rolled back to' if is_there else 'brought back as'} version {target.number} ({target.short})"
+        code = bringing_back.candidate_of(target.row.text, name, target.source)
+        held = snapshot.modules.get(module)
+        around = bringing_back.with_own_helpers(held.text, target.row.text, name) if held else None
+        candidate = Candidate(name, code, module, back, replaces=is_there, exact=True)
+        work = Work("changed" if is_there else "created", name, author, back, f"was {back}")
+        policy: Policy = "human" if "human" in (author.by, target.row.by) else "agent"
+        return await self._judging.judged(candidate, snapshot, work, policy, around)
+
+    async def add_example(self, name: str, call: str, expected: str, author: Author) -> Plan:
+        """One more example in a function's docstring, if it holds; otherwise the function stays as it was."""
+        before = self._ground.registry.snapshot()
+        if name not in before.functions:
+            raise unknown_function(name)
+        snapshot = await self._ground.settled(before.functions[name].module, name, before)
+        function = snapshot.functions[name]
+        known = ratchet.holds(function, call.strip().removeprefix(">>>"))
+        if known is not None:
+            return _refusal(name, telling.known_example(name, known, expected))
+        code = with_example(own_text(name, snapshot) or "", name, call, expected)
+        if isinstance(code, Problem):
+            return _refusal(name, f"`{name}` was not changed: {code.what}. Mend: {code.mend}.", code)
+        return await self._proven(function, code, snapshot, author)
+
+    async def _proven(self, function: Function, code: str, snapshot: Snapshot, author: Author) -> Plan:
+        (fresh,) = _fresh(function, code) or (None,)
+        if fresh is None:
+            return _refusal(function.name, f"`{function.name}` was not changed: the example cannot be read as one.")
+        (result,) = await self._judging.gate.run_examples(replace(function, examples=(fresh,)), snapshot)
+        if not result.agreed:
+            return _refusal(function.name, telling.failed_example(function.name, result))
+        why = f"example added: {one_line(fresh.call, 120)}"
+        candidate = Candidate(function.name, code, function.module, why, replaces=True, exact=True)
+        work = Work("changed", function.name, author, why, f"keeps the example {fence(fresh.call, 120)} now,")
+        verdict = await self._store.verdict(function.body_hash, function.name) or {}
+        policy: Policy = "human" if "human" in (author.by, verdict.get("by", "human")) else "agent"
+        plan = await self._judging.judged(candidate, snapshot, work, policy)
+        again = partial(self.add_example, function.name, fresh.call, ratchet.written(fresh), author)
+        return self._ground.repeatable(plan, again, function.name, snapshot)
+
+
+def _fresh(function: Function, code: str) -> tuple[Example] | None:
+    """The one example that a text of a function has more."""
+    reading = read_module(Source.of(function.module, code, function.path))
+    examples = next((each.examples for each in reading.functions if each.name == function.name), ())
+    fresh = [one for one in examples if ratchet.holds(function, one.call) is None]
+    return (fresh[0],) if len(fresh) == 1 and len(examples) == len(function.examples) + 1 else None
+
+
+def _refusal(name: str, text: str, problem: Problem | None = None) -> Plan:
+    problems = [problem.to_json()] if problem else []
+    return Plan(text, "refused", {"name": name, "admitted": False, "problems": problems, "error": text})
+
+
+def _shown(version: Version) -> dict[str, Any]:  # Any: JSON
+    """Which version, by whom, when and why."""
+    row = version.row
+    by = {"by": row.by, "agent": row.agent, "model": row.model, "turn": row.turn}
+    return {
+        "number": version.number,
+        "version": version.hash,
+        "module": row.module,
+        "module_version": row.version,
+        "at": row.at,
+        **by,
+        "reason": row.reason,
+    }

@@ -1,0 +1,22 @@
+"""What a function was, and the way back to it."""
+
+from agent_core import Agent, Plan, present
+
+
+async def function_history(self: Agent, function_name: str) -> str:
+    """Show the versions of a function, also of a deleted one: when, by whom, why, and what changed.
+
+    Args:
+        function_name: The function.
+    """
+    return present.history(await self.workshop.past.history(function_name))
+
+
+async def rollback_function(self: Agent, function_name: str, version: str = "") -> Plan:
+    """Put an earlier version of a function back, or bring a deleted function back. It passes the gate as any change.
+
+    Args:
+        function_name: The function.
+        version: The number of a version or the beginning of its hash; empty for the one before the current one.
+    """
+    return await self.workshop.past.rollback(function_name, version, self.author)
