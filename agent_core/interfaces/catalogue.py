@@ -24,7 +24,7 @@ class Entry:
 ENTRIES = (
     Entry("help", "[COMMAND]", "What can be typed here.", "command", in_turn=True),
     Entry("exit", "", "Leave; Ctrl-D does the same. The conversation is kept.", in_turn=True),
-    Entry("functions", "[TEXT]", "The functions; those with TEXT; `unused`: nobody called them for long.", in_turn=True),
+    Entry("functions", "[TEXT]", "The functions, or those with TEXT; `unused`: nobody calls them.", in_turn=True),
     Entry("introspect", "NAME", "A function's source, standing, calls, verdict, callers.", "function", in_turn=True),
     Entry("show", "[N]", "Call number N in full; without N the last one.", in_turn=True),
     Entry("edit", "NAME", "Open a function in $VISUAL or $EDITOR, at its line.", "function"),
