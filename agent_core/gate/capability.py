@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from .draft import Draft, Finding
 from .flow import below_scratch, local_names, mentions, paths
 from .grants import ADVICE, CONTEXT, grant_of
-from .tree import bound_names
+from .tree import bound_names, nodes_of
 
 STAGE = "capability"
 EFFECTS = frozenset({"call", "fetch", "secret", "memory"})
@@ -32,7 +32,7 @@ def capability(draft: Draft) -> Draft:
 
 def check(tree: ast.Module, packages: tuple[str, ...]) -> list[Finding]:
     """Every use in a module that needs a grant or cannot be foreseen, one a line and kind."""
-    nodes = list(ast.walk(tree))
+    nodes = nodes_of(tree)
     imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
     attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
     findings = [
@@ -135,7 +135,7 @@ def _calls(tree: ast.Module) -> Iterator[Finding]:
                 yield from _call(node, names, scratch, held)
 
 
-def _call(node: ast.Call, defined: set[str], scratch: set[str], held: set[str]) -> Iterator[Finding]:
+def _call(node: ast.Call, defined: set[str] | frozenset[str], scratch: set[str], held: set[str]) -> Iterator[Finding]:
     match node.func:
         case ast.Name(id=name) if name not in defined:
             yield from _builtin(name, node, scratch)

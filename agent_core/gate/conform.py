@@ -12,8 +12,9 @@ from ..problem import Problem
 from ..registry.schema import read_module
 from ..registry.source import Source
 from .draft import Draft, Finding
+from .missing import missing_names
 from .rules import severity
-from .tree import BUILTINS, FunctionNode, missing_names, parameters, takes_self
+from .tree import BUILTINS, FunctionNode, parameters, takes_self
 
 STAGE = "conform"
 _MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
@@ -48,7 +49,7 @@ def conform(draft: Draft) -> Draft:
     """The draft with everything that would keep the model from calling the function rightly."""
     if draft.function is None or draft.tree is None:
         return draft.skip("there is no function to look at")
-    reading = read_module(Source.of(draft.candidate.module, draft.text, draft.candidate.path))
+    reading = read_module(Source.of(draft.candidate.module, draft.text, draft.candidate.path), tree=draft.tree)
     problems = [weighed(problem, draft) for problem in reading.problems if problem.code != "redefined"]
     findings = [*check(draft.function), *undefined(draft.text, draft.tree, draft.module_names)]
     return replace(draft, own=reading).with_problems(problems).with_findings(STAGE, findings)

@@ -14,7 +14,7 @@ from ..registry.snapshot import Snapshot
 from .candidate import Candidate, Policy
 from .rules import Rules, severity
 from .tree import FunctionNode, bound_names, find, parse
-from .verdict import Disagreement, Mend
+from .verdict import Disagreement, Mend, Survivor
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,7 @@ class Draft:
     reading: Reading | None = None  # the module that it would become
     trial: Snapshot | None = None  # the snapshot with that module, once it could be imported
     trials: Trials = Trials()
+    survivors: tuple[Survivor, ...] = ()
 
     @property
     def function(self) -> FunctionNode | None:
@@ -89,7 +90,7 @@ class Draft:
             )
             for one in findings
         )
-        return replace(self, problems=self.problems + found)
+        return replace(self, problems=self.problems + found) if found else self
 
     def with_problems(self, problems: Iterable[Problem]) -> "Draft":
         """The draft with problems as they are."""

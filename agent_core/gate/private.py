@@ -15,9 +15,11 @@ def make_private(text: str, name: str) -> str:
     tree = parse(text)
     if not isinstance(tree, ast.Module):
         return text
-    helpers = _helpers(tree, name) if len(functions(tree)) <= _MOST else set()
+    helpers = _helpers(tree, name) if 1 < len(functions(tree)) <= _MOST else set()
+    if not helpers:
+        return text
     taken = bound_names(tree)
-    if not helpers or any(f"_{helper}" in taken or _is_ambiguous(tree, helper) for helper in helpers):
+    if any(f"_{helper}" in taken or _is_ambiguous(tree, helper) for helper in helpers):
         return text
     lines = [line.encode("utf-8") for line in lines_of(text)]
     for line, column, helper in sorted(_places(tree, lines, helpers), reverse=True):

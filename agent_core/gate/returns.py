@@ -60,25 +60,31 @@ def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
         yield part.body
 
 
+_EFFECTS = (ast.Yield, ast.YieldFrom, ast.Raise, ast.Assert)
+
+
 def has_effects(statements: Iterable[ast.stmt]) -> bool:
     """The body yields, raises on its own, asserts, or uses the call's context: its answer is not all it does."""
     for node in own_nodes(list(statements)):
-        if isinstance(node, ast.Yield | ast.YieldFrom | ast.Raise | ast.Assert):
-            return True
-        if isinstance(node, ast.Name) and node.id == "self":
+        if isinstance(node, ast.Name):
+            if node.id == "self":
+                return True
+        elif isinstance(node, _EFFECTS):
             return True
     return False
 
 
 def constant_answer(statements: list[ast.stmt]) -> str | None:
     """The text of the one literal that every way through a body returns; None where results can differ."""
-    if has_effects(statements):
-        return None
     answers = list(returned(statements))
+    if not all(
+        answer.value is None or isinstance(answer.value, ast.Name) or literal(answer.value)[0] for answer in answers
+    ):
+        return None  # the common case: something is computed
     values = [_known(answer.value, statements) for answer in answers]
     if not _always_leaves(statements):
         values.append("None")
-    if any(value is None for value in values) or len(set(values)) != 1:
+    if any(value is None for value in values) or len(set(values)) != 1 or has_effects(statements):
         return None
     return values[0]
 
@@ -140,10 +146,10 @@ def echoed_parameter(node: FunctionNode, statements: list[ast.stmt]) -> str | No
     """The parameter that every way through a body returns untouched."""
     answers = list(returned(statements))
     names = {answer.value.id if isinstance(answer.value, ast.Name) else "" for answer in answers}
-    if len(names) != 1 or has_effects(statements) or not _always_leaves(statements):
-        return None
-    name = names.pop()
+    name = names.pop() if len(names) == 1 else ""
     if name not in {parameter.arg for parameter in parameters(node)}:
+        return None
+    if has_effects(statements) or not _always_leaves(statements):
         return None
     return None if any(_touches(one, name) for one in own_nodes(statements)) else name
 

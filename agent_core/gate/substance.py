@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from .draft import Draft, Finding
 from .returns import constant_answer, echoed_parameter, has_effects, only_prints, reachable, returned
-from .tree import FunctionNode, body, lines_of, own_nodes, parameters
+from .tree import FunctionNode, body, lines_of, nodes_of, own_nodes, parameters
 
 STAGE = "substance"
 _WORK_TO_COME = re.compile(
@@ -83,7 +83,7 @@ def _same_answer(node: FunctionNode, statements: list[ast.stmt]) -> Iterator[Fin
 
 
 def _unused(node: FunctionNode) -> Iterator[Finding]:
-    loaded = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Store)}
+    loaded = {one.id for one in nodes_of(node) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Store)}
     if loaded & {"locals", "vars", "eval", "exec"}:
         return
     for parameter in parameters(node):

@@ -5,6 +5,7 @@ The styles are told apart by cheap marks first, because trying all of them costs
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from inspect import cleandoc
 
 from docstring_parser import Docstring, DocstringStyle, ParseError
@@ -46,6 +47,7 @@ class Described:
     styles: tuple[str, ...] = ()
 
 
+@lru_cache(maxsize=64)
 def read(docstring: str | None) -> Described:
     """What a docstring says, whichever style it is written in; what cannot be parsed is plain text."""
     if not docstring:

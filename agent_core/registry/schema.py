@@ -18,13 +18,13 @@ from .typenames import Impossible, Schema, Unresolved
 _NAME = re.compile(r"^[a-zA-Z0-9_]{1,64}$")
 
 
-def read_module(source: Source, limit: int = MODULE_LIMIT) -> Reading:
-    """The functions that a module offers, and every problem that keeps others out."""
-    tree = parse(source, limit)
-    if isinstance(tree, Problem):
-        return Reading(source, (), (tree,), (), parsed=False)
+def read_module(source: Source, limit: int = MODULE_LIMIT, *, tree: ast.Module | None = None) -> Reading:
+    """The functions that a module offers, and every problem that keeps others out; `tree` saves parsing it again."""
+    parsed = tree or parse(source, limit)
+    if isinstance(parsed, Problem):
+        return Reading(source, (), (parsed,), (), parsed=False)
     try:
-        return _Reader(source, survey(tree)).read(tree)
+        return _Reader(source, survey(parsed)).read(parsed)
     except RecursionError:
         what = "the code is nested too deeply to be read"
         problem = Problem("too-deep", what, Place(source.path), "split long expressions and nested types")

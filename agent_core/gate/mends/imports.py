@@ -2,7 +2,8 @@
 
 import ast
 
-from ..tree import lines_of, missing_names, parse
+from ..missing import missing_names
+from ..tree import lines_of, parse
 
 # Imported whole where every use is `name.attribute`.
 _MODULES = frozenset(

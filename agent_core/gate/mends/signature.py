@@ -4,7 +4,8 @@ import ast
 import io
 import tokenize
 
-from ..tree import FunctionNode, find, lines_of, missing_names, parse, takes_self
+from ..missing import missing_names
+from ..tree import FunctionNode, find, lines_of, parse, takes_self
 
 
 def add_self(text: str, name: str, known: frozenset[str]) -> str:
