@@ -19,6 +19,7 @@ from .capability import capability
 from .confirm import with_returned_values
 from .conform import conform
 from .draft import TOO_DEEP, Draft
+from .duplicate import duplicate
 from .mend import mend
 from .proof import ExampleResult, prove, run
 from .read import read
@@ -56,6 +57,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("mend", on_text(mend)),
     Stage("conform", on_text(conform)),
     Stage("substance", on_text(substance)),
+    Stage("duplicate", duplicate),
     Stage("capability", on_text(capability)),
     Stage("import", load),
     Stage("examples", prove),

@@ -15,7 +15,14 @@ STAGES: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
     {
         "agent": MappingProxyType({}),
         "human": MappingProxyType(
-            {"conform": "warns", "substance": "warns", "capability": "warns", "examples": "warns"}
+            {
+                "conform": "warns",
+                "substance": "warns",
+                "duplicate": "warns",
+                "capability": "warns",
+                "examples": "warns",
+                "neighbours": "warns",
+            }
         ),
         "import": MappingProxyType({"conform": "warns"}),
     }
@@ -24,12 +31,13 @@ STAGES: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
 # Single findings that are judged otherwise than their stage.
 FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
     {
-        "agent": MappingProxyType({"unproven": "warns", "unreachable-code": "warns"}),
+        "agent": MappingProxyType({"near-copy": "warns", "unproven": "warns", "unreachable-code": "warns"}),
         "human": MappingProxyType({"unproven": "warns"}),
         "import": MappingProxyType(
             {
                 "dead-parameter": "warns",
                 "dynamic-code": "warns",
+                "near-copy": "warns",
                 "unreachable-code": "warns",
                 "todo": "warns",
                 "unproven": "warns",

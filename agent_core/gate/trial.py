@@ -4,7 +4,7 @@ Here are also the means that every stage in a worker uses. What a worker says is
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from sandbox import Attempt, Evaluation, Killed, Limits, Outcome, Raised, Refused, Returned, TimedOut
@@ -18,6 +18,7 @@ from ..registry.source import Source
 from ..registry.validation import check_schema
 from ..registry.writing import CANDIDATE, place_function
 from ..untrusted import fence
+from .alike import Alike
 from .draft import Draft, Finding
 
 STAGE = "import"
@@ -50,10 +51,11 @@ class Workers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """The means of trying code out: workers, and what each may use."""
+    """The means of trying code out: workers, what each may use, and the index of what is there already."""
 
     sandbox: Workers
     limits: Limits
+    alike: Alike = field(default_factory=Alike)
 
 
 async def load(draft: Draft, bench: Bench) -> Draft:
