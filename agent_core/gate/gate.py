@@ -14,6 +14,7 @@ from ..problem import Place, Problem
 from ..registry.function import Function, Reading
 from ..registry.snapshot import Snapshot
 from ..registry.source import Source
+from .bite import bite
 from .candidate import Candidate, Policy
 from .capability import capability
 from .confirm import with_returned_values
@@ -61,6 +62,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("capability", on_text(capability)),
     Stage("import", load),
     Stage("examples", prove),
+    Stage("bite", bite),
 )
 
 
@@ -78,6 +80,11 @@ class Gate:
         self._bench = Bench(sandbox, limits or Limits())
         self._rules = rules or Rules()
         self._stages = stages
+
+    @property
+    def rules(self) -> Rules:
+        """The rules that it judges by."""
+        return self._rules
 
     async def judge(self, candidate: Candidate, snapshot: Snapshot, policy: Policy = "agent") -> Verdict:
         """The verdict on one function and its place in a module, with every problem that was found."""
@@ -175,4 +182,5 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
         disagreements=draft.trials.disagreements,
         agreed=draft.trials.agreed,
         reading=draft.reading,
+        survivors=draft.survivors,
     )

@@ -21,6 +21,7 @@ STAGES: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
                 "duplicate": "warns",
                 "capability": "warns",
                 "examples": "warns",
+                "bite": "warns",
                 "neighbours": "warns",
             }
         ),
@@ -31,7 +32,9 @@ STAGES: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
 # Single findings that are judged otherwise than their stage.
 FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
     {
-        "agent": MappingProxyType({"near-copy": "warns", "unproven": "warns", "unreachable-code": "warns"}),
+        "agent": MappingProxyType(
+            {"near-copy": "warns", "unproven": "warns", "unreachable-code": "warns", "weak-examples": "warns"}
+        ),
         "human": MappingProxyType({"unproven": "warns"}),
         "import": MappingProxyType(
             {
@@ -41,6 +44,7 @@ FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
                 "unreachable-code": "warns",
                 "todo": "warns",
                 "unproven": "warns",
+                "weak-examples": "warns",
             }
         ),
     }
@@ -62,6 +66,11 @@ class Rules:
     off: frozenset[str] = frozenset()
     packages: tuple[str, ...] = ("pydantic",)
     reserved: frozenset[str] = field(default_factory=frozenset)
+    bite_s: float = 0.5
+    bite_mutants: int = 40
+    robust_s: float = 1.0
+    robust_calls: int = 200
+    robust_each_s: float = 0.25
 
     def makes(self, code: str) -> bool:
         """This mend is switched on."""

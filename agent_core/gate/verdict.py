@@ -39,6 +39,19 @@ class Disagreement:
 
 
 @dataclass(frozen=True, slots=True)
+class Survivor:
+    """A change of the body that no example noticed, and the kind of example that would."""
+
+    diff: str
+    kind_of_example: str
+    operator: str
+
+    def to_json(self) -> dict[str, str]:
+        """The published shape of a survivor."""
+        return {"diff": self.diff, "kind_of_example": self.kind_of_example, "operator": self.operator}
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The gate's answer about one candidate; an empty `standing` goes with a refusal."""
 
@@ -56,6 +69,7 @@ class Verdict:
     agreed: int = 0
     confirmed: tuple[str, ...] = ()
     reading: Reading | None = None
+    survivors: tuple[Survivor, ...] = ()
 
     @property
     def refusals(self) -> tuple[Problem, ...]:
@@ -81,6 +95,7 @@ class Verdict:
             "source": self.source,
             "agreed": self.agreed,
             "confirmed": list(self.confirmed),
+            "survivors": [one.to_json() for one in self.survivors],
             "disagreements": [
                 {"call": one.call, "expected": one.expected, "returned": one.returned, "line": one.line}
                 for one in self.disagreements

@@ -5,12 +5,13 @@ import json
 import pytest
 
 from agent_core.gate import Candidate, Gate, GivenExample, Policy, Verdict
+from agent_core.gate import gate as gate_module
 from agent_core.registry.snapshot import Snapshot
 
 from .support import ADD, snapshot_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-STAGES = ["read", "mend", "conform", "substance", "capability", "import", "examples"]
+STAGES = [stage.name for stage in gate_module.STAGES]
 
 
 def documented(name: str, parameters: str, returns: str, body: str, *examples: str) -> str:
@@ -31,6 +32,11 @@ async def judge(
 
 def refusals(verdict: Verdict) -> list[str]:
     return [problem.code for problem in verdict.refusals]
+
+
+def note(verdict: Verdict, stage: str) -> str:
+    (found,) = [report.note for report in verdict.stages if report.stage == stage]
+    return found
 
 
 async def test_a_good_function_is_admitted_on_trial_with_its_whole_module(gate: Gate) -> None:
@@ -156,7 +162,7 @@ async def test_examples_that_need_another_function_are_not_held_against_a_draft(
     code = documented("f", "self, a: int", "int", "return self.call('g', a=a)", "f(1) → 2", "f(2) → 4")
     verdict = await judge(gate, code)
     assert (verdict.admitted, verdict.standing) == (True, "draft")
-    assert verdict.stages[-1].note == "its effects cannot run here"
+    assert note(verdict, "examples") == "its effects cannot run here"
 
 
 async def test_a_function_with_the_calls_context_is_tried_without_naming_it(gate: Gate) -> None:
@@ -203,7 +209,7 @@ async def test_code_that_cannot_be_read_leaves_the_other_stages_unrun(gate: Gate
 async def test_a_hollow_function_is_not_tried_out(gate: Gate) -> None:
     verdict = await judge(gate, documented("f", "a: int", "int", "return 4", "f(2) → 4", "f(3) → 6"))
     assert refusals(verdict) == ["constant"]
-    assert verdict.stages[-1].note == "not run: the body does nothing yet"
+    assert note(verdict, "examples") == "not run: the body does nothing yet"
 
 
 async def test_a_verdict_has_its_published_shape_in_json(gate: Gate) -> None:
@@ -239,4 +245,4 @@ async def test_more_examples_than_are_run_are_counted_in_the_note(gate: Gate) ->
     examples = [f"f({n}) → {n * 2}" for n in range(52)]
     verdict = await judge(gate, documented("f", "a: int", "int", "return a * 2", *examples))
     assert verdict.admitted
-    assert verdict.stages[-1].note == "50 of 50 examples agree; 2 more were not run"
+    assert note(verdict, "examples") == "50 of 50 examples agree; 2 more were not run"

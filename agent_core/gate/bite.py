@@ -1,0 +1,197 @@
+"""Stage 9, bite: would the examples notice if the function did something else?
+
+They run against stubs and small mutants of the body, many in one worker: what comes back is advice, compared
+here as in stage 8. A stub that passes every example refuses; survivors among the mutants are said, with
+the kind of example that would notice, for some changes make no difference at all.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Final
+
+from sandbox import Attempt, Evaluation, Outcome, Refused
+
+from ..registry.examples import Example
+from ..registry.function import Function
+from ..registry.snapshot import Snapshot
+from ..untrusted import fence
+from .agreement import agrees, expectation, given_agrees, literal_value, promises_floats
+from .candidate import GivenExample
+from .draft import Draft, Finding
+from .enough import TOO_FEW, is_unproven
+from .mutants import OPERATORS, Mutant, mutants, stubs
+from .proof import MOST
+from .rules import Rules
+from .substance import HOLLOW
+from .trial import Bench
+from .verdict import Survivor
+
+STAGE: Final = "bite"
+MOST_EXAMPLES: Final = 12
+MOST_SHOWN: Final = 2
+_AT_LEAST_S, _AT_MOST_S, _TIMES = 0.05, 0.25, 20  # what an attempt may take: times what the function itself takes
+_NOTHINGS: Final = {bool: ("True", "False"), int: ("0",), float: ("0.0",), str: ('""',), list: ("[]",), dict: ("{}",)}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A function whose examples agree, in the module in which they do."""
+
+    function: Function
+    snapshot: Snapshot
+    examples: tuple[Example | GivenExample, ...]
+
+    @property
+    def text(self) -> str:
+        """The module's text."""
+        return self.snapshot.modules[self.function.module].text
+
+    def agrees(self, example: Example | GivenExample, outcome: Outcome) -> bool:
+        """What stage 8 would say."""
+        if isinstance(example, Example):
+            return agrees(example, outcome, is_float=promises_floats(self.function.returns))
+        return given_agrees(example, outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class Bitten:
+    """What the examples noticed; `usable` is how many of them agree in a shared worker too."""
+
+    stubs: tuple[Mutant, ...] = ()
+    survivors: tuple[Mutant, ...] = ()
+    tried: int = 0
+    made: int = 0
+    usable: int = 0
+
+    @property
+    def note(self) -> str:
+        """What was seen, and what was not reached."""
+        if not self.usable:
+            return "no example agrees in a shared worker"
+        if not self.made:
+            return "there is nothing in it to change"
+        late = "" if self.tried == self.made else f"{self.tried} of {self.made} mutants tried: time was up; "
+        return f"{late}{len(self.survivors)} of {self.tried} mutants survived"
+
+
+async def bite(draft: Draft, bench: Bench) -> Draft:
+    """The draft with what its examples would not notice."""
+    subject = _subject(draft)
+    if isinstance(subject, str):
+        return draft.skip(subject)
+    bitten = await gnaw(subject, bench, draft.rules)
+    line = draft.function.lineno if draft.function else 0
+    survivors = tuple(Survivor(one.diff, one.notices, one.operator) for one in bitten.survivors)
+    draft = replace(draft, survivors=survivors, note=bitten.note)
+    return draft.with_findings(STAGE, findings(bitten, subject.function.name, line))
+
+
+def _subject(draft: Draft) -> Subject | str:
+    """What is to be tried, or why nothing can be."""
+    found = [one for one in draft.reading.functions if one.name == draft.candidate.name] if draft.reading else []
+    if not found or draft.trial is None or draft.tree is None:
+        return "the module could not be imported"
+    function = found[0]
+    written: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
+    unproven = is_unproven(draft.tree, draft.function, function)
+    if unproven or not written:
+        return _NO_PROOF[unproven]
+    if draft.has(*HOLLOW):
+        return "the body does nothing yet"
+    if draft.has(*TOO_FEW):
+        return "its examples are too few"
+    if draft.trials.disagreements or draft.trials.agreed < min(len(written), MOST):
+        return "its examples do not agree yet"
+    return Subject(function, draft.trial, tuple(written[:MOST_EXAMPLES]))
+
+
+_NO_PROOF: Final = {
+    "": "there are no examples",
+    "effects": "its effects cannot run here",
+    "chance": "chance or the clock decides its result",
+    "no-parameters": "it takes nothing that an example could vary",
+    "no-result": "it gives no result",
+}
+
+
+async def gnaw(subject: Subject, bench: Bench, rules: Rules) -> Bitten:
+    """Try stubs on every example, then mutants on the first, then what survived on the others."""
+    trial = _Trial(subject, bench, rules.bite_s)
+    name, text = subject.function.name, subject.text
+    hollow = stubs(text, name, _constants(subject.examples))
+    own, *others = await trial.agreement([None, *hollow], subject.examples)
+    usable = [at for at, agreed in enumerate(own) if agreed]
+    if not usable:
+        return Bitten()
+    passing = tuple(stub for stub, row in zip(hollow, others, strict=True) if all(row[at] for at in usable))
+    examples = [subject.examples[at] for at in usable]
+    made = mutants(text, name, rules.bite_mutants)
+    verdicts = [row[0] for row in await trial.agreement(made, examples[:1])]
+    alive = [mutant for mutant, agreed in zip(made, verdicts, strict=True) if agreed]
+    rows = await trial.agreement(alive, examples[1:])
+    survivors = [mutant for mutant, row in zip(alive, rows, strict=True) if all(row)]
+    missed = verdicts.count(None) + sum(None in row and False not in row for row in rows)
+    survivors.sort(key=lambda one: (list(OPERATORS).index(one.operator), one.line))
+    return Bitten(passing, tuple(survivors), len(made) - missed, len(made), len(usable))
+
+
+class _Trial:
+    """Rounds of attempts with the time that is left of the stage's."""
+
+    def __init__(self, subject: Subject, bench: Bench, budget_s: float) -> None:
+        self._subject = subject
+        self._bench = bench
+        self._left_s = budget_s
+        self._each_s = _AT_MOST_S
+
+    async def agreement(
+        self, texts: Sequence[Mutant | None], examples: Sequence[Example | GivenExample]
+    ) -> list[list[bool | None]]:
+        """Row by text, whether each example agrees; None where it was not reached."""
+        pairs = list(product(texts, examples))
+        attempts = [Attempt(_work(example), None if text is None else text.text) for text, example in pairs]
+        outcomes = await self._try(attempts)
+        agreed = [
+            None if outcome is None else self._subject.agrees(example, outcome)
+            for (_text, example), outcome in zip(pairs, outcomes, strict=True)
+        ]
+        width = len(examples)
+        return [agreed[at * width : (at + 1) * width] for at in range(len(texts))]
+
+    async def _try(self, attempts: list[Attempt]) -> tuple[Outcome | None, ...]:
+        if self._left_s <= 0 or not attempts:
+            return (None,) * len(attempts)
+        function, modules = self._subject.function, self._subject.snapshot.modules
+        limits = replace(self._bench.limits, wall_s=self._left_s)
+        outcomes = await self._bench.sandbox.attempt(
+            modules, function.module, function.name, attempts, each_s=self._each_s, limits=limits
+        )
+        spent = [0.0 if outcome is None or isinstance(outcome, Refused) else outcome.seconds for outcome in outcomes]
+        self._left_s -= sum(spent)
+        self._each_s = min(self._each_s, max(_AT_LEAST_S, _TIMES * spent[0]))
+        return outcomes
+
+
+def _work(example: Example | GivenExample) -> Evaluation:
+    return Evaluation(example.setup if isinstance(example, Example) else (), example.call)
+
+
+def _constants(examples: Sequence[Example | GivenExample]) -> list[str]:
+    """What a stub might give: nothing, what the first example wants, and the empty values of such kinds."""
+    wanted = [expectation(one) if isinstance(one, Example) else one.expected for one in examples]
+    values = [value for value in map(literal_value, wanted) if type(value) in _NOTHINGS]
+    nothings = [nothing for value in values for nothing in _NOTHINGS[type(value)]]
+    return ["None", *map(repr, values[:1]), *nothings]
+
+
+def findings(bitten: Bitten, name: str, line: int) -> Iterator[Finding]:
+    """What is to be said of it."""
+    if bitten.stubs:
+        stub = bitten.stubs[0]
+        what = f"a `{name}` that only says {fence(stub.after.strip())} would pass every example"
+        yield Finding("stub-passes", what, f"add an example with {stub.notices}", line)
+    for survivor in bitten.survivors[:MOST_SHOWN]:
+        was = f" in place of {fence(survivor.before.strip(), 120)}" if survivor.before else " added"
+        what = f"with {fence(survivor.after.strip(), 120)}{was}, every example of `{name}` still agrees"
+        yield Finding("weak-examples", what, f"add {survivor.notices}", line + survivor.line)

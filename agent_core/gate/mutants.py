@@ -1,0 +1,326 @@
+"""Mutants of one function: its module's text with one small thing changed, or with a stub in the body's place.
+
+Pure: text in, texts out, nothing runs. All but the change stays as it is, byte for byte. Each mutant
+knows the kind of example that would notice it.
+"""
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Final, TypeAlias
+
+from .sites import Site, sites
+from .tree import FunctionNode, body, find, parameters, parse
+
+MOST_ARGUMENTS: Final = 3  # that a stub hands back
+_WORD: Final = re.compile(rb"\w")
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A changed text; `line` counts from the function's first, `notices` is the kind of example that would notice."""
+
+    operator: str
+    text: str
+    line: int
+    before: str
+    after: str
+    notices: str
+
+    @property
+    def diff(self) -> str:
+        """What was changed, as the lines of a diff."""
+        removed = [f"-{line}" for line in self.before.split("\n")] if self.before else []
+        return "\n".join([*removed, *(f"+{line}" for line in self.after.split("\n"))])
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A piece of a text, as bytes from `start` to `end`, and what stands there instead."""
+
+    start: int
+    end: int
+    new: str
+    notices: str
+
+
+class Text:
+    """A text in which the places of its tree can be found and changed."""
+
+    def __init__(self, text: str) -> None:
+        self._bytes = text.encode()
+        self._starts = [0, *(found.end() for found in re.finditer(rb"\n", self._bytes))]
+
+    def start(self, node: ast.expr | ast.stmt) -> int:
+        """Where a node begins."""
+        return self._starts[node.lineno - 1] + node.col_offset
+
+    def end(self, node: ast.expr | ast.stmt) -> int:
+        """Where it ends."""
+        return self._starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+
+    def piece(self, start: int, end: int) -> str:
+        """What stands between two places."""
+        return self._bytes[start:end].decode()
+
+    def of(self, node: ast.expr | ast.stmt) -> str:
+        """A node as it is written, in one line."""
+        shown = " ".join(self.piece(self.start(node), self.end(node)).split())
+        return shown if len(shown) <= 60 else f"{shown[:59]}…"
+
+    def line_start(self, place: int) -> int:
+        """Where the line of a place begins."""
+        return self._bytes.rfind(b"\n", 0, place) + 1
+
+    def line_end(self, place: int) -> int:
+        """Where the line of a place ends, before the line break."""
+        found = self._bytes.find(b"\n", place)
+        return len(self._bytes) if found < 0 else found
+
+    def mutant(self, operator: str, change: Change, node: FunctionNode) -> Mutant:
+        """The text with a change."""
+        ahead, behind = self._bytes[: change.start], self._bytes[change.end :]
+        glue = b" " if _WORD.match(ahead[-1:]) and _WORD.match(change.new.encode()) else b""  # `return[1]`, `if(a)`
+        new = ahead + glue + change.new.encode() + behind
+        first, last = self.line_start(change.start), self.line_end(change.end)
+        before = self.piece(first, last)
+        after = new[first : last + len(new) - len(self._bytes)].decode()
+        if after.startswith(f"{before}\n"):  # a line was added
+            before, after = "", after[len(before) + 1 :]
+        elif after.endswith(f"\n{before}"):
+            before, after = "", after[: -len(before) - 1]
+        line = self._bytes.count(b"\n", 0, change.start) + 1 - node.lineno
+        return Mutant(operator, new.decode(), line, before, after, change.notices)
+
+
+def stubs(text: str, name: str, constants: Sequence[str]) -> tuple[Mutant, ...]:
+    """The function as a stub that gives a constant, or one of its arguments as it came."""
+    tree = parse(_normal(text))
+    node = find(tree, name) if isinstance(tree, ast.Module) else None
+    if node is None or not body(node):
+        return ()
+    first, whole = body(node)[0], Text(_normal(text))
+    names = [parameter.arg for parameter in parameters(node)[:MOST_ARGUMENTS]]
+    start = whole.start(first)
+    lead = whole.piece(whole.line_start(start), start)
+    made = []
+    for value in dict.fromkeys([*names, *constants]):
+        new = f"return {value}; " if lead.strip() else f"return {value}\n{lead}"
+        what = "gives its argument back" if value in names else f"always gives {value}"
+        made.append(whole.mutant("stub", Change(start, start, new, f"another result than one that {what}"), node))
+    return tuple(made)
+
+
+def mutants(text: str, name: str, most: int) -> tuple[Mutant, ...]:
+    """At most so many mutants, most telling first: one of each operator in turn, those in a `while` at the end."""
+    tree = parse(_normal(text))
+    node = find(tree, name) if isinstance(tree, ast.Module) else None
+    if node is None:
+        return ()
+    whole, found = Text(_normal(text)), list(sites(node))
+    made: list[list[tuple[bool, Mutant]]] = []
+    for operator, act in OPERATORS.items():
+        changes = [(site, change) for site in found for change in _changes(act, site, whole)]
+        made.append([(site.in_while, whole.mutant(operator, change, node)) for site, change in changes])
+    in_turn = [one for row in zip_longest(*made) for one in row if one is not None]
+    ordered = [mutant for late in (False, True) for in_while, mutant in in_turn if in_while is late]
+    unlike = {mutant.text: mutant for mutant in reversed(ordered)}
+    return tuple(mutant for mutant in ordered if unlike[mutant.text] is mutant)[:most]
+
+
+def _normal(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+Operator: TypeAlias = Callable[[Site, Text], Iterator[Change]]
+
+
+def _changes(act: Operator, site: Site, text: Text) -> list[Change]:
+    try:
+        return list(act(site, text))
+    except RecursionError:
+        return []
+
+
+def _give_else(site: Site, text: Text) -> Iterator[Change]:
+    """None, or the other truth, in one of several places."""
+    value = site.node.value if isinstance(site.node, ast.Return) and site.returns > 1 else None
+    if value is not None:
+        answer = value.value if isinstance(value, ast.Constant) else ...
+        if answer is not None:
+            new = repr(not answer) if isinstance(answer, bool) else "None"
+            yield Change(text.start(value), text.end(value), new, _reaching(site, text))
+
+
+def _negate(site: Site, text: Text) -> Iterator[Change]:
+    match site.node:
+        case ast.If(test=test) | ast.IfExp(test=test):
+            tests = [test]
+        case ast.comprehension(ifs=ifs):
+            tests = ifs
+        case _:
+            return
+    for test in tests:
+        start, end = text.start(test), text.end(test)
+        notices = f"an example in which it matters whether `{text.of(test)}`"
+        yield Change(start, end, f"not ({text.piece(start, end)})", notices)
+
+
+def _stop_early(site: Site, text: Text) -> Iterator[Change]:
+    """Only one round of a loop."""
+    if not isinstance(site.node, ast.For | ast.AsyncFor):
+        return
+    first, last = site.node.body[0], site.node.body[-1]
+    if isinstance(last, ast.Return | ast.Break | ast.Raise | ast.Continue):
+        return
+    start = text.start(first)
+    lead = text.piece(text.line_start(start), start)
+    place = text.end(last) if lead.strip() else text.line_end(text.end(last))
+    new = "; break" if lead.strip() else f"\n{lead}break"
+    yield Change(
+        place, place, new, f"an example in which a second round of `for … in {text.of(site.node.iter)}` matters"
+    )
+
+
+def _arithmetic(site: Site, text: Text) -> Iterator[Change]:
+    match site.node:
+        case ast.BinOp(left=left, op=op, right=right) if not (_is_text(left) or _is_text(right)):
+            operands, suffix = (left, right), ""
+        case ast.AugAssign(target=left, op=op, value=right) if not _is_text(right):
+            operands, suffix = (left, right), "="
+        case _:
+            return
+    if type(op) in ARITHMETIC:
+        old, new = ARITHMETIC[type(op)]
+        notices = f"an example in which `{text.of(left)} {old} {text.of(right)}` is not the same with `{new}`"
+        yield from _between(*operands, (old + suffix, new + suffix), notices, text)
+
+
+def _connective(site: Site, text: Text) -> Iterator[Change]:
+    if isinstance(site.node, ast.BoolOp):
+        swap = ("and", "or") if isinstance(site.node.op, ast.And) else ("or", "and")
+        left, right = site.node.values[:2]
+        notices = f"an example in which only one of `{text.of(left)}` and `{text.of(right)}` holds"
+        yield from _between(left, right, swap, notices, text)
+
+
+def _comparison(site: Site, text: Text) -> Iterator[Change]:
+    """Where it is not the whole of a condition, which is negated anyway."""
+    if isinstance(site.node, ast.Compare) and not site.is_test:
+        for left, op, right in _compared(site.node):
+            if type(op) in COMPARISONS:
+                notices = f"an example in which it matters whether `{text.of(site.node)}`"
+                yield from _between(left, right, COMPARISONS[type(op)], notices, text)
+
+
+def _boundary(site: Site, text: Text) -> Iterator[Change]:
+    if isinstance(site.node, ast.Compare):
+        for left, op, right in _compared(site.node):
+            if type(op) in BOUNDARIES:
+                notices = f"an example where `{text.of(left)}` equals `{text.of(right)}`"
+                yield from _between(left, right, BOUNDARIES[type(op)], notices, text)
+
+
+def _constant(site: Site, text: Text) -> Iterator[Change]:
+    if not isinstance(site.node, ast.Constant) or site.in_table or _is_answer(site):
+        return
+    value = site.node.value
+    new = _other(value)
+    if new is not None:
+        around = site.parent if isinstance(site.parent, ast.expr | ast.stmt) else site.node
+        notices = f"an example in which the {value!r} of `{text.of(around)}` matters"
+        yield Change(text.start(site.node), text.end(site.node), new, notices)
+
+
+def _is_answer(site: Site) -> bool:
+    """What `_give_else` changes already."""
+    return site.returns > 1 and isinstance(site.parent, ast.Return) and isinstance(getattr(site.node, "value", 0), bool)
+
+
+def _other(value: object) -> str | None:
+    match value:
+        case bool():
+            return repr(not value)
+        case int() | float():
+            return repr(value + 1) if value + 1 != value else None
+        case str():
+            return '""' if value else '"?"'
+        case _:
+            return None
+
+
+def _between(left: ast.expr, right: ast.expr, swap: tuple[str, str], notices: str, text: Text) -> Iterator[Change]:
+    """The operator that stands between two operands, swapped."""
+    start, end = text.end(left), text.start(right)
+    gap = text.piece(start, end)
+    found = re.search(r"\s+".join(map(re.escape, swap[0].split())), gap)
+    if found and "#" not in gap:
+        yield Change(start + found.start(), start + found.end(), swap[1], notices)
+
+
+def _compared(node: ast.Compare) -> Iterator[tuple[ast.expr, ast.cmpop, ast.expr]]:
+    return zip([node.left, *node.comparators[:-1]], node.ops, node.comparators, strict=True)
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _reaching(site: Site, text: Text) -> str:
+    """The kind of example that comes to a place."""
+    if site.condition is None:
+        return f"an example that reaches `{text.of(site.statement)}`"
+    test, holds = site.condition
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=ast.Name(id=name)) if holds:
+            return f"an example where `{name}` is empty"
+        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]) if holds:
+            return f"an example where `{text.of(left)}` is `{text.of(right)}`"
+        case _:
+            return f"an example where `{text.of(test)}` {'holds' if holds else 'does not hold'}"
+
+
+ARITHMETIC: Final[dict[type[ast.operator], tuple[str, str]]] = {
+    ast.Add: ("+", "-"),
+    ast.Sub: ("-", "+"),
+    ast.Mult: ("*", "/"),
+    ast.Div: ("/", "*"),
+    ast.FloorDiv: ("//", "*"),
+    ast.Mod: ("%", "*"),
+    ast.Pow: ("**", "*"),
+    ast.LShift: ("<<", ">>"),
+    ast.RShift: (">>", "<<"),
+    ast.BitAnd: ("&", "|"),
+    ast.BitOr: ("|", "&"),
+    ast.BitXor: ("^", "&"),
+}
+COMPARISONS: Final[dict[type[ast.cmpop], tuple[str, str]]] = {
+    ast.Eq: ("==", "!="),
+    ast.NotEq: ("!=", "=="),
+    ast.Lt: ("<", ">"),
+    ast.Gt: (">", "<"),
+    ast.LtE: ("<=", ">="),
+    ast.GtE: (">=", "<="),
+    ast.In: ("in", "not in"),
+    ast.NotIn: ("not in", "in"),
+    ast.Is: ("is", "is not"),
+    ast.IsNot: ("is not", "is"),
+}
+BOUNDARIES: Final[dict[type[ast.cmpop], tuple[str, str]]] = {
+    ast.Lt: ("<", "<="),
+    ast.LtE: ("<=", "<"),
+    ast.Gt: (">", ">="),
+    ast.GtE: (">=", ">"),
+}
+OPERATORS: Final[dict[str, Operator]] = {  # most telling first
+    "negated-condition": _negate,
+    "early-return": _stop_early,
+    "other-return": _give_else,
+    "arithmetic": _arithmetic,
+    "and-or": _connective,
+    "comparison": _comparison,
+    "constant": _constant,
+    "boundary": _boundary,
+}
