@@ -32,7 +32,7 @@ write
 _SMALL = frozenset(_SMALL_WORDS.split())
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _ENDINGS = (("ies", "y"), ("sses", "ss"), ("ing", ""), ("edly", ""), ("ed", ""), ("es", ""), ("s", ""), ("e", ""))
-_Key = tuple[str, str]  # the hashes of a function's own text and of what stands around it
+_Key = tuple[str, str, str]  # hashes: a function's own text, what stands around it, its whole module
 _MARKS = frozenset(["(", ")", ",", "{", "}", ";"])
 
 
@@ -44,6 +44,8 @@ class Sketch:
     body: frozenset[int]
     name: frozenset[str]
     description: frozenset[str]
+    size: int = 0  # in words of its form
+    leans: bool = False  # on a function that its module offers
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +58,15 @@ class Likeness:
     score: float
 
 
-def sketch(name: str, description: str, *texts: str) -> Sketch:
-    """The sketch of the function that the texts define."""
+def sketch(name: str, description: str, *texts: str, module: str = "") -> Sketch:
+    """The sketch of the function that the texts define; its `module` is read where they leave a name open."""
     form = normal_form(name, *texts)
+    leans = form is not None and any(word.startswith("?") for word in form.words)
+    if leans and module:
+        form = normal_form(name, *texts, module) or form
     body = _pieces(form.words) if form else frozenset()
-    return Sketch(form.digest if form else "", body, _pairs(words(name)), _pairs(words(description)[:60]))
+    digest, size = (form.digest, len(form.words)) if form else ("", 0)
+    return Sketch(digest, body, _pairs(words(name)), _pairs(words(description)[:60]), size, leans)
 
 
 def words(text: str) -> list[str]:
@@ -130,18 +136,23 @@ class Alike:
         found: dict[str, tuple[_Key, Sketch]] = {}
         since = time.perf_counter()
         for module in {one.module for name, one in snapshot.functions.items() if seen.get(name) is not one}:
-            around = surroundings(module, snapshot)
+            around, source = surroundings(module, snapshot), snapshot.modules[module]
             mark = hashlib.sha256(around.encode("utf-8", "surrogatepass")).hexdigest()
-            lines = lines_of(snapshot.modules[module].text)
+            lines = lines_of(source.text)
             for function in snapshot.readings[module].functions:
-                key = (function.body_hash, mark)
-                if snapshot.functions.get(function.name) is function and self._keys.get(function.name) != key:
+                name, key = function.name, (function.body_hash, mark, source.version)
+                if snapshot.functions.get(name) is function and not self._holds(name, key):
                     own = "".join(lines[function.line - 1 : function.end_line])
-                    found[function.name] = key, sketch(function.name, function.description, own, around)
+                    found[name] = key, sketch(name, function.description, own, around, module=source.text)
                 if time.perf_counter() - since > _SLICE_S:
                     await asyncio.sleep(0)
                     since = time.perf_counter()
         return found
+
+    def _holds(self, name: str, key: _Key) -> bool:
+        """The sketch of a function is there, and would be the same again."""
+        held = self._keys.get(name)
+        return held is not None and (held == key if self._sketches[name].leans else held[:2] == key[:2])
 
     def copies(self, one: Sketch) -> list[str]:
         """The functions that compute the same."""

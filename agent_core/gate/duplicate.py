@@ -16,6 +16,7 @@ from .trial import Bench
 
 STAGE = "duplicate"
 NEAR, SAME_WORDS, SAME_BODY = 0.65, 0.9, 0.7
+SMALL = 15  # words of a form: what says so little means what its types say
 
 
 async def duplicate(draft: Draft, bench: Bench) -> Draft:
@@ -26,7 +27,7 @@ async def duplicate(draft: Draft, bench: Bench) -> Draft:
     if not draft.snapshot.functions.keys() - {name}:
         return replace(draft, note="there is no other function yet")
     await bench.alike.see(draft.snapshot)
-    one = sketch(name, _description(draft), draft.text, surroundings(draft.candidate.module, draft.snapshot))
+    one = _sketch(draft)
     apart = {other for other in draft.snapshot.functions if _names(other, draft.candidate.reason)}
     copies = [other for other in bench.alike.copies(one) if other != name]
     if set(copies) & apart:
@@ -34,9 +35,16 @@ async def duplicate(draft: Draft, bench: Bench) -> Draft:
     return _with_nearest(draft, one, bench.alike, copies, apart)
 
 
+def _sketch(draft: Draft) -> Sketch:
+    module = draft.candidate.module
+    held = draft.snapshot.modules.get(module)
+    texts = (draft.text, surroundings(module, draft.snapshot))
+    return sketch(draft.candidate.name, _description(draft), *texts, module=held.text if held else "")
+
+
 def _with_nearest(draft: Draft, one: Sketch, alike: Alike, copies: list[str], apart: set[str]) -> Draft:
     functions = draft.snapshot.functions
-    fitting = [other for other in copies if _fits(_own(draft), functions[other])]
+    fitting = [other for other in copies if _fits(_own(draft), functions[other], is_small=one.size < SMALL)]
     if fitting:
         return draft.with_findings(STAGE, [_copy(draft, functions[fitting[0]])])
     if copies:
@@ -96,20 +104,22 @@ def _names(other: str, reason: str) -> bool:
     return other in reason and re.search(rf"(?<!\w){re.escape(other)}(?!\w)", reason) is not None
 
 
-def _fits(own: Function | None, other: Function) -> bool:
+def _fits(own: Function | None, other: Function, *, is_small: bool) -> bool:
     """What one function takes, the other takes too, as far as their schemas tell."""
     if own is None:
         return True
     mine, others = (one.parameters.get("properties", {}).values() for one in (own, other))
-    return all(_takes(other, one) for one, other in zip(mine, others, strict=False))
+    return all(_takes(wide, narrow, is_small=is_small) for wide, narrow in zip(others, mine, strict=False))
 
 
-def _takes(wide: dict[str, Any], narrow: dict[str, Any]) -> bool:  # Any: JSON Schema
+def _takes(wide: dict[str, Any], narrow: dict[str, Any], *, is_small: bool) -> bool:  # Any: JSON Schema
     one, other = _kind(wide), _kind(narrow)
-    if not one or not other or one == other:
-        inner = (wide.get("items"), narrow.get("items"))
-        return not all(isinstance(each, dict) for each in inner) or _takes(*inner)  # type: ignore[arg-type]
-    return (one, other) == ("number", "integer")
+    if one and not other:
+        return not is_small
+    if one and one != other:
+        return (one, other) == ("number", "integer")
+    inside, within = wide.get("items"), narrow.get("items")
+    return not (isinstance(inside, dict) and isinstance(within, dict)) or _takes(inside, within, is_small=is_small)
 
 
 def _kind(schema: dict[str, Any]) -> str:  # Any: JSON Schema

@@ -1,0 +1,121 @@
+"""A candidate that repeats what is there is told which function that is; what only looks alike may join."""
+
+from dataclasses import replace
+
+import pytest
+
+from agent_core.gate import Candidate, Gate, Policy, Verdict
+from agent_core.registry.snapshot import Snapshot
+
+from .support import ADD, snapshot_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+COUNT = '''\
+def count_vowels(text: str) -> int:
+    """Count the vowels of a text.
+
+    Args:
+        text: The text to read.
+
+    Examples:
+        >>> count_vowels("tree")
+        2
+        >>> count_vowels("sky")
+        0
+    """
+    found = 0
+    for letter in text:
+        if letter in "aeiou":
+            found += 1
+    return found
+'''
+DISGUISED = (
+    COUNT.replace("count_vowels", "sum_of_sounds")
+    .replace("Count the vowels of a text", "How many sung letters there are")
+    .replace("letter", "q")
+    .replace("found += 1", "found = 1 + found")
+    .replace("text", "words")
+)
+CANDIDATE = Candidate("sum_of_sounds", DISGUISED, "other")
+LIBRARY = snapshot_of(lib=COUNT)
+
+
+async def judge(gate: Gate, candidate: Candidate, snapshot: Snapshot, policy: Policy = "agent") -> Verdict:
+    return await gate.judge(candidate, snapshot, policy)
+
+
+def about(verdict: Verdict) -> dict[str, str]:
+    return {one.code: one.severity for one in verdict.problems if one.code in ("copy", "near-copy")}
+
+
+@pytest.mark.parametrize(("policy", "severity"), [("agent", "refuses"), ("import", "refuses"), ("human", "warns")])
+async def test_a_disguised_copy_is_named_with_its_signature(gate: Gate, policy: Policy, severity: str) -> None:
+    verdict = await judge(gate, CANDIDATE, LIBRARY, policy)
+    (problem,) = [one for one in verdict.problems if one.code == "copy"]
+    assert problem.severity == severity
+    assert "`count_vowels(text: string) -> int` (functions/lib.py:1): Count the vowels" in problem.what
+    assert problem.mend == "call `count_vowels` instead, or say in `reason` how yours differs from `count_vowels`"
+
+
+@pytest.mark.parametrize(
+    ("reason", "admitted"), [("not like count_vowels: it is sung", True), ("unlike count_vowels_2", False), ("", False)]
+)
+async def test_a_reason_that_names_the_other_function_lets_a_copy_in(gate: Gate, reason: str, admitted: bool) -> None:
+    verdict = await judge(gate, replace(CANDIDATE, reason=reason), LIBRARY)
+    assert verdict.admitted is admitted
+
+
+async def test_a_function_that_is_replaced_is_not_its_own_copy(gate: Gate) -> None:
+    same = Candidate("count_vowels", COUNT.replace("found", "n"), "lib", replaces=True)
+    verdict = await judge(gate, same, LIBRARY)
+    assert (verdict.admitted, about(verdict)) == (True, {})
+
+
+async def test_one_line_for_other_types_is_no_copy_but_said(gate: Gate) -> None:
+    join = ADD.replace("add", "join").replace(": int", ": str").replace("-> int", "-> str")
+    join = join.replace("join(1, 2)\n        3", "join('a', 'b')\n        'ab'").replace(
+        "join(2, 2)\n        4", "join('', 'b')\n        'b'"
+    )
+    verdict = await judge(gate, Candidate("join", join, "other"), snapshot_of(lib=ADD))
+    assert (verdict.admitted, about(verdict)) == (True, {"near-copy": "warns"})
+
+
+@pytest.mark.parametrize("operator", ["-", "*", "//"])
+async def test_short_functions_that_differ_are_no_copies(gate: Gate, operator: str) -> None:
+    other = ADD.replace("add", "combine").replace("a + b", f"a {operator} b").replace("Add two", "Combine the")
+    verdict = await judge(gate, Candidate("combine", other, "other"), snapshot_of(lib=ADD))
+    assert about(verdict) == {}
+
+
+async def test_the_same_words_with_another_body_are_warned_of(gate: Gate) -> None:
+    other = COUNT.replace("count_vowels", "count_vowel").replace("aeiou", "aeiouy")
+    verdict = await judge(gate, Candidate("count_vowel", other, "other"), LIBRARY)
+    assert (verdict.admitted, about(verdict)) == (True, {"near-copy": "warns"})
+
+
+async def test_the_same_words_with_nearly_the_same_body_are_refused(gate: Gate) -> None:
+    other = COUNT.replace("count_vowels", "count_vowel").replace("return found", "return found if text else 0")
+    verdict = await judge(gate, Candidate("count_vowel", other, "other"), LIBRARY)
+    assert (verdict.admitted, about(verdict)) == (False, {"copy": "refuses"})
+
+
+async def test_what_was_changed_since_is_compared_as_it_is_now(gate: Gate) -> None:
+    before = await judge(gate, CANDIDATE, LIBRARY)
+    after = await judge(gate, CANDIDATE, snapshot_of(lib=COUNT.replace('"aeiou"', "text[:1].upper()")))
+    without = await judge(gate, CANDIDATE, snapshot_of(lib=ADD))
+    assert ["copy" in about(one) for one in (before, after, without)] == [True, False, False]
+
+
+async def test_a_helper_decides_over_a_copy_as_the_body_does(gate: Gate) -> None:
+    helped = "def _limit(n: int) -> int:\n    return min(n, 9)\n\n\n" + ADD.replace("a + b", "_limit(a + b)")
+    other = helped.replace("_limit", "_bound").replace("add", "plus")
+    verdict = await judge(gate, Candidate("plus", other, "other"), snapshot_of(lib=helped))
+    assert "copy" in about(verdict)
+    wider = await judge(gate, Candidate("plus", other.replace("9", "99"), "other"), snapshot_of(lib=helped))
+    assert "copy" not in about(wider)
+
+
+async def test_a_first_function_has_nothing_to_be_compared_with(gate: Gate) -> None:
+    verdict = await judge(gate, CANDIDATE, Snapshot.empty())
+    (report,) = [one for one in verdict.stages if one.stage == "duplicate"]
+    assert (report.passed, report.note) == (True, "there is no other function yet")
