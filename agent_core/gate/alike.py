@@ -22,7 +22,7 @@ from .normal import normal_form
 from .tree import lines_of
 
 WEIGHTS: Mapping[str, float] = {"name": 0.25, "description": 0.3, "body": 0.45}
-_GRAM, _WINDOW = 5, 4
+_GRAM, _WINDOW = 4, 2
 _SLICE_S = 0.005  # so long an index may be built without letting others act
 _NEAREST = 8
 _SMALL_WORDS = """

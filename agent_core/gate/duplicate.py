@@ -15,7 +15,7 @@ from .draft import Draft, Finding
 from .trial import Bench
 
 STAGE = "duplicate"
-NEAR, SAME_WORDS, SAME_BODY = 0.65, 0.9, 0.7
+NEAR, SAME_WORDS, SAME_BODY = 0.65, 0.9, 0.65
 SMALL = 15  # words of a form: what says so little means what its types say
 
 
