@@ -1,0 +1,94 @@
+"""Functions that fail on demand, and what calls them."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import OpenDesk
+from tests.kit import Repeat, Say, Script, Wanted
+from tests.kit.desk import Desk
+from tests.kit.steps import Predicate
+
+PART = '''\
+def part(whole: int, among: int) -> float:
+    """Share something.
+
+    Args:
+        whole: What there is.
+        among: How many share it.
+
+    Raises:
+        ValueError: nobody can share a negative whole.
+
+    >>> part(6, 3)
+    2.0
+    >>> part(9, 2)
+    4.5
+    """
+    if whole < 0:
+        raise UnicodeError("negative")
+    return whole / among
+'''
+PART_OTHERWISE = PART.replace("return whole / among", "return 1 * whole / among")
+CALLERS = '''\
+from functions.parts import part
+
+
+def by_import(whole: int) -> float:
+    """Share among two.
+
+    Args:
+        whole: What there is.
+    """
+    return part(whole, 2)
+
+
+def by_self(self, whole: int) -> float:
+    """Share among four.
+
+    Args:
+        whole: What there is.
+    """
+    return self.call("part", whole=whole, among=4)
+'''
+FILES = {"parts.py": PART, "users.py": CALLERS}
+FEW = {"standing__quarantine_failures": 3, "standing__trusted_calls": 3, "standing__trusted_days": 0}
+
+
+def part(whole: int, among: int) -> Wanted:
+    """A call of it: `among=0` fails, a negative whole raises what is documented."""
+    return Wanted("part", {"whole": whole, "among": among})
+
+
+def failing(times: int) -> list[Wanted]:
+    """So many calls that fail, each with other arguments."""
+    return [part(number + 1, 0) for number in range(times)]
+
+
+def hides(name: str) -> Predicate:
+    """The request does not show this function."""
+    return lambda seen: f"`{name}` is shown" if name in seen.functions else None
+
+
+async def workplace(at_desk: OpenDesk, script: Script, **flags: Any) -> Desk:  # Any: settings
+    """A desk with the functions above and rules of small numbers."""
+    desk = await at_desk([*script, Repeat(Say("Done."))], **{**FEW, **flags})
+    for name, text in FILES.items():
+        desk.put(name, text)
+    await desk.workspace.workshop.reload()
+    return desk
+
+
+async def standing_of(desk: Desk, name: str = "part") -> str:
+    """Where it stands now."""
+    rows = (await desk.workspace.workshop.list())["functions"]
+    return str(next(row["standing"] for row in rows if row["name"] == name))
+
+
+def put(root: Path, **settings: str) -> Path:
+    """The function and the rules as files, for programs in processes of their own."""
+    (root / "functions").mkdir(exist_ok=True)
+    (root / "functions" / "parts.py").write_text(PART, "utf-8")
+    rules = {"quarantine_failures": "3", **settings}
+    lines = [f"{key} = {value}" for key, value in rules.items()]
+    (root / "toolwright.toml").write_text("\n".join(["[standing]", *lines, ""]), "utf-8")
+    return root

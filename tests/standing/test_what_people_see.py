@@ -1,0 +1,150 @@
+"""Standing, statistics, quarantine and retirement at the doors: commands, the prompt, one shot, meta-functions."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_core.agent import Agent
+from agent_core.assemble import Workspace
+from tests.conftest import OpenDesk
+from tests.interfaces.support import flags, prompt, toolwright
+from tests.kit import Ask, Say, Wanted, scripted
+from tests.kit.desk import answers
+from tests.standing.support import PART, PART_OTHERWISE, failing, part, put, workplace
+
+SHORT_WHILE = "1e-12"  # days
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return put(tmp_path)
+
+
+def document(*arguments: str, cwd: Path) -> Any:  # Any: a JSON document
+    return json.loads(toolwright("functions", *arguments, "--json", cwd=cwd).stdout)
+
+
+def test_one_shot_tells_of_a_quarantine_once_and_how_to_get_out(place: Path) -> None:
+    with scripted([Ask(*failing(3)), Say("Hm."), Say("Again.")]) as model:
+        first, second = (toolwright("run", *flags(model), "--message", "go", cwd=place).stderr for _ in range(2))
+    assert "✗ part kept failing and is quarantined: the model no longer sees it" in first
+    assert "lately: ZeroDivisionError: division by zero (3 ×)" in first
+    assert "next: toolwright functions release part" in first
+    assert "quarantined" not in second
+    assert document("list", "--standing", "quarantined", cwd=place)["functions"][0]["name"] == "part"
+
+
+def test_the_prompt_tells_of_a_quarantine_shows_it_and_releases(tmp_path: Path) -> None:
+    put(tmp_path, retire_days=SHORT_WHILE)
+    with prompt([Ask(part(4, 2), *failing(3)), Say("Hm.")], tmp_path) as (screen, _):
+        screen.line("go")
+        screen.wait_for("part kept failing and is quarantined")
+        screen.wait_for("last worked: this version, ")
+        screen.wait_for("next: /release part")
+        screen.line("/functions")
+        screen.wait_for("part  parts  quarantined")
+        screen.wait_for("1 function nobody called for long: /functions unused")
+        screen.line("/introspect part")
+        screen.wait_for("return whole / among")
+        assert "called 4 ×: 1 returned, 3 failed" in screen.scrolled()
+        assert "ended otherwise: ZeroDivisionError 3 ×" in screen.scrolled()
+        screen.line("/release part")
+        screen.wait_for("✓ part is released")
+        screen.line("/functions unused")
+        screen.wait_for("/delete part")
+
+
+def test_the_call_that_a_human_makes_counts_and_tells_too(tmp_path: Path) -> None:
+    put(tmp_path, quarantine_failures="2")
+    call = ("functions", "call", "part", "--args", '{"whole": 1, "among": 0}')
+    said = [toolwright(*call, cwd=tmp_path).stderr for _ in range(2)]
+    assert ["is quarantined" in each for each in said] == [False, True]
+
+
+async def test_statistics_have_all_by_version_and_by_kind(at_desk: OpenDesk) -> None:
+    wanted = [part(4, 2), part(-1, 1), part(1, 0), Wanted("part", {"whole": "?"})]
+    desk = await workplace(at_desk, [*map(Ask, wanted), Say("One."), Ask(part(6, 2)), Say("Two.")])
+    await desk.say("Go.")
+    desk.put("parts.py", PART_OTHERWISE)
+    await desk.workspace.workshop.reload()
+    await desk.say("Again.")
+    found = (await desk.workspace.workshop.introspect("part"))["statistics"]
+    assert [found[key] for key in ("calls", "returned", "failed")] == [4, 2, 1]
+    kinds = {(kind["outcome"], kind["error"]): kind["calls"] for kind in found["kinds"]}
+    assert kinds == {("documented", "UnicodeError"): 1, ("raised", "ZeroDivisionError"): 1}
+    assert [(each["present"], each["calls"]) for each in found["versions"]] == [(True, 1), (False, 3)]
+    assert [call["outcome"] for call in found["recent"]] == ["returned", "raised", "documented", "returned"]
+    assert len(found["turns"]) == 2
+    assert found["recent"][1]["message"] == "division by zero"
+    assert 0 < found["median_s"] <= found["longest_s"] <= found["seconds"]
+
+
+async def test_a_model_reads_of_calls_failures_and_quarantine_in_words(at_desk: OpenDesk) -> None:
+    look = Wanted("introspect_function", {"function_name": "part"})
+    listed = Wanted("list_functions", {"standing": "quarantined"})
+    desk = await workplace(at_desk, [Ask(look), Ask(part(4, 2)), Ask(*failing(3)), Ask(look), Ask(listed)])
+    before, *_, after, quarantined = answers(await desk.say("Go."))
+    assert "It was never called." in before
+    assert "Called 4 times, 4 of them in this version: 1 returned, 3 failed" in after
+    assert "`ZeroDivisionError` 3 ×" in after
+    assert "you cannot call it: `ZeroDivisionError: division by zero (3 ×)`" in after
+    assert "- part (parts, quarantined): Share something." in quarantined
+
+
+async def test_totals_outlast_the_single_calls_that_the_settings_cap(at_desk: OpenDesk) -> None:
+    desk = await workplace(at_desk, [Ask(*(part(n, 2) for n in range(12)))], standing__keep_calls=10)
+    await desk.say("Go.")
+    found = (await desk.workspace.workshop.introspect("part"))["statistics"]
+    assert (found["calls"], len(found["recent"])) == (12, 10)
+
+
+def test_what_nobody_calls_is_offered_with_the_command_and_never_removed(tmp_path: Path) -> None:
+    toolwright("init", ".", cwd=tmp_path)
+    put(tmp_path, retire_days=SHORT_WHILE)
+    listed = toolwright("functions", "list", cwd=tmp_path)
+    assert "1 function nobody called for long: toolwright functions list --unused" in listed.stderr
+    unused = toolwright("functions", "list", "--unused", cwd=tmp_path).stdout
+    assert unused.startswith("part  not called since it joined ")
+    assert unused.endswith("  toolwright functions delete part\n")
+    assert (tmp_path / "functions" / "parts.py").exists()
+
+
+@pytest.mark.parametrize("days", [0, 1], ids=["never", "not yet"])
+async def test_nothing_is_offered_for_retirement_before_its_time(at_desk: OpenDesk, days: float) -> None:
+    desk = await workplace(at_desk, [], standing__retire_days=days)
+    assert (await desk.workspace.workshop.unused())["functions"] == []
+    assert (await desk.workspace.workshop.list())["unused"] == 0
+
+
+async def _pin(workspace: Workspace, agent: Agent) -> None:
+    await agent.keep("part")
+
+
+async def _call(workspace: Workspace, agent: Agent) -> None:
+    await workspace.workshop.call("part", {"whole": 1, "among": 1})
+
+
+async def _use(workspace: Workspace, agent: Agent) -> None:
+    (workspace.root / "functions" / "parts.py").write_text(
+        PART + '\n\ndef half(whole: int) -> float:\n    """Halve.\n\n    Args:\n        whole: It.\n    """\n'
+        "    return part(whole, 2)\n"
+    )
+    await workspace.workshop.reload()
+
+
+@pytest.mark.parametrize(
+    ("do", "left"),
+    [
+        pytest.param(_pin, [], id="pinned"),
+        pytest.param(_call, ["part"], id="a call only moves the time on"),
+        pytest.param(_use, ["half"], id="used by another"),
+    ],
+)
+async def test_what_is_pinned_or_used_by_others_is_not_offered(at_desk: OpenDesk, do: Any, left: list[str]) -> None:
+    desk = await workplace(at_desk, [], standing__retire_days=float(SHORT_WHILE))
+    (desk.functions / "users.py").unlink()
+    await desk.workspace.workshop.reload()
+    await do(desk.workspace, desk.agent)
+    assert [each["name"] for each in (await desk.workspace.workshop.unused())["functions"]] == left
