@@ -92,7 +92,8 @@ class CallAnswered(_Base):
 class FunctionsChanged(_Base):
     """The set of functions changed: names by what happened to them; `by` is human or agent.
 
-    `disagreeing` says by name how a function differs from its examples; `mended` are files that are good again.
+    `disagreeing` says by name how a function differs from its examples, `noted` which examples it lost or whom it
+    breaks; `mended` are files that are good again.
     """
 
     type: ClassVar[str] = "functions_changed"
@@ -103,6 +104,7 @@ class FunctionsChanged(_Base):
     by: str = "human"
     mended: tuple[str, ...] = ()
     disagreeing: dict[str, str] = field(default_factory=dict)
+    noted: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,8 @@ import difflib
 from dataclasses import dataclass
 from typing import Literal
 
+from agent_core.errors import UsageError
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -31,6 +33,13 @@ ENTRIES = (
     Entry("test", "NAME [JSON]", "Run a function's examples, or one call with arguments.", "function"),
     Entry("release", "NAME", "Let a function out of quarantine: the model sees it again.", "function", in_turn=True),
     Entry("delete", "NAME", "Delete a function, after asking.", "function"),
+    Entry("history", "NAME", "A function's versions: when, who, why; also a deleted one's.", "function", in_turn=True),
+    Entry("diff", "NAME [VERSION]", "What changed since a version, or by the last change.", "function", in_turn=True),
+    Entry("blame", "NAME [VERSION]", "Who wrote which line, when and why.", "function", in_turn=True),
+    Entry("rollback", "NAME [VERSION]", "Put an earlier version back, or a deleted function.", "function"),
+    Entry("example", "NAME CALL = RESULT", "Keep one more example with a function, if it holds.", "function"),
+    Entry("pending", "", "The candidates that stand refused, and why.", in_turn=True),
+    Entry("confirm", "NAME [REASON]", "Admit one of them with the results that came back."),
     Entry("reload", "", "Read the functions folder again."),
     Entry("retry", "", "Take the last message back and send it again."),
     Entry("pop", "", "Take the last turn out of the context; it stays on record."),
@@ -40,6 +49,17 @@ ENTRIES = (
     Entry("model", "[NAME]", "The model and why it was chosen; with NAME, another one."),
 )
 BY_NAME = {entry.name: entry for entry in ENTRIES}
+
+
+def needed(words: str, name: str) -> str:
+    """What was typed after a command that cannot do without.
+
+    Raises:
+        UsageError: nothing was.
+    """
+    if not words:
+        raise UsageError(f"/{name} needs to know which.", mend=f"Type {BY_NAME[name].typed}.")
+    return words
 
 
 def nearest(name: str) -> str:

@@ -7,7 +7,8 @@ from pathlib import Path
 from agent_core.errors import ToolwrightError, UsageError
 from agent_core.messages import Answer, Assistant, Message, Notice, System, User
 
-from .catalogue import BY_NAME, ENTRIES, nearest
+from . import slash_history
+from .catalogue import BY_NAME, ENTRIES, nearest, needed
 from .columns import columns
 from .conversation import Conversation
 from .opened import edit_function
@@ -66,12 +67,6 @@ def _name(text: str) -> str:
     return text[1:].partition(" ")[0].strip()
 
 
-def _needed(words: str, name: str) -> str:
-    if not words:
-        raise UsageError(f"/{name} needs to know which.", mend=f"Type {BY_NAME[name].typed}.")
-    return words
-
-
 async def _help(talk: Conversation, words: str) -> None:
     wanted = words.removeprefix("/")
     if wanted and wanted not in BY_NAME:
@@ -99,7 +94,7 @@ async def _functions(talk: Conversation, words: str) -> None:
 
 
 async def _introspect(talk: Conversation, words: str) -> None:
-    found = await talk.workspace.workshop.introspect(_needed(words, "introspect"))
+    found = await talk.workspace.workshop.introspect(needed(words, "introspect"))
     talk.voice.lines(facts_lines(found, SLASH))
     talk.voice.source(found["source"], found["line"])
 
@@ -117,14 +112,14 @@ async def _show(talk: Conversation, words: str) -> None:
 
 
 async def _edit(talk: Conversation, words: str) -> None:
-    name = _needed(words, "edit")
+    name = needed(words, "edit")
     async with talk.voice.aside():
         # What came of it is announced, as any change by hand is.
         await edit_function(talk.workspace.workshop, name)
 
 
 async def _test(talk: Conversation, words: str) -> None:
-    name, _, arguments = _needed(words, "test").partition(" ")
+    name, _, arguments = needed(words, "test").partition(" ")
     async with talk.command():
         await (_call(talk, name, arguments) if arguments else _examples(talk, name))
 
@@ -141,12 +136,12 @@ async def _call(talk: Conversation, name: str, arguments: str) -> None:
 
 
 async def _release(talk: Conversation, words: str) -> None:
-    released = await talk.workspace.workshop.release(_needed(words, "release"))
+    released = await talk.workspace.workshop.release(needed(words, "release"))
     talk.voice.lines(released_lines(released))
 
 
 async def _delete(talk: Conversation, words: str) -> None:
-    name = _needed(words, "delete")
+    name = needed(words, "delete")
     if name not in talk.names():
         raise UsageError(f"There is no function {name}.", mend="Type /functions for the list.")
     if await talk.voice.confirm(f"Delete {name}?"):
@@ -237,6 +232,7 @@ _RUNS: dict[str, Run] = {
     "edit": _edit,
     "test": _test,
     "delete": _delete,
+    **slash_history.RUNS,
     "release": _release,
     "reload": _reload,
     "retry": _retry,

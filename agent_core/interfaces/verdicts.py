@@ -13,10 +13,17 @@ _OUTCOME_ROLES: dict[str, Role] = {"returned": "ok", "interrupted": "warn", "ski
 
 def verdict_lines(verdict: Document, joins: str = "joins") -> list[Line]:
     """One headline, then what was mended and every problem with its place and mend."""
+    if verdict.get("error") and not verdict.get("problems"):
+        first, *more = str(verdict["error"]).splitlines()
+        return [line(("bad", "✗ "), first), *indented(line(text) for text in more)]
     return [
         verdict_headline(verdict, joins),
         *indented(line(("warn", "~ "), ("dim", "mended: "), str(mend["message"])) for mend in verdict.get("mends", ())),
         *indented(problem_line(problem) for problem in verdict.get("problems", ())),
+        *indented(
+            line(("warn", "~ "), call, ("dim", ": its result was taken as it came back, not predicted"))
+            for call in verdict.get("confirmed", ())
+        ),
     ]
 
 
@@ -102,6 +109,7 @@ def doubt_lines(change: Document) -> list[Line]:
     differing: dict[str, str] = change.get("disagreeing") or {}
     return [
         *(line(("warn", "~ "), ("name", name), f" is a draft now: {how}") for name, how in differing.items()),
+        *(line(("warn", "~ "), ("name", name), f": {what}") for name, what in (change.get("noted") or {}).items()),
         *(line(("ok", "✓ "), f"{path} is good again") for path in change.get("mended") or ()),
     ]
 

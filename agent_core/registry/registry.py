@@ -18,7 +18,8 @@ Hand = Literal["human", "agent"]
 class Change:
     """What a swap made different: names of functions, what is newly rejected, and by whose hand.
 
-    `mended` are paths of which nothing is rejected any more; `disagreeing` says by name how examples differ.
+    `mended` are paths of which nothing is rejected any more; `disagreeing` says by name how examples differ, and
+    `noted` what else is to be said of a save.
     """
 
     loaded: tuple[str, ...] = ()
@@ -28,6 +29,7 @@ class Change:
     by: Hand = "human"
     mended: tuple[str, ...] = ()
     disagreeing: Mapping[str, str] = field(default_factory=dict)
+    noted: Mapping[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.loaded or self.changed or self.removed or self.rejected or self.mended)
@@ -81,12 +83,21 @@ class Registry:
         """The current view; it stays as it is, whatever happens next."""
         return self._snapshot
 
-    def swap(self, snapshot: Snapshot, *, by: Hand = "human", disagreeing: Mapping[str, str] | None = None) -> Change:
+    def swap(
+        self,
+        snapshot: Snapshot,
+        *,
+        by: Hand = "human",
+        disagreeing: Mapping[str, str] | None = None,
+        noted: Mapping[str, str] | None = None,
+    ) -> Change:
         """Make a snapshot the current one and tell the listeners, unless nothing became different.
 
-        `disagreeing` are functions, with a sentence each, whose examples do not hold.
+        `disagreeing` are functions, with a sentence each, whose examples do not hold; `noted` those of which
+        something else is to be said.
         """
-        change = replace(difference(self._snapshot, snapshot, by), disagreeing=disagreeing or {})
+        found = difference(self._snapshot, snapshot, by)
+        change = replace(found, disagreeing=disagreeing or {}, noted=noted or {})
         self._snapshot = snapshot
         if change:
             for listener in tuple(self._listeners):

@@ -71,7 +71,7 @@ class Changes:
             which = "the candidate that stands refused" if pending else "the function"
             how = "is not in it" if count == 0 else f"is in it {count} times: give more of the lines around it"
             text = f"Nothing was changed: `old_text` {how}. {which.capitalize()} reads:\n{block(code, 6_000)}"
-            return Plan(text, "refused", {"name": name, "admitted": False})
+            return Plan(text, "refused", {"name": name, "admitted": False, "error": text})
         return await self.replace(name, code.replace(old_text, new_text), reason, author, "edit of")
 
     async def confirm(self, name: str, reason: str, author: Author) -> Plan:
@@ -79,7 +79,7 @@ class Changes:
         pending = await self._store.pending(name)
         if pending is None:
             text = f"No candidate named `{name}` is waiting: confirm_function is for one that create_function refused."
-            return Plan(text, "refused", {"name": name, "admitted": False})
+            return Plan(text, "refused", {"name": name, "admitted": False, "error": text})
         snapshot = await self._ground.settled(pending["module"], name, self._registry.snapshot())
         candidate = _candidate(pending, reason, name in snapshot.functions)
         verdict = await self._judging.gate.judge(candidate, snapshot)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ..gate import Candidate, Gate, Policy, Verdict
 from ..gate.confirm import with_returned_values
+from ..gate.example_text import with_example
 from ..problem import Place, Problem
 from ..registry.function import Function, Reading
 from ..registry.schema import read_module
@@ -14,7 +15,6 @@ from ..registry.snapshot import Snapshot
 from ..registry.source import Source, path_of
 from ..storage import DropPending, SavePending, SaveVerdict, Store
 from . import ratchet, telling
-from .example_text import with_example
 from .plan import Plan, Work, planned
 
 _ENOUGH = 2  # examples in a docstring, from which on it needs none of those that were given beside it
@@ -49,20 +49,12 @@ class Judging:
         reading = verdict.reading or read_module(Source.of(verdict.module, verdict.module_text, path))
         function = _named(reading, verdict.name)
         assert function is not None
-        verdict = replace(verdict, confirmed=await self.confirmed(verdict.confirmed, before, function))
+        verdict = replace(verdict, confirmed=await confirmed(self._store, verdict.confirmed, before, function))
         said = {**verdict.to_json(), "by": work.author.by}
         writes = (SaveVerdict(function.body_hash, verdict.name, said), DropPending(verdict.name))
         source = held or Source(verdict.module, path, "", "")
         plan = planned(telling.admitted(verdict, function, work.said), verdict.to_json(), source, reading, work)
         return replace(plan, writes=(*plan.writes, *writes))
-
-    async def confirmed(self, anew: tuple[str, ...], before: Function | None, after: Function) -> tuple[str, ...]:
-        """The calls of a version whose results were taken as they came back: now, or earlier and kept since."""
-        calls = [*anew]
-        for earlier in filter(None, (before, after)):
-            verdict = await self._store.verdict(earlier.body_hash, earlier.name) or {}
-            calls += ratchet.still_there(verdict.get("confirmed") or (), earlier, after)
-        return tuple(dict.fromkeys(calls))
 
     async def _with_given(
         self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot, policy: Policy
@@ -103,6 +95,15 @@ class Judging:
             refused=candidate.name,
             excluded=telling.excluded(verdict, again=again),
         )
+
+
+async def confirmed(store: Store, anew: tuple[str, ...], before: Function | None, after: Function) -> tuple[str, ...]:
+    """The calls of a version whose results were taken as they came back: now, or earlier and kept since."""
+    calls = [*anew]
+    for earlier in filter(None, (before, after)):
+        verdict = await store.verdict(earlier.body_hash, earlier.name) or {}
+        calls += ratchet.still_there(verdict.get("confirmed") or (), earlier, after)
+    return tuple(dict.fromkeys(calls))
 
 
 def held_to_examples(candidate: Candidate, verdict: Verdict, before: Function | None, work: Work) -> Verdict:

@@ -5,11 +5,12 @@ What was judged before is known by its hash and is not judged, nor parsed, again
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
-from ..gate import Gate
+from ..gate import Gate, ModuleVerdict
 from ..problem import Problem
 from ..registry.function import Reading
 from ..registry.registry import Change, Registry
@@ -18,6 +19,8 @@ from ..registry.snapshot import Snapshot
 from ..registry.source import Source, read_file, shown_path
 from ..registry.watch import scan
 from ..storage import STATE, EndWrite, ManifestConflict, Store, Write
+from . import ratchet
+from .judging import confirmed
 from .one_writer import only_writer
 from .taken import (
     Known,
@@ -28,6 +31,7 @@ from .taken import (
     gone,
     kept_writes,
     module_at,
+    noted,
     placed,
     precedence,
     stored,
@@ -115,7 +119,11 @@ class Loader:
         if writes:
             async with only_writer(self._state):  # a file that another process just wrote is its to write down
                 await self._store.apply(writes)
-        return self._registry.swap(snapshot, disagreeing=dict(pair for each in taken for pair in each.disagreeing))
+        return self._registry.swap(
+            snapshot,
+            disagreeing=dict(pair for each in taken for pair in each.disagreeing),
+            noted=dict(pair for each in taken for pair in each.noted),
+        )
 
     def _read(self, paths: list[Path] | None, known: Known) -> dict[str, Found]:
         found = list(scan(self._folder, {}).stamps) if paths is None else paths
@@ -149,8 +157,16 @@ class Loader:
         verdict = await self._gate.judge_module(found, before, "human", previous=previous)
         if not verdict.admitted:
             return await self._keep_last_good(path, verdict.problems, known, before)
-        writes = admission(path, found, verdict, known)
-        return Taken(path, found.module, verdict.reading, writes=writes, disagreeing=disagreeing(verdict))
+        verdict = replace(verdict, problems=(*verdict.problems, *ratchet.of_save(previous, verdict.reading)))
+        writes = admission(path, found, verdict, known, await self._confirmed(previous, verdict))
+        known_of = Taken(path, found.module, verdict.reading, writes=writes, disagreeing=disagreeing(verdict))
+        return replace(known_of, noted=noted(verdict))
+
+    async def _confirmed(self, previous: Reading | None, verdict: ModuleVerdict) -> dict[str, Sequence[str]]:
+        """The calls, by function, whose results were once taken as they came back, and still stand so."""
+        had = {each.name: each for each in previous.functions} if previous else {}
+        judged = [each for each in verdict.reading.functions if each.name in dict(verdict.standings)]
+        return {each.name: await confirmed(self._store, (), had.get(each.name), each) for each in judged}
 
     async def _keep_last_good(self, path: str, problems: tuple[Problem, ...], known: Known, before: Snapshot) -> Taken:
         good = await self._last_good(path, known, before)

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from ..gate import Candidate, Policy
+from ..gate.example_text import with_example
 from ..problem import Problem
 from ..registry.examples import Example
 from ..registry.function import Function
@@ -18,7 +19,6 @@ from ..registry.source import Source
 from ..storage import Store
 from ..untrusted import fence, one_line
 from . import bringing_back, history, ratchet, telling
-from .example_text import with_example
 from .ground import Ground, own_text
 from .history import Version
 from .judging import Judging
@@ -93,7 +93,7 @@ class Past:
         snapshot = await self._ground.settled(module, name, before)
         if function is not None and function.body_hash == target.hash:
             text = f"`{name}` is at version {target.number} already, so nothing was changed."
-            return Plan(text, "refused", {"name": name, "admitted": False})
+            return _refusal(name, text)
         plan = await self._brought_back(target, name, module, snapshot, author)
         return self._ground.repeatable(plan, partial(self.rollback, name, target.hash, author), name, snapshot)
 
@@ -149,8 +149,8 @@ def _fresh(function: Function, code: str) -> tuple[Example] | None:
 
 
 def _refusal(name: str, text: str, problem: Problem | None = None) -> Plan:
-    problems = [problem.to_json()] if problem else []
-    return Plan(text, "refused", {"name": name, "admitted": False, "problems": problems, "error": text})
+    problems = {"problems": [problem.to_json()]} if problem else {}
+    return Plan(text, "refused", {"name": name, "admitted": False, **problems, "error": text})
 
 
 def _shown(version: Version) -> dict[str, Any]:  # Any: JSON

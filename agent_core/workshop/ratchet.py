@@ -12,7 +12,7 @@ from typing import Final
 from ..gate.agreement import literal_value
 from ..problem import Place, Problem, Severity
 from ..registry.examples import Example
-from ..registry.function import Function
+from ..registry.function import Function, Reading
 from ..registry.typenames import Schema
 from ..untrusted import fence
 
@@ -57,6 +57,14 @@ def problem(before: Function | None, after: Function | None, severity: Severity,
         mend = f"write {len(unfit) - fresh} more for the new signature, or say in `reason` why fewer will do"
         return Problem(CODE, what, where, mend, severity)
     return None
+
+
+def of_save(before: Reading | None, after: Reading) -> list[Problem]:
+    """What is to be said of the functions of a saved file: nobody can give a reason in a save, so it warns."""
+    had = {function.name: function for function in before.functions} if before else {}
+    path = after.source.path
+    found = [problem(had.get(one.name), one, "warns", Place(path, one.line)) for one in after.functions]
+    return [one for one in found if one is not None]
 
 
 def still_there(calls: Collection[str], before: Function, after: Function) -> list[str]:

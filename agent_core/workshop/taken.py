@@ -4,7 +4,7 @@ Values and pure functions of the loader: how a file's outcome is placed in a sna
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from ..storage import DropReading, ReadingRow, SaveReading, SaveVerdict, SaveVer
 from . import telling
 
 _NO_STAMP = (0, 0, 0)
+_NOTED = frozenset({"example-dropped", "breaks-caller"})  # warnings of a save that its author is told at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Known:
 class Taken:
     """What came of one file: a reading that is good, problems that keep its newest text out, and the writes.
 
-    `disagreeing` has a sentence for each function whose examples do not hold.
+    `disagreeing` has a sentence for each function whose examples do not hold, `noted` for one that promises less.
     """
 
     path: str
@@ -41,6 +42,7 @@ class Taken:
     writes: tuple[Write, ...] = ()
     gone: bool = False
     disagreeing: tuple[tuple[str, str], ...] = ()
+    noted: tuple[tuple[str, str], ...] = ()
 
 
 def unchanged(path: str, found: Source, known: Known, before: Snapshot) -> Reading | None:
@@ -114,8 +116,10 @@ def module_at(path: str) -> str:
     return module if isinstance(module, str) else ""
 
 
-def admission(path: str, source: Source, verdict: ModuleVerdict, known: Known) -> tuple[Write, ...]:
-    """What is written down of a saved file that is good, as a human's."""
+def admission(
+    path: str, source: Source, verdict: ModuleVerdict, known: Known, confirmed: Mapping[str, Sequence[str]]
+) -> tuple[Write, ...]:
+    """What is written down of a saved file that is good, as a human's; `confirmed` are calls by function."""
     expected = known.manifest.get(source.module)
     entered: tuple[Write, ...] = ()
     if expected != source.version:
@@ -124,8 +128,11 @@ def admission(path: str, source: Source, verdict: ModuleVerdict, known: Known) -
             SetManifest(source.module, expected, source.version, reason="saved"),
         )
     hashes = {function.name: function.body_hash for function in verdict.reading.functions}
+    said = {**verdict.to_json(), "by": "human"}
     verdicts = [
-        SaveVerdict(hashes[name], name, {**verdict.to_json(), "name": name, "standing": standing, "by": "human"})
+        SaveVerdict(
+            hashes[name], name, {**said, "name": name, "standing": standing, "confirmed": [*confirmed.get(name, ())]}
+        )
         for name, standing in verdict.standings
     ]
     reading = SaveReading(path, _NO_STAMP, source.version, json.dumps(verdict.reading.to_json()))
@@ -149,3 +156,14 @@ def disagreeing(verdict: ModuleVerdict) -> tuple[tuple[str, str], ...]:
     for name, one in verdict.disagreements:
         found.setdefault(name, []).append(one)
     return tuple((name, telling.difference(ones)) for name, ones in found.items())
+
+
+def noted(verdict: ModuleVerdict) -> tuple[tuple[str, str], ...]:
+    """A sentence for each function of a saved file that promises less than it did, or breaks another that uses it."""
+    found = {problem.where.line: problem.what for problem in verdict.problems if problem.code in _NOTED}
+    return tuple(
+        (function.name, found[line])
+        for function in verdict.reading.functions
+        for line in found
+        if function.line <= line <= function.end_line
+    )

@@ -9,6 +9,7 @@ from ..model.step import REPLY
 from ..problem import Problem
 from ..registry.examples import Example
 from ..registry.function import Function
+from ..registry.registry import Change
 from ..untrusted import block, fence, one_line, shorten
 
 MAX_PROBLEMS = 12
@@ -47,10 +48,11 @@ def refused(verdict: Verdict, *, again: bool, replaces: bool) -> str:
     send = f"call {'replace_function' if replaces else 'create_function'} again"
     if verdict.can_be_confirmed:
         done = "not changed yet" if replaces else "not made yet"
-        lines.append(f"`{verdict.name}` is {done}: its code and its examples do not agree.")
-        lines += [_disagreement(each) for each in verdict.disagreements[:MAX_PROBLEMS]]
+        lacks = "" if verdict.disagreements else verdict.refusals[0].what
+        lines.append(f"`{verdict.name}` is {done}: {lacks or 'its code and its examples do not agree'}.")
+        lines += [_disagreement(each) for each in verdict.to_confirm[:MAX_PROBLEMS]]
         confirm = f"confirm_function(function_name={verdict.name!r})"
-        mend = f"If the example is right, mend the code and {send}."
+        mend = f"If {'it is wrong' if lacks else 'the example is right'}, mend the code and {send}."
         return "\n".join([*lines, f"If what it returned is right, call {confirm}. {mend}"])
     problems = verdict.refusals
     lines.append(f"`{verdict.name}` was not {'changed' if replaces else 'made'}. {_count(problems)}:")
@@ -123,6 +125,7 @@ def changes(found: Iterable[FunctionsChanged], functions: dict[str, Function]) -
             f"`{name}` changed: it is now {signature(functions[name])}." for name in change.changed if name in functions
         ]
         sentences += [f"`{name}` is a draft now: {how}." for name, how in change.disagreeing.items()]
+        sentences += [f"Of `{name}`: {what}." for name, what in change.noted.items()]
         sentences += [f"`{name}` is gone." for name in change.removed]
         sentences += [f"`{path}`, which was rejected, is good again." for path in change.mended]
         sentences += [
@@ -132,16 +135,31 @@ def changes(found: Iterable[FunctionsChanged], functions: dict[str, Function]) -
     return shorten("Functions changed by another hand. " + " ".join(dict.fromkeys(sentences)), 4_000)
 
 
+def reloaded(change: Change, rejected: Iterable[Problem]) -> dict[str, Any]:  # Any: JSON
+    """The shape of a reload: what is different, mended, in doubt, and rejected."""
+    return {
+        "loaded": list(change.loaded),
+        "changed": list(change.changed),
+        "removed": list(change.removed),
+        "rejected": [problem.to_json() for problem in rejected],
+        "mended": list(change.mended),
+        "disagreeing": dict(change.disagreeing),
+        "noted": dict(change.noted),
+    }
+
+
 def summed(found: Iterable[FunctionsChanged]) -> dict[str, Any]:
     """Several changes as one, in the shape of a reload; of examples that differ only those that still do."""
     names: dict[str, set[str]] = {"loaded": set(), "changed": set(), "removed": set(), "mended": set()}
     differing: dict[str, str] = {}
+    noted: dict[str, str] = {}
     for change in found:
         for key, known in names.items():
             known.update(getattr(change, key))
         settled = {*change.changed, *change.removed}
         differing = {name: how for name, how in differing.items() if name not in settled} | change.disagreeing
-    return {**{key: sorted(known) for key, known in names.items()}, "disagreeing": differing}
+        noted |= change.noted
+    return {**{key: sorted(known) for key, known in names.items()}, "disagreeing": differing, "noted": noted}
 
 
 def difference(found: Sequence[Disagreement]) -> str:
@@ -154,7 +172,8 @@ def difference(found: Sequence[Disagreement]) -> str:
 
 def _disagreement(found: Disagreement) -> str:
     returned, expected = one_line(found.returned, 400), one_line(found.expected, 400)
-    return f"- {one_line(found.call, 200)} returned {returned}, and the example says {expected}."
+    says = f"the example says {expected}" if expected else "that can be the example"
+    return f"- {one_line(found.call, 200)} returned {returned}, and {says}."
 
 
 def _count(problems: Sequence[Problem]) -> str:

@@ -87,9 +87,7 @@ class Workshop:
         """Change one place of a function, or of the candidate of that name that stands refused; its verdict."""
         return await self.make(await self.plans.edit(name, old_text, new_text, reason, author or Author()), author)
 
-    async def replace(
-        self, name: str, code: str, *, reason: str = "", author: Author | None = None
-    ) -> dict[str, Any]:
+    async def replace(self, name: str, code: str, *, reason: str = "", author: Author | None = None) -> dict[str, Any]:
         """Give a function new source; its verdict."""
         return await self.make(await self.plans.replace(name, code, reason, author or Author()), author)
 
@@ -101,9 +99,7 @@ class Workshop:
         """Put an earlier version of a function, or a deleted function, back; its verdict."""
         return await self.make(await self.past.rollback(name, version, author or Author()), author)
 
-    async def add_example(
-        self, name: str, call: str, expected: str, *, author: Author | None = None
-    ) -> dict[str, Any]:
+    async def add_example(self, name: str, call: str, expected: str, *, author: Author | None = None) -> dict[str, Any]:
         """Keep one more example with a function, if it holds; its verdict."""
         return await self.make(await self.past.add_example(name, call, expected, author or Author()), author)
 
@@ -122,15 +118,7 @@ class Workshop:
         """Look at the whole folder again; what is different, mended, in doubt, and rejected."""
         async with self._carrier.one_at_a_time:
             change = await self.loader.refresh()
-        rejected = self.registry.snapshot().rejected
-        return {
-            "loaded": list(change.loaded),
-            "changed": list(change.changed),
-            "removed": list(change.removed),
-            "rejected": [problem.to_json() for problem in rejected],
-            "mended": list(change.mended),
-            "disagreeing": dict(change.disagreeing),
-        }
+        return telling.reloaded(change, self.registry.snapshot().rejected)
 
     async def reload_after(self, work: Awaitable[object]) -> dict[str, Any]:
         """Wait for a human's work on the files, then look at the folder; what became different since it began.
@@ -269,6 +257,7 @@ class Workshop:
             by=change.by,
             mended=change.mended,
             disagreeing=dict(change.disagreeing),
+            noted=dict(change.noted),
         )
         self._tell(event)
 

@@ -2,13 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 from agent_core.errors import UsageError
 
-from ..scene import Scene, print_json, scene
+from ..scene import Scene, scene
 from ..spans import line, plain, write
 from ..standings import quarantine_lines, released_lines, unused_hint, unused_lines
 from ..status_line import StatusLine
@@ -22,8 +22,10 @@ from ..verdicts import (
     verdict_lines,
 )
 from ..views import introspection_lines, list_lines
+from .checking import check
+from .library import export, import_
+from . import history
 
-Policy = Literal["agent", "human", "import"]
 STANDINGS = ("draft", "trial", "trusted", "quarantined")
 
 _code_file = click.option(
@@ -34,6 +36,10 @@ _code_file = click.option(
 @click.group()
 def functions() -> None:
     """List, show, check, create, edit, test and call functions."""
+
+
+for _command in history.COMMANDS:
+    functions.add_command(_command)
 
 
 @functions.command("list")
@@ -80,25 +86,6 @@ def show(scene: Scene, name: str) -> None:
 
 
 @functions.command()
-@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--policy", type=click.Choice(["agent", "human", "import"]), default="agent", show_default=True)
-@click.option("--name", default="", help="The promised name, if not the file's one public function.")
-@click.option("--module", default="", help="The module that it would join.")
-@scene
-def check(scene: Scene, file: Path, policy: Policy, name: str, module: str) -> int:
-    """Run the gate on FILE without admitting anything. FILE is .py, or .jsonl with one candidate a line."""
-    from ..opened import with_workshop
-
-    verdicts = with_workshop(scene, lambda shop: shop.check(file, policy=policy, name=name, module=module))
-    for verdict in verdicts:
-        if scene.as_json:
-            print_json(verdict)
-        else:
-            write(verdict_lines(verdict, "could join"), sys.stdout)
-    return 0 if all(verdict["admitted"] for verdict in verdicts) else 1
-
-
-@functions.command()
 @click.argument("name")
 @_code_file
 @click.option("--module", default="grown", show_default=True, help="The module to join; made if it is not there.")
@@ -118,16 +105,19 @@ def create(scene: Scene, name: str, file: str | None, module: str, reason: str) 
 @_code_file
 @click.option("--old", help="The text to replace; it must occur once.")
 @click.option("--new", help="The text that takes its place.")
+@click.option("--reason", default="", help="Why, for the history.")
 @scene
-def edit(scene: Scene, name: str, file: str | None, old: str | None, new: str | None) -> int:
+def edit(  # noqa: PLR0913, PLR0917  (click hands them in)
+    scene: Scene, name: str, file: str | None, old: str | None, new: str | None, reason: str
+) -> int:
     """Change a function through the gate. Give --old and --new, a new source with --file, or use your editor."""
     from ..opened import edit_function, with_workshop
 
     if old is not None and new is not None:
-        return _judged(scene, with_workshop(scene, lambda shop: shop.edit(name, old, new)))
+        return _judged(scene, with_workshop(scene, lambda shop: shop.edit(name, old, new, reason=reason)))
     if file is not None:
         code = _read(file)
-        return _judged(scene, with_workshop(scene, lambda shop: shop.replace(name, code)))
+        return _judged(scene, with_workshop(scene, lambda shop: shop.replace(name, code, reason=reason)))
     if not sys.stdin.isatty():
         raise UsageError("There is no terminal for an editor.", mend="Give --old and --new, or --file FILE.")
     change = with_workshop(scene, lambda shop: edit_function(shop, name))
@@ -212,3 +202,7 @@ def _ended(scene: Scene, outcome: dict[str, Any]) -> int:
 def _changed(scene: Scene, change: dict[str, Any]) -> int:
     scene.result(change, [changes_line(change), *doubt_lines(change), *problem_lines(change["rejected"])])
     return 1 if change["rejected"] else 0
+
+
+for _command in (check, import_, export):
+    functions.add_command(_command)

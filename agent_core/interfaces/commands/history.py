@@ -1,0 +1,109 @@
+"""`toolwright functions history, diff, blame, rollback`, and what stands between a candidate and its place."""
+
+from typing import Any
+
+import click
+
+from agent_core.errors import UsageError
+
+from ..scene import Scene, scene
+from ..spans import line
+from ..verdicts import verdict_lines
+from ..versions import blame_lines, diff_lines, history_lines, pending_hint, pending_lines
+
+_reason = click.option("--reason", default="", help="Why, for the history.")
+
+
+@click.command()
+@click.argument("name")
+@scene
+def history(scene: Scene, name: str) -> None:
+    """Show the versions of a function. Also of a deleted one: when, who, what changed and why; * is the current one."""
+    from ..opened import with_workshop
+
+    found = with_workshop(scene, lambda shop: shop.past.history(name))
+    scene.result(found, history_lines(found))
+    if found["deleted"]:
+        scene.hint(f"It is deleted. Next: toolwright functions rollback {name}")
+
+
+@click.command()
+@click.argument("name")
+@click.argument("version", default="")
+@scene
+def diff(scene: Scene, name: str, version: str) -> None:
+    """Show what changed since VERSION. A number or the beginning of a hash; without it, the one before the current."""
+    from ..opened import with_workshop
+
+    found = with_workshop(scene, lambda shop: shop.past.diff(name, version))
+    scene.result(found, diff_lines(found))
+
+
+@click.command()
+@click.argument("name")
+@click.argument("version", default="")
+@scene
+def blame(scene: Scene, name: str, version: str) -> None:
+    """Show who wrote which line. Of the current source, or of VERSION: who, when and why."""
+    from ..opened import with_workshop
+
+    found = with_workshop(scene, lambda shop: shop.past.blame(name, version))
+    scene.result(found, blame_lines(found))
+
+
+@click.command()
+@click.argument("name")
+@click.argument("version", default="")
+@scene
+def rollback(scene: Scene, name: str, version: str) -> int:
+    """Put VERSION of a function back. Without it the one before the current; a deleted function comes back."""
+    from ..opened import with_workshop
+
+    return _judged(scene, with_workshop(scene, lambda shop: shop.rollback(name, version)))
+
+
+@click.command()
+@click.argument("name")
+@click.option("--call", required=True, help="The call, such as 'add_up([1, 2])'.")
+@click.option("--expected", required=True, help="What it must return, as Python writes it.")
+@scene
+def add_example(scene: Scene, name: str, call: str, expected: str) -> int:
+    """Keep one more example with a function. It is written into its docstring, if it holds."""
+    from ..opened import with_workshop
+
+    return _judged(scene, with_workshop(scene, lambda shop: shop.add_example(name, call, expected)))
+
+
+@click.command()
+@click.argument("name")
+@_reason
+@scene
+def confirm(scene: Scene, name: str, reason: str) -> int:
+    """Admit a refused candidate with the results that came back. Only where its examples said others."""
+    from ..opened import with_workshop
+
+    return _judged(scene, with_workshop(scene, lambda shop: shop.confirm(name, reason=reason)))
+
+
+@click.command()
+@click.argument("name", default="")
+@scene
+def pending(scene: Scene, name: str) -> None:
+    """Show the candidates that stand refused. With NAME that one, with its source."""
+    from ..opened import with_workshop
+
+    found = with_workshop(scene, lambda shop: shop.all_pending())
+    if name and name not in found:
+        raise UsageError(f"No candidate named `{name}` stands refused.", mend="Next: toolwright functions pending")
+    shown = {name: found[name]} if name else found
+    source = shown[name]["verdict"]["source"] or shown[name]["code"] if name else ""
+    scene.result(shown, [*pending_lines(shown), *(line(text) for text in source.splitlines())])
+    scene.hint(pending_hint(shown, "toolwright functions confirm") if shown else "No candidate stands refused.")
+
+
+def _judged(scene: Scene, verdict: dict[str, Any]) -> int:  # Any: JSON
+    scene.result(verdict, verdict_lines(verdict))
+    return 0 if verdict["admitted"] else 1
+
+
+COMMANDS = (history, diff, blame, rollback, add_example, confirm, pending)

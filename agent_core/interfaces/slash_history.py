@@ -1,0 +1,62 @@
+"""The slash commands about a function's past, and about what stands refused."""
+
+from collections.abc import Awaitable, Callable
+
+from agent_core.errors import UsageError
+
+from .catalogue import needed
+from .conversation import Conversation
+from .spans import line
+from .verdicts import verdict_lines
+from .versions import blame_lines, diff_lines, history_lines, pending_hint, pending_lines
+
+
+async def _history(talk: Conversation, words: str) -> None:
+    talk.voice.lines(history_lines(await talk.workspace.workshop.past.history(needed(words, "history"))))
+
+
+async def _diff(talk: Conversation, words: str) -> None:
+    talk.voice.lines(diff_lines(await talk.workspace.workshop.past.diff(*_two(words, "diff"))))
+
+
+async def _blame(talk: Conversation, words: str) -> None:
+    talk.voice.lines(blame_lines(await talk.workspace.workshop.past.blame(*_two(words, "blame"))))
+
+
+async def _rollback(talk: Conversation, words: str) -> None:
+    talk.voice.lines(verdict_lines(await talk.workspace.workshop.rollback(*_two(words, "rollback"))))
+
+
+async def _example(talk: Conversation, words: str) -> None:
+    name, _, rest = needed(words, "example").partition(" ")
+    call, arrow, expected = rest.rpartition(" = ")
+    if not arrow:
+        raise UsageError("An example is a call and its result.", mend="Type /example NAME CALL = RESULT.")
+    talk.voice.lines(verdict_lines(await talk.workspace.workshop.add_example(name, call, expected)))
+
+
+async def _confirm(talk: Conversation, words: str) -> None:
+    name, _, reason = needed(words, "confirm").partition(" ")
+    talk.voice.lines(verdict_lines(await talk.workspace.workshop.confirm(name, reason=reason)))
+
+
+async def _pending(talk: Conversation, words: str) -> None:
+    found = await talk.workspace.workshop.all_pending()
+    hint = pending_hint(found, "/confirm") if found else "No candidate stands refused."
+    talk.voice.lines([*pending_lines(found), *([line(("dim", hint))] if hint else [])])
+
+
+def _two(words: str, command: str) -> tuple[str, str]:
+    name, _, version = needed(words, command).partition(" ")
+    return name, version.strip()
+
+
+RUNS: dict[str, Callable[[Conversation, str], Awaitable[None]]] = {
+    "history": _history,
+    "diff": _diff,
+    "blame": _blame,
+    "rollback": _rollback,
+    "example": _example,
+    "confirm": _confirm,
+    "pending": _pending,
+}
