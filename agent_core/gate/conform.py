@@ -77,7 +77,7 @@ def undefined(text: str, tree: ast.Module, known: frozenset[str] = frozenset()) 
 
 
 def _docstring(node: FunctionNode) -> Iterator[Finding]:
-    if (ast.get_docstring(node) or "").strip():
+    if (ast.get_docstring(node, clean=False) or "").strip():
         return
     entries = "".join(f"\n    {one.arg}: …" for one in parameters(node))
     arguments = f"\n\nArgs:{entries}" if entries else ""

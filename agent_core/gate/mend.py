@@ -11,12 +11,19 @@ from ..registry import docstring
 from ..registry.examples import find as find_examples
 from .draft import Draft
 from .mends import (
+    OLD_MARKS,
+    STYLE_MARKS,
+    View,
     add_description,
     add_imports,
     add_self,
     describe_parameters,
+    has_other_examples,
     hint_from_docstring,
     hint_none,
+    infer_hints,
+    inferred,
+    modernize,
     to_google,
     write_prompts,
 )
@@ -27,53 +34,100 @@ _ROUNDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """One mechanical repair: `apply` gives the repaired text, or the text as it is."""
+    """One mechanical repair: `apply` gives the repaired text, or the text as it is.
+
+    `may` is a cheap test that leaves out what certainly has nothing to repair; `tell` says what was done in detail.
+    """
 
     code: str
     message: str
-    apply: Callable[[Draft], str]
+    may: Callable[[View], object]
+    apply: Callable[[View], str]
+    tell: Callable[[View, View], str] | None = None
 
 
-def _of_text(repair: Callable[[str, str, frozenset[str]], str]) -> Callable[[Draft], str]:
-    return lambda draft: repair(draft.text, draft.candidate.name, draft.module_names)
-
-
-def _describe(draft: Draft) -> str:
-    return add_description(draft.text, draft.candidate.name, draft.candidate.description)
+def _has(*marks: str) -> Callable[[View], bool]:
+    return lambda view: any(mark in view.text for mark in marks)
 
 
 REPAIRS: tuple[Repair, ...] = (
-    Repair("missing-self", "added the parameter `self`, which the body uses", _of_text(add_self)),
-    Repair("given-description", "wrote the description that came with it as its docstring", _describe),
-    Repair("docstring-style", "wrote the docstring's sections in the Google style", _of_text(to_google)),
-    Repair("docstring-sections", "moved the descriptions of parameters under `Args:`", _of_text(describe_parameters)),
-    Repair("example-form", "wrote its examples as doctests", _of_text(write_prompts)),
-    Repair("docstring-types", "wrote the types that the docstring names as hints", _of_text(hint_from_docstring)),
-    Repair("returns-none", "wrote `-> None`, since nothing is returned", _of_text(hint_none)),
-    Repair("missing-import", "added the imports of standard names that it uses", _of_text(add_imports)),
+    Repair("missing-self", "added the parameter `self`, which the body uses", _has("self"), add_self),
+    Repair(
+        "given-description",
+        "wrote the description that came with it as its docstring",
+        lambda view: view.description,
+        add_description,
+    ),
+    Repair("docstring-style", "wrote the docstring's sections in the Google style", _has(*STYLE_MARKS), to_google),
+    Repair(
+        "docstring-sections",
+        "moved the descriptions of parameters under `Args:`",
+        lambda view: view.words and view.undescribed,
+        describe_parameters,
+    ),
+    Repair("example-form", "wrote its examples as doctests", has_other_examples, write_prompts),
+    Repair(
+        "docstring-types",
+        "wrote the types that the docstring names as hints",
+        lambda view: not view.is_hinted,
+        hint_from_docstring,
+    ),
+    Repair(
+        "inferred-hints",
+        "inferred hints from its examples",
+        lambda view: not view.is_hinted,
+        infer_hints,
+        inferred,
+    ),
+    Repair(
+        "returns-none",
+        "wrote `-> None`, since nothing is returned",
+        lambda view: view.node.returns is None,
+        hint_none,
+    ),
+    Repair("modern-hints", "wrote its hints in the modern form, as its file does", _has(*OLD_MARKS), modernize),
+    Repair(
+        "missing-import", "added the imports of standard names that it uses", lambda view: view.missing, add_imports
+    ),
 )
 
 
 def mend(draft: Draft) -> Draft:
     """The draft with every repair that follows from its own text, until none is left to make."""
-    if draft.function is None:
+    view = _view(draft)
+    if view is None:
         return draft.skip("there is no function to mend")
+    repairs = [repair for repair in REPAIRS if draft.rules.makes(repair.code)]
     for _ in range(_ROUNDS):
         before = draft.text
-        for repair in REPAIRS:
-            draft = _try(repair, draft)
+        for repair in repairs:
+            if repair.may(view):
+                draft, view = _try(repair, draft, view)
         if draft.text == before:
             break
     return draft
 
 
-def _try(repair: Repair, draft: Draft) -> Draft:
-    if not draft.rules.makes(repair.code):
-        return draft
-    text = repair.apply(draft)
-    if text == draft.text or not keeps_meaning(draft.text, text, draft.candidate.name):
-        return draft
-    return draft.with_mend(repair.code, repair.message, text)
+def _view(draft: Draft) -> View | None:
+    node = draft.function
+    if draft.tree is None or node is None:
+        return None
+    around, given = draft.snapshot.modules.get(draft.candidate.module), draft.candidate
+    text = around.text if around else ""
+    return View(draft.text, given.name, draft.tree, node, text, given.description, given.examples)
+
+
+def _try(repair: Repair, draft: Draft, before: View) -> tuple[Draft, View]:
+    text = repair.apply(before)
+    if text == draft.text or not keeps_meaning(draft.text, text, before.name):
+        return draft, before
+    mended = draft.with_mend(repair.code, repair.message, text)
+    after = _view(mended)
+    if after is None:
+        return draft, before
+    if repair.tell:
+        mended = draft.with_mend(repair.code, repair.tell(before, after), text)
+    return mended, after
 
 
 def keeps_meaning(before: str, after: str, name: str) -> bool:

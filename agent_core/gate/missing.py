@@ -13,6 +13,7 @@ from .tree import BUILTINS, FunctionNode, bound_names, nodes_of
 IMPLICIT = frozenset({"__name__", "__file__", "__doc__", "__builtins__", "__spec__", "__package__", "__annotations__"})
 _COMPREHENSION = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.NamedExpr, ast.Global)
+_BINDING = (ast.alias, ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping)
 
 
 def missing_names(text: str, tree: ast.Module, known: frozenset[str] = frozenset()) -> set[str]:
@@ -54,50 +55,45 @@ def _reads(node: ast.AST) -> set[str]:
 
 def _resolved(function: FunctionNode) -> set[str] | None:
     """The names that a function's body reads and does not bind; None where it has scopes within scopes."""
+    nodes = nodes_of(function)[1:]
+    if any(isinstance(node, _NESTED) for node in nodes):
+        return None
+    within: set[int] = set()
     loads: set[str] = set()
-    stores = {one.arg for one in nodes_of(function.args) if isinstance(one, ast.arg)}
-    pending: list[ast.AST] = list(function.body)
-    while pending:
-        node = pending.pop()
-        if isinstance(node, _COMPREHENSION):
+    stores = {one.arg for one in nodes if isinstance(one, ast.arg)}
+    for node in nodes:
+        if isinstance(node, _COMPREHENSION) and id(node) not in within:
             inner = _of_comprehension(node)
             if inner is None:
                 return None
-            loads |= inner
-            pending.append(node.generators[0].iter)
-        elif isinstance(node, _NESTED):
-            return None
-        else:
+            loads |= inner[0]
+            within |= inner[1]
+        elif id(node) not in within:
             _note(node, loads, stores)
-            pending.extend(ast.iter_child_nodes(node))
     return loads - stores
 
 
-def _of_comprehension(node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> set[str] | None:
-    """What a comprehension reads of the scope around it, its first iterable aside; None where it has scopes within."""
+def _of_comprehension(
+    node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp,
+) -> tuple[set[str], set[int]] | None:
+    """What a comprehension reads of the scope around it, and its nodes; both without its first iterable."""
     first = set(map(id, nodes_of(node.generators[0].iter)))
     inner = [one for one in nodes_of(node)[1:] if id(one) not in first]
-    if any(isinstance(one, _NESTED + _COMPREHENSION) for one in inner):
+    if any(isinstance(one, _COMPREHENSION) for one in inner):
         return None
     loads: set[str] = set()
     stores: set[str] = set()
     for one in inner:
         _note(one, loads, stores)
-    return loads - stores
+    return loads - stores, set(map(id, inner))
 
 
 def _note(node: ast.AST, loads: set[str], stores: set[str]) -> None:
-    match node:
-        case ast.Name(id=name, ctx=ast.Load()):
-            loads.add(name)
-        case ast.Name(id=name):
-            stores.add(name)
-        case ast.alias(name=name, asname=other):
-            stores.add(other or name.partition(".")[0])
-        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-            stores.add(name)
-        case ast.MatchMapping(rest=str(name)):
-            stores.add(name)
+    if isinstance(node, ast.Name):
+        (loads if isinstance(node.ctx, ast.Load) else stores).add(node.id)
+    elif isinstance(node, _BINDING):
+        name = getattr(node, "asname", None) or getattr(node, "rest", None) or getattr(node, "name", None)
+        stores.update([name.partition(".")[0]] if name else ())
 
 
 @lru_cache(maxsize=64)

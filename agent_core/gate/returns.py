@@ -82,7 +82,7 @@ def constant_answer(statements: list[ast.stmt]) -> str | None:
     ):
         return None  # the common case: something is computed
     values = [_known(answer.value, statements) for answer in answers]
-    if not _always_leaves(statements):
+    if not always_leaves(statements):
         values.append("None")
     if any(value is None for value in values) or len(set(values)) != 1 or has_effects(statements):
         return None
@@ -111,7 +111,7 @@ def _only_value(name: str, statements: list[ast.stmt]) -> ast.expr | None:
     return bindings[0].value if len(bindings) == 1 and len(uses) == 1 + in_returns else None
 
 
-def _always_leaves(statements: list[ast.stmt]) -> bool:
+def always_leaves(statements: list[ast.stmt]) -> bool:
     """No way through these statements falls off their end."""
     if not statements:
         return False
@@ -130,7 +130,7 @@ def _branches_leave(node: ast.If | ast.With | ast.AsyncWith | ast.Try | ast.Matc
     match node:
         case ast.If(body=then, orelse=other):
             branches = [then, other]
-        case ast.Try(finalbody=final) if _always_leaves(final):
+        case ast.Try(finalbody=final) if always_leaves(final):
             return True
         case ast.Try(body=block, handlers=handlers, orelse=other):
             branches = [other or block, *(handler.body for handler in handlers)]
@@ -139,7 +139,7 @@ def _branches_leave(node: ast.If | ast.With | ast.AsyncWith | ast.Try | ast.Matc
             branches = [*(case.body for case in cases), *([] if is_total else [[]])]
         case ast.With(body=block) | ast.AsyncWith(body=block):
             branches = [block]
-    return all(_always_leaves(branch) for branch in branches)
+    return all(always_leaves(branch) for branch in branches)
 
 
 def echoed_parameter(node: FunctionNode, statements: list[ast.stmt]) -> str | None:
@@ -149,7 +149,7 @@ def echoed_parameter(node: FunctionNode, statements: list[ast.stmt]) -> str | No
     name = names.pop() if len(names) == 1 else ""
     if name not in {parameter.arg for parameter in parameters(node)}:
         return None
-    if has_effects(statements) or not _always_leaves(statements):
+    if has_effects(statements) or not always_leaves(statements):
         return None
     return None if any(_touches(one, name) for one in own_nodes(statements)) else name
 

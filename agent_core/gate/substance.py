@@ -20,6 +20,7 @@ _WORK_TO_COME = re.compile(
     r"|\bimplement (?:this|me|later|the (?:logic|function))\b"
     r"|^#?\s*(?:placeholder|stub|not (?:yet )?implemented|to be implemented)\b)"
 )
+_SAYING = (ast.Return, ast.Expr, ast.Raise)
 HOLLOW = ("placeholder", "not-implemented", "constant", "echo", "print-only")
 
 
@@ -32,12 +33,13 @@ def substance(draft: Draft) -> Draft:
 
 def check(node: FunctionNode, text: str) -> list[Finding]:
     """Every sign that a function is hollow."""
-    hollow = list(_hollow(node))
+    own = list(own_nodes(body(node)))
+    hollow = list(_hollow(node, own))
     unused = [] if hollow else list(_unused(node))
-    return [*hollow, *unused, *_announced(node, text)]
+    return [*hollow, *unused, *_announced(node, own, text)]
 
 
-def _hollow(node: FunctionNode) -> Iterator[Finding]:
+def _hollow(node: FunctionNode, own: list[ast.AST]) -> Iterator[Finding]:
     statements = body(node)
     line = statements[0].lineno if statements else node.lineno
     real = [statement for statement in statements if not _is_nothing(statement)]
@@ -49,7 +51,7 @@ def _hollow(node: FunctionNode) -> Iterator[Finding]:
         )
         yield Finding("placeholder", what, "write the code that computes the result", line)
         return
-    unfinished = _not_implemented(statements)
+    unfinished = _not_implemented(own)
     if unfinished:
         what = f"`{node.name}` raises NotImplementedError, so a part of it is not written"
         mend = "write that part; for input that is not supported raise ValueError with a reason"
@@ -104,13 +106,14 @@ def _unreachable(node: FunctionNode) -> Iterator[Finding]:
         )
 
 
-def _announced(node: FunctionNode, text: str) -> Iterator[Finding]:
-    for line, comment in _comments("".join(lines_of(text)[node.lineno - 1 : node.end_lineno])):
+def _announced(node: FunctionNode, own: list[ast.AST], text: str) -> Iterator[Finding]:
+    written = "".join(lines_of(text)[node.lineno - 1 : node.end_lineno]) if "#" in text else ""
+    for line, comment in _comments(written):
         if _WORK_TO_COME.search(comment):
             what = f"a comment announces work to come: `{comment.strip('# ')[:80]}`"
             yield Finding("todo", what, "do that work now, then remove the comment", node.lineno + line - 1)
-    for one in own_nodes(body(node)):
-        said = _said(one)
+    for one in own:
+        said = _said(one) if isinstance(one, _SAYING) else ""
         if said and _WORK_TO_COME.match(said.strip()):
             what = f"the text `{said.strip()[:80]}` stands where a result should be"
             yield Finding(
@@ -154,8 +157,8 @@ def _shown(node: ast.stmt) -> str:
     return ast.unparse(node).splitlines()[0][:60]
 
 
-def _not_implemented(statements: list[ast.stmt]) -> ast.stmt | None:
-    for node in own_nodes(list(statements)):
+def _not_implemented(own: list[ast.AST]) -> ast.stmt | None:
+    for node in own:
         if isinstance(node, ast.Raise) and node.exc is not None:
             raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
             if isinstance(raised, ast.Name) and raised.id == "NotImplementedError":

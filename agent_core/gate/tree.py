@@ -62,9 +62,10 @@ def lines_of(text: str) -> list[str]:
 
 def functions(tree: ast.Module) -> list[FunctionNode]:
     """The top-level functions of a module, private ones too."""
-    return [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
 
 
+@lru_cache(maxsize=256)
 def find(tree: ast.Module, name: str) -> FunctionNode | None:
     """The top-level function of that name: the last one, which is the one that Python keeps."""
     return next((node for node in reversed(functions(tree)) if node.name == name), None)
@@ -133,6 +134,8 @@ def nodes_of(tree: ast.AST) -> tuple[ast.AST, ...]:
     Three times as fast as `ast.walk`, and kept for a while.
     """
     found: list[ast.AST] = []
+    if isinstance(tree, ast.Module):  # made of its statements' own, which are asked for too
+        return (tree, *(node for statement in tree.body for node in nodes_of(statement)))
     stack = [tree]
     while stack:
         node = stack.pop()

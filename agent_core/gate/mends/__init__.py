@@ -1,19 +1,30 @@
-"""The gate's repairs: text to text, each certain from the text itself, none changing what is computed."""
+"""The gate's repairs: text to text, each certain from the text and its examples, none changing what is computed."""
 
 from .hints import hint_from_docstring, hint_none
 from .imports import add_imports
-from .prompts import write_prompts
+from .inferred import infer_hints
+from .inferred import told as inferred
+from .modern import OLD_MARKS, modernize
+from .prompts import has_other_examples, write_prompts
 from .prose import add_description
-from .sections import describe_parameters, to_google
+from .sections import STYLE_MARKS, describe_parameters, to_google
 from .signature import add_self
+from .view import View
 
 __all__ = [
+    "OLD_MARKS",
+    "STYLE_MARKS",
+    "View",
     "add_description",
     "add_imports",
     "add_self",
     "describe_parameters",
+    "has_other_examples",
     "hint_from_docstring",
     "hint_none",
+    "infer_hints",
+    "inferred",
+    "modernize",
     "to_google",
     "write_prompts",
 ]

@@ -2,15 +2,16 @@
 
 import ast
 import re
+from inspect import cleandoc
 
 from docstring_parser import ParseError
 from docstring_parser import parse as parse_docstring
 
-from ...registry import docstring
 from ...registry.examples import without_examples
-from ..tree import BUILTINS, FunctionNode, body, bound_names, find, own_nodes, parameters, parse
+from ..tree import BUILTINS, FunctionNode, body, bound_names, own_nodes, parameters
 from .imports import importable
 from .signature import closing, offset
+from .view import View
 
 _WORDS = {
     "string": "str", "strings": "str", "strs": "str", "text": "str", "integer": "int", "integers": "int", "ints": "int",
@@ -21,10 +22,10 @@ _TYPES = frozenset(["int", "str", "float", "bool", "list", "dict", "set", "tuple
 _OLD = {"List": "list", "Dict": "dict", "Set": "set", "Tuple": "tuple", "FrozenSet": "frozenset"}
 
 
-def hint_none(text: str, name: str, known: frozenset[str]) -> str:
+def hint_none(view: View) -> str:
     """The text with `-> None` for a function that gives nothing back."""
-    node = _function(text, name)
-    if node is None or node.returns is not None or _gives_something(node):
+    text, node = view.text, view.node
+    if node.returns is not None or _gives_something(node):
         return text
     place = closing(text, node)
     return text if place is None else f"{text[:place]} -> None{text[place:]}"
@@ -38,36 +39,37 @@ def _gives_something(node: FunctionNode) -> bool:
     return returns or any(isinstance(one, kinds) for one in found)
 
 
-def hint_from_docstring(text: str, name: str, known: frozenset[str]) -> str:
+def hint_from_docstring(view: View) -> str:
     """The text with the types that the docstring names as hints, where the signature has none."""
-    node = _function(text, name)
-    written = ast.get_docstring(node) if node else None
-    if node is None or not written or (node.returns and all(one.annotation for one in parameters(node))):
-        return text
-    described = docstring.read(written)
-    tree = parse(text)
-    names = known | (bound_names(tree) if isinstance(tree, ast.Module) else set())
-    edits: list[tuple[int, str]] = []
+    node, names = view.node, view.known | bound_names(view.tree)
+    if not view.words:
+        return view.text
+    hints: dict[str, str] = {}
     for parameter in parameters(node):
-        hint = _hint(described.types.get(parameter.arg, ""), names)
+        hint = _hint(view.described.types.get(parameter.arg, ""), names)
         if hint and parameter.annotation is None:
-            hint = _with_default(hint, _default(node, parameter))
-            edits.append((offset(text, parameter.end_lineno or 0, parameter.end_col_offset or 0), f": {hint}"))
-    result = _hint(_return_type(written), names)
-    place = closing(text, node)
-    if result and node.returns is None and place is not None:
+            hints[parameter.arg] = _with_default(hint, default_of(node, parameter))
+    result = _hint(_return_type(cleandoc(view.words)), names) if node.returns is None else None
+    return with_hints(view.text, node, hints, result)
+
+
+def with_hints(text: str, node: FunctionNode, hints: dict[str, str], result: str | None) -> str:
+    """The text with hints at the parameters of these names, and for the result."""
+    edits = [
+        (offset(text, one.end_lineno or 0, one.end_col_offset or 0), f": {hints[one.arg]}")
+        for one in parameters(node)
+        if one.arg in hints
+    ]
+    place = closing(text, node) if result else None
+    if place is not None:
         edits.append((place, f" -> {result}"))
     for at, hint in sorted(edits, reverse=True):
         text = text[:at] + hint + _spaced(text[at:], hint)
     return text
 
 
-def _function(text: str, name: str) -> FunctionNode | None:
-    tree = parse(text)
-    return find(tree, name) if isinstance(tree, ast.Module) else None
-
-
-def _default(node: FunctionNode, parameter: ast.arg) -> ast.expr | None:
+def default_of(node: FunctionNode, parameter: ast.arg) -> ast.expr | None:
+    """The default of a parameter, if it has one."""
     named = [*node.args.posonlyargs, *node.args.args]
     pairs = dict(zip((one.arg for one in reversed(named)), reversed(node.args.defaults), strict=False))
     only = dict(zip((one.arg for one in node.args.kwonlyargs), node.args.kw_defaults, strict=True))

@@ -2,8 +2,8 @@
 
 import ast
 
-from ..missing import missing_names
-from ..tree import lines_of, parse
+from ..tree import lines_of
+from .view import View
 
 # Imported whole where every use is `name.attribute`.
 _MODULES = frozenset(
@@ -89,14 +89,10 @@ _OF_TIME_MODULE = frozenset(
 )
 
 
-def add_imports(text: str, name: str, known: frozenset[str]) -> str:
+def add_imports(view: View) -> str:
     """The text with an import for each missing name that can mean one thing only."""
-    tree = parse(text)
-    if not isinstance(tree, ast.Module):
-        return text
-    missing = missing_names(text, tree, known)
-    lines = {line for one in missing if (line := _import_line(one, tree))}
-    return _insert(text, tree, sorted(lines, key=_import_order)) if lines else text
+    lines = {line for one in view.missing if (line := _import_line(one, view.tree))}
+    return _insert(view.text, view.tree, sorted(lines, key=_import_order)) if lines else view.text
 
 
 def importable(name: str) -> bool:

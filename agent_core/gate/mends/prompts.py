@@ -6,8 +6,8 @@ Only a call of the promised function beside a literal is taken for an example; b
 import ast
 import re
 
-from ..tree import find, parse
 from .prose import prose
+from .view import View
 
 _ARROW = re.compile(
     r"^(?P<indent>\s*)(?:[-*•]\s+)?(?:>>> ?)?`?(?P<call>[A-Za-z_]\w*\(.*\))`?"
@@ -16,12 +16,20 @@ _ARROW = re.compile(
 _TIGHT = re.compile(r"^(\s*>>>)(?=[^\s>])")
 
 
-def write_prompts(text: str, name: str, known: frozenset[str]) -> str:
+def has_other_examples(view: View) -> bool:
+    """A line may hold an example in another form than a prompt with its result below."""
+    call, marks = f"{view.name}(", ("->", "=>", "→", "==", "#", "return", "gives")
+    for line in view.words.splitlines():
+        if call in line and (not line.lstrip().startswith(">>> ") or any(mark in line for mark in marks)):
+            return True
+    return False
+
+
+def write_prompts(view: View) -> str:
     """The text with its examples in doctest's form."""
-    tree = parse(text)
-    node = find(tree, name) if isinstance(tree, ast.Module) else None
-    written = prose(text, node) if node else None
-    if written is None or f"{name}(" not in "\n".join(written.lines):
+    text, name = view.text, view.name
+    written = prose(text, view.node)
+    if written is None:
         return text
     lines: list[str] = []
     after_result = False

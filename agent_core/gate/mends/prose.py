@@ -5,8 +5,9 @@ import re
 from dataclasses import dataclass
 from textwrap import dedent
 
-from ..tree import FunctionNode, find, first_line, parse
+from ..tree import FunctionNode, first_line
 from .signature import offset
+from .view import View
 
 _LITERAL = re.compile(r"""^([rRuU]?)(\"\"\"|'''|"|')(.*)\2$""", re.DOTALL)
 
@@ -52,19 +53,32 @@ def prose(text: str, node: FunctionNode) -> Prose | None:
     return Prose(lines, found[1], start, end, " " * literal.col_offset)
 
 
-def add_description(text: str, name: str, description: str) -> str:
-    """The text with words that came beside it as the docstring of a function that has none."""
-    tree = parse(text)
-    node = find(tree, name) if isinstance(tree, ast.Module) else None
-    words = description.strip()
-    if node is None or not words or ">>>" in words or ast.get_docstring(node) is not None:
+def add_description(view: View) -> str:
+    """The text with words that came beside it as the docstring of a function that has none, or one of examples only."""
+    text, node, words = view.text, view.node, view.description.strip()
+    if not words or ">>>" in words or view.described.text:
         return text
+    if view.words:
+        return _above_examples(view, words)
     start = offset(text, first_line(node.body[0]), node.body[0].col_offset)
     line = text[:start].rpartition("\n")[2]
     if line.strip():
         return text
-    escaped = words.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    lines = escaped.split("\n")
+    lines = _escaped(words)
     body = "\n".join(f"{line}{one.strip()}".rstrip() if index else one for index, one in enumerate(lines))
     close = f"\n{line}" if len(lines) > 1 or body.endswith('"') else ""
     return f'{text[:start]}"""{body}{close}"""\n{line}{text[start:]}'
+
+
+def _above_examples(view: View, words: str) -> str:
+    written = prose(view.text, view.node)
+    if written is None or "r" in written.prefix.lower():
+        return view.text
+    kept = list(written.lines)
+    while kept and not kept[0].strip():
+        kept.pop(0)
+    return written.rewritten(view.text, [*(one.strip() for one in _escaped(words)), "", *kept])
+
+
+def _escaped(words: str) -> list[str]:
+    return words.replace("\\", "\\\\").replace('"""', '\\"\\"\\"').split("\n")

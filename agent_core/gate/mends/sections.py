@@ -3,13 +3,13 @@
 Words are moved, never invented; examples and all other text stay as they are, in their order.
 """
 
-import ast
 import re
 from dataclasses import dataclass, field
 
-from ...registry import docstring
-from ..tree import FunctionNode, find, parameters, parse
-from .prose import Prose, prose
+from ..tree import FunctionNode, parameters
+from . import sentences
+from .prose import prose
+from .view import View
 
 _FIELD = re.compile(
     r"^\s*[:@](?P<kind>param|parameter|arg|argument|key|keyword|type|returns?|rtype|raises?|except)\b\s*"
@@ -17,6 +17,8 @@ _FIELD = re.compile(
 )
 _RULE = re.compile(r"^-{3,}\s*$")
 _NUMPY = {"Parameters": "Args", "Other Parameters": "Args", "Returns": "Returns", "Raises": "Raises"}
+_HEADING = re.compile(r"^\s*[A-Z]\w*(?: \w+)?:\s*$")
+STYLE_MARKS = (":param", ":arg", ":key", ":type", ":return", ":rtype", ":raise", ":except", "@", "---")
 _HEADER = re.compile(r"^(Args|Arguments|Parameters|Params|Inputs?)\s*:\s*$", re.IGNORECASE)
 
 
@@ -43,10 +45,11 @@ class _Moved:
             self.at = len(self.kept)
 
 
-def to_google(text: str, name: str, known: frozenset[str]) -> str:
+def to_google(view: View) -> str:
     """The text with a reST, Epydoc or NumPy docstring in the Google style."""
-    node, written = _docstring(text, name)
-    if node is None or written is None:
+    text, node = view.text, view.node
+    written = prose(text, node)
+    if written is None:
         return text
     lines = list(written.lines)
     if any(_FIELD.match(line) for line in lines):
@@ -58,30 +61,28 @@ def to_google(text: str, name: str, known: frozenset[str]) -> str:
     return written.rewritten(text, _compose(moved, node))
 
 
-def describe_parameters(text: str, name: str, known: frozenset[str]) -> str:
+def describe_parameters(view: View) -> str:
     """The text with descriptions that stand elsewhere in the docstring (`x: …`, `- x (int): …`) under `Args:`."""
-    node, written = _docstring(text, name)
-    if node is None or written is None:
+    text, node, missing = view.text, view.node, view.undescribed
+    written = prose(text, node)
+    if written is None or not missing:
         return text
-    described = docstring.read(ast.get_docstring(node))
-    missing = [one.arg for one in parameters(node) if not described.parameters.get(one.arg)]
-    moved = _take_stray([*_unfold(list(written.lines))], missing) if missing else _Moved()
+    lines = _unfold(list(written.lines))
+    moved = _take_stray(lines, missing)
+    if not moved.arguments:
+        kept, said = sentences.take(lines, missing)
+        at = next((number for number, line in enumerate(kept) if ">>>" in line or _HEADING.match(line)), len(kept))
+        moved = _Moved(kept, at, {name: _Entry(name, "", [text]) for name, text in said.items()})
     if not moved.arguments:
         return text
     headers = [index for index, line in enumerate(moved.kept) if _HEADER.match(line)]
-    if headers and described.parameters:
+    if headers and view.described.parameters:
         moved.kept[headers[0] + 1 : headers[0] + 1] = _entries(moved, node)
         return written.rewritten(text, moved.kept)
     if headers:
         moved.at = headers[0]
         del moved.kept[headers[0]]
     return written.rewritten(text, _compose(moved, node))
-
-
-def _docstring(text: str, name: str) -> tuple[FunctionNode | None, Prose | None]:
-    tree = parse(text)
-    node = find(tree, name) if isinstance(tree, ast.Module) else None
-    return node, prose(text, node) if node else None
 
 
 def _take_fields(lines: list[str]) -> _Moved:

@@ -1,23 +1,16 @@
 """Repairs of a `def` line: put something after a parameter, after the parentheses, or before the first parameter."""
 
-import ast
 import io
 import tokenize
 
-from ..missing import missing_names
-from ..tree import FunctionNode, find, lines_of, parse, takes_self
+from ..tree import FunctionNode, lines_of, takes_self
+from .view import View
 
 
-def add_self(text: str, name: str, known: frozenset[str]) -> str:
+def add_self(view: View) -> str:
     """The text with `self` as first parameter, if the function uses it and nothing defines it."""
-    tree = parse(text)
-    node = find(tree, name) if isinstance(tree, ast.Module) else None
-    if (
-        node is None
-        or not isinstance(tree, ast.Module)
-        or takes_self(node)
-        or "self" not in missing_names(text, tree, known)
-    ):
+    text, node = view.text, view.node
+    if takes_self(node) or "self" not in view.missing:
         return text
     place = opening(text, node)
     if place is None:

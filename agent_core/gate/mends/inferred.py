@@ -1,0 +1,131 @@
+"""Hints that the examples prove: a parameter that is a `list[int]` in all of them, what all of them give.
+
+A literal default counts as an example. One example alone needs the default or the body to agree.
+"""
+
+import ast
+
+from ..returns import always_leaves, returned
+from ..tree import body, bound_names, literal, nodes_of, parameters
+from .hints import default_of, with_hints
+from .kinds import hint_of, used_as
+from .samples import Sample, samples
+from .view import View
+
+_ENOUGH = 2  # different calls
+# Where these are at work, whole numbers in the examples do not mean whole numbers always.
+_FRACTIONS = frozenset(
+    ["float", "sqrt", "mean", "fmean", "stdev", "log", "exp", "sin", "cos", "Decimal", "Fraction", "pi"]
+)
+_SURE = frozenset(["int", "len", "bool", "str", "isinstance", "any", "all", "ord", "floor", "ceil", "isqrt"])
+
+
+def infer_hints(view: View) -> str:
+    """The text with the hints that its examples and defaults prove, where it has none."""
+    node = view.node
+    open_ = [one for one in parameters(node) if one.annotation is None]
+    if not open_ and node.returns is not None:
+        return view.text
+    seen = samples(view)
+    hints = {one.arg: hint for one in open_ if (hint := _of_parameter(view, one, seen))}
+    result = _of_result(view, seen) if node.returns is None else None
+    hidden = bound_names(view.tree) | view.known
+    hints = {name: hint for name, hint in hints.items() if not _names(hint) & hidden}
+    result = None if result and _names(result) & hidden else result
+    return with_hints(view.text, node, hints, result)
+
+
+def _names(hint: str) -> set[str]:
+    return {one.id for one in ast.walk(ast.parse(hint, mode="eval")) if isinstance(one, ast.Name)}
+
+
+def _of_parameter(view: View, parameter: ast.arg, seen: list[Sample]) -> str | None:
+    name, default = parameter.arg, default_of(view.node, parameter)
+    has_default, value = literal(default) if default is not None else (False, None)
+    shown = {one.call: one.arguments[name] for one in seen if name in one.arguments}
+    values = [*shown.values(), *([value] if has_default else [])]
+    used = used_as(view.node, name)
+    hint = hint_of(values)
+    if hint is None or hint == "None" or (used and not _is_of(hint, used)):
+        return None
+    is_confirmed = bool(used) or (has_default and value is not None)
+    is_plain = isinstance(value, bool | int | float | str)
+    enough = len(shown) >= _ENOUGH or (is_confirmed and (bool(shown) or is_plain))
+    return hint if enough and hint != "None" else None
+
+
+def _is_of(hint: str, kind: str) -> bool:
+    """Every member of a hint but None is of this kind."""
+    return all(part.partition("[")[0] in (kind, "None") for part in _members(hint))
+
+
+def _members(hint: str) -> list[str]:
+    """The members of a union at its top level."""
+    members, depth = [""], 0
+    for char in hint:
+        depth += (char == "[") - (char == "]")
+        if char == "|" and not depth:
+            members.append("")
+        else:
+            members[-1] += char
+    return [member.strip() for member in members]
+
+
+def _of_result(view: View, seen: list[Sample]) -> str | None:
+    shown = {one.call: one.results[0] for one in seen if one.results}
+    statements = body(view.node)
+    answers = list(returned(statements))
+    if (
+        len(shown) < _ENOUGH
+        or not answers
+        or any(isinstance(one, ast.Yield | ast.YieldFrom) for one in nodes_of(view.node))
+    ):
+        return None
+    spoken = [literal(one.value) for one in answers]
+    values = [*shown.values(), *(value for is_literal, value in spoken if is_literal)]
+    hint = hint_of(values if always_leaves(statements) else [*values, None])
+    if hint is None or hint == "None" or ("int" in _names(hint) and _may_be_fraction(view, answers)):
+        return None
+    return hint
+
+
+def _may_be_fraction(view: View, answers: list[ast.Return]) -> bool:
+    """Whole numbers in all examples, but a body that can give others."""
+    if all(literal(one.value)[0] or _is_sure(one.value) for one in answers):
+        return False
+    return any(_makes_fraction(one) for one in nodes_of(view.node))
+
+
+def _makes_fraction(node: ast.AST) -> bool:
+    match node:
+        case (
+            ast.BinOp(op=ast.Div() | ast.Pow()) | ast.AugAssign(op=ast.Div() | ast.Pow()) | ast.Constant(value=float())
+        ):
+            return True
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name in _FRACTIONS
+        case _:
+            return False
+
+
+def _is_sure(value: ast.expr | None) -> bool:
+    match value:
+        case ast.Compare() | ast.UnaryOp(op=ast.Not()) | ast.JoinedStr():
+            return True
+        case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)):
+            return name in _SURE
+        case _:
+            return False
+
+
+def told(before: View, after: View) -> str:
+    """The hints that the second text has and the first has not, in words."""
+    old = {one.arg for one in parameters(before.node) if one.annotation is not None}
+    new = [
+        f"`{one.arg}: {ast.unparse(one.annotation)}`"
+        for one in parameters(after.node)
+        if one.annotation is not None and one.arg not in old
+    ]
+    if before.node.returns is None and after.node.returns is not None:
+        new.append(f"`-> {ast.unparse(after.node.returns)}`")
+    return f"inferred {', '.join(new)} from its examples and defaults"

@@ -1,0 +1,98 @@
+"""Descriptions in plain sentences: "`n` is the number of words", "a list of integers `items`".
+
+Only what certainly speaks of a parameter is taken. A sentence of its own moves, words inside another are copied.
+"""
+
+import re
+import textwrap
+
+_END = re.compile(r"(?<=[.;!?])(?<!e\.g\.)(?<!i\.e\.)\s+")
+_SECTION = re.compile(r"^\s*[A-Z]\w*(?: \w+)?:\s*$")
+_IS = (
+    r"(?P<verb>is|are|gives?|holds?|contains?|specif(?:y|ies)|sets?|says?|tells?"
+    r"|denotes?|represents?|determines?|indicates?)"
+)
+_STARTERS = "the|a|an|how|whether|what|which|where|when|one|all|each|any|true|if"
+_SMALL = "of|in|on|to|and|or|from|for|with|by|that|is|are|as|at|than|between|into|over|the|an?"
+_NOUNS = (
+    "list|string|text|number|integer|float|dictionary|dict|array|tuple|set|word|sentence|character|matrix|sequence"
+    "|numbers|integers|strings|words|floats|lists|delimiter|delimeter|separator|threshold|target|substring|prefix"
+    "|suffix|limit|boolean|flag|date|amount|index|path"
+)
+_WIDTH = 96
+
+
+def take(lines: list[str], missing: list[str]) -> tuple[list[str], dict[str, str]]:
+    """The lines without the sentences that describe one of the parameters, and what those say of each."""
+    end = next((at for at, line in enumerate(lines) if ">>>" in line or _SECTION.match(line)), len(lines))
+    found: dict[str, str] = {}
+    kept: list[str] = []
+    for number, block in enumerate(_paragraphs(lines[:end])):
+        kept += _without(block, missing, found, is_first=number == 0)
+    text = " ".join(" ".join(lines[:end]).split())
+    for name in missing:
+        if name not in found and (beside := _beside(name, text)):
+            found[name] = beside
+    return [*kept, *lines[end:]], found
+
+
+def _paragraphs(lines: list[str]) -> list[list[str]]:
+    """Runs of lines that are all blank or all not."""
+    blocks: list[list[str]] = []
+    for line in lines:
+        if blocks and bool(blocks[-1][-1].strip()) == bool(line.strip()):
+            blocks[-1].append(line)
+        else:
+            blocks.append([line])
+    return blocks
+
+
+def _without(block: list[str], missing: list[str], found: dict[str, str], *, is_first: bool) -> list[str]:
+    kept, taken = [], False
+    for number, sentence in enumerate(_END.split(" ".join(line.strip() for line in block))):
+        said = _said(sentence, [name for name in missing if name not in found])
+        found |= said
+        if said and not (is_first and number == 0):
+            taken = True
+        else:
+            kept.append(sentence)
+    if not taken:
+        return block
+    return textwrap.wrap(" ".join(kept), _WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def _said(sentence: str, missing: list[str]) -> dict[str, str]:
+    """What a sentence says about parameters, if it says nothing else."""
+    said: dict[str, str] = {}
+    names = "|".join(map(re.escape, missing))
+    if not names:
+        return said
+    subject = (
+        rf"(?:(?:[Hh]ere|[Ww]here),?\s+)?(?:[Tt]he (?:parameter|argument|input)\s+)?[`'\"*]*(?P<name>{names})[`'\"*]*"
+    )
+    fits = re.compile(rf"^{subject}\s+{_IS}\s+(?P<rest>(?:(?i:{_STARTERS})\b)?.*\S)$", re.DOTALL)
+    for part in re.split(rf",?\s+and\s+(?=[`'\"*]*(?:{names})[`'\"*]*\s+(?:is|are)\b)", sentence):
+        match = fits.match(part.strip())
+        words = _description(match) if match else ""
+        if not match or not words:
+            return {}
+        said[match["name"]] = words
+    return said
+
+
+def _description(match: re.Match[str]) -> str:
+    rest = match["rest"].strip().rstrip(";")
+    if not re.match(rf"(?:{_STARTERS})\b", rest, re.IGNORECASE):
+        return ""
+    words = rest if match["verb"] in ("is", "are") else f"{match['verb']} {rest}"
+    return words[:1].upper() + words[1:]
+
+
+def _beside(name: str, text: str) -> str:
+    """What stands right before a parameter's quoted name: "a list of integers `items`"."""
+    plain = rf"(?:(?!(?:{_SMALL})\b)[a-z-]+\s+)"
+    found = re.search(
+        rf"\b(?P<words>(?i:an?|the)\s+{plain}{{0,2}}?(?:{_NOUNS})(?:\s+of\s+{plain}?[a-z]+s)?)\s+[`'\"]{re.escape(name)}[`'\"]",
+        text,
+    )
+    return f"{found['words'][:1].upper()}{found['words'][1:]}." if found else ""
