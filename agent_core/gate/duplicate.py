@@ -29,7 +29,9 @@ async def duplicate(draft: Draft, bench: Bench) -> Draft:
     await bench.alike.see(draft.snapshot)
     one = _sketch(draft)
     apart = {other for other in draft.snapshot.functions if _names(other, draft.candidate.reason)}
-    copies = [other for other in bench.alike.copies(one) if other != name]
+    copies = bench.alike.copies(one)
+    if name in copies:
+        return replace(draft, note="it computes what it did")
     if set(copies) & apart:
         return replace(draft, note=f"said to differ from `{copies[0]}`")
     return _with_nearest(draft, one, bench.alike, copies, apart)
@@ -61,7 +63,7 @@ def _like(draft: Draft, other: Function, nearest: Likeness) -> Iterator[Finding]
     if nearest.words >= SAME_WORDS and nearest.body >= SAME_BODY:
         what = f"`{name}` is described as `{other.name}` is, and does nearly the same: {_shown(other)}"
         yield Finding("copy", what, _mend(other), draft.function.lineno if draft.function else 0)
-    elif nearest.score >= NEAR:
+    elif nearest.score >= NEAR and not draft.candidate.replaces:
         what = f"`{name}` is much like {_shown(other)}"
         mend = f"if `{other.name}` does what is needed, call it; if it nearly does, change it with edit_function"
         yield Finding("near-copy", what, mend, draft.function.lineno if draft.function else 0)

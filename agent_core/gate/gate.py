@@ -22,6 +22,7 @@ from .conform import conform
 from .draft import TOO_DEEP, Draft
 from .duplicate import duplicate
 from .mend import mend
+from .neighbours import neighbours
 from .proof import ExampleResult, prove, run
 from .read import read
 from .rules import Rules
@@ -63,6 +64,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("import", load),
     Stage("examples", prove),
     Stage("bite", bite),
+    Stage("neighbours", neighbours),
 )
 
 

@@ -68,6 +68,7 @@ class Rules:
     reserved: frozenset[str] = field(default_factory=frozenset)
     bite_s: float = 0.5
     bite_mutants: int = 40
+    neighbours_s: float = 2.0
     robust_s: float = 1.0
     robust_calls: int = 200
     robust_each_s: float = 0.25

@@ -1,22 +1,43 @@
-"""Which functions use which: read from the syntax trees, so that a deletion can name who would break.
+"""Which functions use which, and by which code a function's results are decided.
 
-A use is a name, an attribute, or the text in `self.call("name")`. What is computed at run time is not seen.
+Read from the syntax trees: a use is a name, an attribute, or the text in `self.call("name")`. What is computed at
+run time is not seen; what only bears the same name is taken for a use.
 """
 
 import ast
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 from .function import Function
 from .snapshot import Snapshot
+from .spans import bound_names, last_line, split
 from .tree import survey
+
+_GROUND = ""  # the name of what a module does beside binding names
 
 
 def callers(name: str, snapshot: Snapshot) -> list[str]:
     """The functions that mention another function by its name, sorted."""
+    near = {module for module, source in snapshot.modules.items() if name in source.text}
     return sorted(
-        caller for caller, function in snapshot.functions.items() if caller != name and name in uses(function, snapshot)
+        caller
+        for caller, function in snapshot.functions.items()
+        if function.module in near and caller != name and name in uses(function, snapshot)
     )
+
+
+def dependents(names: Iterable[str], snapshot: Snapshot) -> list[str]:
+    """The functions that use some functions, directly or through others; the nearest first."""
+    asked = list(names)
+    found = dict.fromkeys(asked)
+    waiting = list(asked)
+    while waiting:
+        near = [caller for name in waiting for caller in callers(name, snapshot) if caller not in found]
+        waiting = list(dict.fromkeys(near))
+        found |= dict.fromkeys(waiting)
+    return [name for name in found if name not in asked]
 
 
 def callees(name: str, snapshot: Snapshot) -> list[str]:
@@ -39,7 +60,94 @@ def uses(function: Function, snapshot: Snapshot) -> set[str]:
     return seen
 
 
-@lru_cache(maxsize=8)  # the functions of a module follow one another
+def code_hash(function: Function, snapshot: Snapshot) -> str:
+    """The hash of a function's own text and of all the code of the workspace that it may use.
+
+    Helpers, constants and classes of its module, and functions of other modules, down to the last.
+    """
+    found: dict[tuple[str, str], str] = {}
+    waiting = [(function.module, function.name), (function.module, _GROUND)]
+    while waiting:
+        place = waiting.pop()
+        piece = _pieces(snapshot.modules[place[0]].text).get(place[1])
+        if piece is not None and place not in found:
+            found[place] = piece.digest
+            waiting += _behind(place[0], piece, snapshot)
+    found[function.module, function.name] = function.body_hash
+    return hashlib.sha256(repr(sorted(found.items())).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def importers(module: str, snapshot: Snapshot) -> list[str]:
+    """The modules that import a module, directly or through others."""
+    found: dict[str, None] = {}
+    waiting = [module]
+    while waiting:
+        wanted = waiting.pop()
+        near = [one for one, reading in snapshot.readings.items() if wanted in reading.imports and one not in found]
+        found |= dict.fromkeys(near)
+        waiting += near
+    return [one for one in found if one != module]
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """What binds a name at the top of a module: its hash without docstring, and what it mentions."""
+
+    digest: str
+    words: frozenset[str]
+    called: frozenset[str]  # by `self.call`
+
+
+def _behind(module: str, piece: _Piece, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """The places that a piece may use."""
+    reading = snapshot.readings.get(module)
+    for near in (module, *(reading.imports if reading else ())):
+        source = snapshot.modules.get(near)
+        if source is not None:
+            yield from ((near, word) for word in piece.words & _pieces(source.text).keys())
+            yield near, _GROUND
+    for name in piece.called & snapshot.functions.keys():
+        yield snapshot.functions[name].module, name
+
+
+@lru_cache(maxsize=256)
+def _pieces(text: str) -> Mapping[str, _Piece]:
+    statements: dict[str, list[ast.stmt]] = {_GROUND: []}
+    for node in ast.parse(text).body:
+        for name in bound_names(node) or {_GROUND}:
+            statements.setdefault(name, []).append(node)
+    lines = split(text)
+    return {name: _piece(nodes, lines) for name, nodes in statements.items()}
+
+
+def _piece(nodes: list[ast.stmt], lines: list[str]) -> _Piece:
+    words = {word for node in nodes for word in _words(node)}
+    words |= {alias.name for node in nodes for alias in ast.walk(node) if isinstance(alias, ast.alias)}
+    called = {word for node in nodes for word in _called(node)}
+    shown = "\n".join(_shown(node, lines) for node in nodes)
+    digest = hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
+    return _Piece(digest, frozenset(words), frozenset(called))
+
+
+def _shown(node: ast.stmt, lines: list[str]) -> str:
+    try:
+        return ast.dump(_without_docstring(node))
+    except RecursionError:
+        return "".join(lines[node.lineno - 1 : last_line(node)])
+
+
+def _without_docstring(node: ast.stmt) -> ast.AST:
+    """The statement, or one like it that says nothing about itself."""
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() if ast.get_docstring(node, clean=False) is not None:
+            return type(node)(**{**dict(ast.iter_fields(node)), "body": node.body[1:]})
+        case ast.Expr(value=ast.Constant(value=str())):
+            return ast.Pass()
+        case _:
+            return node
+
+
+@lru_cache(maxsize=64)  # the functions of a module follow one another
 def _read(text: str) -> tuple[Mapping[str, ast.AST], Mapping[str, str]]:
     tree = ast.parse(text)
     return survey(tree).definitions, dict(_renamed(tree))
@@ -50,6 +158,12 @@ def _words(node: ast.AST) -> Iterator[str]:
         match inner:
             case ast.Name(id=word) | ast.Attribute(attr=word):
                 yield word
+    yield from _called(node)
+
+
+def _called(node: ast.AST) -> Iterator[str]:
+    for inner in ast.walk(node):
+        match inner:
             case ast.Call(func=ast.Attribute(attr="call"), args=[ast.Constant(value=str(word)), *_]):
                 yield word
 

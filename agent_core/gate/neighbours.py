@@ -1,0 +1,178 @@
+"""Stage 11, neighbours: does what calls a function still work with its new version?
+
+The kept examples of every caller, direct or through others, run with the new version, each in a worker of its
+own; one that fails now and did not before is the change's. Arguments that no longer fit are read from the text.
+"""
+
+import ast
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ..registry.function import Function
+from ..registry.snapshot import Snapshot
+from ..registry.tree import Scope, survey
+from ..registry.uses import callers, dependents
+from ..untrusted import fence
+from .draft import Draft, Finding
+from .proof import MOST, ExampleResult, run
+from .tree import FunctionNode, find, parse, takes_self
+from .trial import Bench
+
+STAGE = "neighbours"
+_AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """An example of a caller that agreed with the old version and does not with the new one."""
+
+    caller: Function
+    before: ExampleResult
+    now: ExampleResult
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What trying callers showed, and how many of them were reached within the time."""
+
+    broken: tuple[Broken, ...]
+    tried: int
+    known: int
+
+    @property
+    def note(self) -> str:
+        """What was reached."""
+        late = "" if self.tried == self.known else ": time was up"
+        return f"{self.tried} of {self.known} callers with examples tried{late}"
+
+
+async def neighbours(draft: Draft, bench: Bench) -> Draft:
+    """The draft with every caller that the new version would break."""
+    name = draft.candidate.name
+    if draft.trial is None or draft.function is None:
+        return draft.skip("the module could not be imported")
+    if name not in draft.snapshot.functions:
+        return replace(draft, note="the function is new")
+    users = dependents([name], draft.snapshot)
+    if not users:
+        return replace(draft, note="no function calls it")
+    misfits = dict(_misfits(draft, draft.function))
+    tried = await try_callers(users, draft.snapshot, draft.trial, bench, draft.rules.neighbours_s)
+    found = [*misfits.values(), *(told(one, name) for one in tried.broken if one.caller.name not in misfits)]
+    return replace(draft.with_findings(STAGE, found), note=tried.note)
+
+
+async def try_callers(names: Sequence[str], before: Snapshot, now: Snapshot, bench: Bench, within_s: float) -> Tried:
+    """Run the examples of callers with the new version, and those that fail with the old one too."""
+    users = [now.functions[name] for name in names if name in now.functions and now.functions[name].examples]
+    turn = asyncio.Semaphore(_AT_ONCE)
+
+    async def try_one(user: Function) -> list[Broken]:
+        async with turn:
+            return await _broken(user, before, now, bench)
+
+    tasks = [asyncio.create_task(try_one(user)) for user in users]
+    try:
+        if tasks:
+            await asyncio.wait(tasks, timeout=within_s)
+    finally:
+        late = [task for task in tasks if not task.done()]
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+    reached = [task.result() for task in tasks if task not in late]
+    return Tried(tuple(one for found in reached for one in found), len(reached), len(tasks))
+
+
+async def _broken(user: Function, before: Snapshot, now: Snapshot, bench: Bench) -> list[Broken]:
+    """The examples of one caller that the change alone can have broken."""
+    results = await run(user.examples[:MOST], user.module, now, bench, returns=user.returns)
+    failing = [result for result in results if not result.agreed]
+    if not failing:
+        return []
+    examples = [result.example for result in failing]
+    old = await run(examples, user.module, before, bench, returns=user.returns)
+    return [Broken(user, was, result) for was, result in zip(old, failing, strict=True) if was.agreed]
+
+
+def told(broken: Broken, name: str) -> Finding:
+    """What is to be said about a caller that a change breaks."""
+    user = broken.caller
+    gave, gives = fence(broken.before.returned, 120), fence(broken.now.returned, 120)
+    what = f"`{user.name}` ({user.path}:{user.line}) uses `{name}`: `{broken.now.call}` gave {gave}, and now {gives}"
+    mend = f"keep what `{user.name}` relies on, or give the new behaviour a function of its own"
+    return Finding("breaks-caller", what, mend)
+
+
+def _misfits(draft: Draft, node: FunctionNode) -> Iterator[tuple[str, Finding]]:
+    """The callers that pass arguments which fitted the old signature and do not fit the new one."""
+    name = draft.candidate.name
+    old = _definition(draft.snapshot, draft.snapshot.functions[name])
+    for user in (draft.snapshot.functions[each] for each in callers(name, draft.snapshot)):
+        body = _definition(draft.snapshot, user)
+        misfits = [
+            call
+            for call in _calls(body, user, draft.snapshot.functions[name], draft.snapshot)
+            if old is not None and not misfit(call, old) and misfit(call, node)
+        ]
+        for call in misfits[:1]:
+            what = (
+                f"`{user.name}` ({user.path}:{call.lineno}) calls `{ast.unparse(call)[:120]}`, but {misfit(call, node)}"
+            )
+            mend = f"keep the signature, with a default for what is new in `{name}`"
+            yield user.name, Finding("breaks-caller", what, mend)
+
+
+def _definition(snapshot: Snapshot, function: Function) -> FunctionNode | None:
+    tree = parse(snapshot.modules[function.module].text)
+    return find(tree, function.name) if isinstance(tree, ast.Module) else None
+
+
+def _calls(body: FunctionNode | None, user: Function, function: Function, snapshot: Snapshot) -> Iterator[ast.Call]:
+    """The calls of a function in another that certainly mean it."""
+    tree = parse(snapshot.modules[user.module].text)
+    if body is None or not isinstance(tree, ast.Module):
+        return
+    inner = [node for node in ast.walk(body) if isinstance(node, ast.Import | ast.ImportFrom)]
+    scopes = [survey(ast.Module(list(inner), [])), survey(tree)]
+    own = {node.arg for node in ast.walk(body) if isinstance(node, ast.arg)}
+    own |= {node.id for node in ast.walk(body) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    for node in ast.walk(body):
+        if isinstance(node, ast.Call) and _means(node, function, scopes, user.module == function.module, own):
+            yield node
+
+
+def _means(call: ast.Call, function: Function, scopes: list[Scope], is_near: bool, own: set[str]) -> bool:  # noqa: FBT001
+    match call.func:
+        case ast.Name(id=name) if name in own:
+            return False
+        case ast.Name(id=name) if name == function.name and is_near:
+            return True
+        case ast.Attribute(value=ast.Name(id="self"), attr="call"):
+            named = call.args[:1]
+            return bool(named) and isinstance(named[0], ast.Constant) and named[0].value == function.name
+        case func:
+            origins = {scope.origin(func) for scope in scopes}
+            return f"functions.{function.module}.{function.name}" in origins
+
+
+def misfit(call: ast.Call, node: FunctionNode) -> str:
+    """Why a call's arguments do not fit a signature; empty if they do, or if syntax does not tell."""
+    if any(isinstance(one, ast.Starred) for one in call.args) or any(one.arg is None for one in call.keywords):
+        return ""
+    by_name = isinstance(call.func, ast.Attribute) and call.func.attr == "call"
+    given = [] if by_name else call.args
+    placed = [one.arg for one in [*node.args.posonlyargs, *node.args.args]][takes_self(node) :]
+    required = placed[: len(placed) - min(len(node.args.defaults), len(placed))]
+    required += [
+        one.arg for one, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if not default
+    ]
+    named = {one.arg for one in call.keywords if one.arg}
+    if len(given) > len(placed) and not node.args.vararg:
+        return f"`{node.name}` takes {len(placed)} arguments by place"
+    unknown = named - {*placed, *(one.arg for one in node.args.kwonlyargs)}
+    if unknown and not node.args.kwarg:
+        return f"`{node.name}` has no parameter `{min(unknown)}`"
+    missing = [one for one in required if one not in {*placed[: len(given)], *named}]
+    return f"`{node.name}` needs `{missing[0]}`" if missing else ""
