@@ -19,13 +19,13 @@ from ..untrusted import fence
 from .agreement import agrees, expectation, given_agrees, literal_value, promises_floats
 from .candidate import GivenExample
 from .draft import Draft, Finding
-from .enough import TOO_FEW, is_unproven
+from .enough import is_unproven
 from .mutants import OPERATORS, Mutant, mutants, stubs
 from .proof import MOST
 from .rules import Rules
 from .substance import HOLLOW
 from .trial import Bench
-from .verdict import Survivor
+from .verdict import TOO_FEW, Survivor
 
 STAGE: Final = "bite"
 MOST_EXAMPLES: Final = 12

@@ -1,18 +1,24 @@
-"""Accepting what came back: the results of disagreeing examples are rewritten in the docstring, nothing else.
+"""Accepting what came back: the results of disagreeing examples are rewritten in the docstring, a lacking one is added.
 
 Pure text. A confirmed value is weaker evidence than a predicted one, so who asks has to know which is which.
 """
 
 import ast
 
+from ..problem import Problem
 from .candidate import Candidate, GivenExample
+from .example_text import with_example
 from .tree import find, lines_of, parse
 from .verdict import Disagreement, Verdict
 
 
 def with_returned_values(candidate: Candidate, verdict: Verdict) -> Candidate:
-    """The candidate with the results that came back in place of those that were written."""
+    """The candidate with the results that came back in place of those that were written, or of one that lacked."""
     text = verdict.source
+    if not verdict.disagreements:
+        for one in verdict.to_confirm:
+            added = with_example(text, candidate.name, one.call, one.returned)
+            text = text if isinstance(added, Problem) else added
     raw = _is_raw(text, candidate.name)
     for one in sorted(verdict.disagreements, key=lambda disagreement: -disagreement.line):
         if one.line:

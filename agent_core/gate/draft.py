@@ -40,6 +40,7 @@ class Trials:
     agreed: int = 0
     disagreements: tuple[Disagreement, ...] = ()
     is_unproven: bool = False
+    offered: Disagreement | None = None  # a call that would make too few examples enough, with what it returned
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ Unproven = Literal["", "effects", "chance", "no-parameters", "no-result"]
 ALIKE = ("one-sided-examples", "same-results", "contradictory-examples")
 """Findings that one more call, with another result, would settle."""
 
-TOO_FEW = ("too-few-examples", "one-sided-examples", "same-results")
 _CHANCE = frozenset(
     [
         "random",

@@ -136,7 +136,7 @@ class Gate:
             mend = "mend the problems that are listed, with edit_function"
             problem = Problem("cannot-confirm", what, Place(candidate.path), mend)
             return replace(verdict, problems=(*verdict.problems, problem))
-        confirmed = tuple(one.call for one in verdict.disagreements)
+        confirmed = tuple(one.call for one in verdict.to_confirm)
         after = await self.judge(with_returned_values(candidate, verdict), snapshot)
         after = replace(after, mends=(*verdict.mends, *after.mends), confirmed=confirmed)
         if verdict.agreed or not after.admitted:
@@ -185,4 +185,5 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
         agreed=draft.trials.agreed,
         reading=draft.reading,
         survivors=draft.survivors,
+        offered=draft.trials.offered,
     )

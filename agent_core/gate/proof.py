@@ -21,7 +21,7 @@ from .enough import ALIKE, contradicted, is_unproven, too_few
 from .substance import HOLLOW
 from .suggest import other_call
 from .trial import Bench
-from .verdict import Disagreement
+from .verdict import TOO_FEW, Disagreement
 
 STAGE = "examples"
 MOST = 50  # examples that are run of one function
@@ -84,20 +84,28 @@ async def prove(draft: Draft, bench: Bench) -> Draft:
     draft = replace(draft, trials=Trials(agreed, tuple(_disagreements(results)), bool(unproven) and agreed == 0))
     twice = contradicted(examples)
     told_of = [one for one in results if one.call not in twice]
-    missing = [await _with_call(one, results, draft, bench) for one in too_few(function, examples, unproven)]
-    draft = draft.with_findings(STAGE, [*_told(told_of, function.name), *missing])
+    missing = [*too_few(function, examples, unproven)]
+    offered = await _other_call(results, draft, bench) if any(one.code in TOO_FEW for one in missing) else None
+    draft = replace(draft, trials=replace(draft.trials, offered=offered))
+    draft = draft.with_findings(STAGE, [*_told(told_of, function.name), *(_offering(one, offered) for one in missing)])
     return replace(draft, note=_note(agreed, len(results), len(examples)))
 
 
-async def _with_call(finding: Finding, results: Sequence[ExampleResult], draft: Draft, bench: Bench) -> Finding:
-    """The finding that all results are alike, with a call in its mend that gives another."""
-    if finding.code not in ALIKE or draft.trial is None:
-        return finding
+async def _other_call(results: Sequence[ExampleResult], draft: Draft, bench: Bench) -> Disagreement | None:
+    """A call that gives another result than the examples that agree."""
     known = {one.returned for one in results if one.agreed}
-    call = await other_call([one.call for one in results], known, draft.candidate.module, draft.trial, bench)
+    if not known or draft.trial is None:
+        return None
+    return await other_call([one.call for one in results], known, draft.candidate.module, draft.trial, bench)
+
+
+def _offering(finding: Finding, offered: Disagreement | None) -> Finding:
+    """The finding that all results are alike, with a call in its mend that gives another."""
+    if offered is None or finding.code not in ALIKE:
+        return finding
     first = "take one of the two out; " if finding.code == "contradictory-examples" else ""
-    mend = f"{first}add a line `>>> {call}`, which gives another result, and that result on the line below"
-    return replace(finding, mend=mend) if call else finding
+    mend = f"{first}add a line `>>> {offered.call}`, which gives another result, and that result on the line below"
+    return replace(finding, mend=mend)
 
 
 def _note(agreed: int, ran: int, written: int) -> str:

@@ -1,7 +1,6 @@
 """Finds a call that gives another result than the examples do, to be offered where their results are all alike.
 
-The calls are those of the examples with one argument changed a little. What they return is not shown: an
-author who writes the result down has predicted it.
+The calls are those of the examples with one argument changed a little.
 """
 
 import ast
@@ -16,12 +15,16 @@ from ..registry.snapshot import Snapshot
 from .agreement import said
 from .tree import literal
 from .trial import Bench
+from .verdict import Disagreement
 
 _MOST = 12  # calls that are tried
+_LONGEST = 200  # characters of a result that is worth writing down
 
 
-async def other_call(calls: Sequence[str], known: set[str], module: str, snapshot: Snapshot, bench: Bench) -> str:
-    """A call whose result is none of the known ones; an empty text if none was found."""
+async def other_call(
+    calls: Sequence[str], known: set[str], module: str, snapshot: Snapshot, bench: Bench
+) -> Disagreement | None:
+    """A call whose result is none of the known ones, with that result; None if none was found."""
     tried = list(islice(dict.fromkeys(chain.from_iterable(zip(*map(variants, calls), strict=False))), _MOST))
     async with asyncio.TaskGroup() as group:
         tasks = [
@@ -31,11 +34,14 @@ async def other_call(calls: Sequence[str], known: set[str], module: str, snapsho
             for call in tried
         ]
     outcomes = zip(tried, (task.result() for task in tasks), strict=True)
-    return next((call for call, outcome in outcomes if _is_news(outcome, known)), "")
+    returned = ((call, _result(outcome)) for call, outcome in outcomes)
+    return next((Disagreement(call, "", text, 0) for call, text in returned if text and text not in known), None)
 
 
-def _is_news(outcome: Outcome, known: set[str]) -> bool:
-    return isinstance(outcome, Returned) and said(outcome).text.strip() not in known
+def _result(outcome: Outcome) -> str:
+    """What an example would show of it, if that fits on a line."""
+    text = said(outcome).text.strip() if isinstance(outcome, Returned) else ""
+    return text if len(text) <= _LONGEST and "\n" not in text else ""
 
 
 def variants(call: str) -> Iterator[str]:

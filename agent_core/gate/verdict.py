@@ -1,12 +1,15 @@
 """What the gate says about a candidate or a saved file, as values; their JSON shape is published."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from ..problem import Problem
 from ..registry.function import Reading
 
 Standing = Literal["draft", "trial", "trusted", "quarantined", ""]
+
+TOO_FEW: Final = frozenset({"too-few-examples", "one-sided-examples", "same-results"})
+"""Findings that say what the examples lack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,7 @@ class Verdict:
     confirmed: tuple[str, ...] = ()
     reading: Reading | None = None
     survivors: tuple[Survivor, ...] = ()
+    offered: Disagreement | None = None
 
     @property
     def refusals(self) -> tuple[Problem, ...]:
@@ -78,8 +82,16 @@ class Verdict:
 
     @property
     def can_be_confirmed(self) -> bool:
-        """Only written results of examples stand between this candidate and the registry."""
-        return bool(self.disagreements) and all(problem.code == "example-disagrees" for problem in self.refusals)
+        """Only results of examples stand between this candidate and the registry: written ones, or one that lacks."""
+        return bool(self.to_confirm)
+
+    @property
+    def to_confirm(self) -> tuple[Disagreement, ...]:
+        """The calls whose results, as they came back, would let the candidate in."""
+        codes = {problem.code for problem in self.refusals}
+        if self.disagreements:
+            return self.disagreements if codes == {"example-disagrees"} else ()
+        return (self.offered,) if self.offered and len(codes) == 1 and codes <= TOO_FEW else ()
 
     def to_json(self) -> dict[str, Any]:
         """The published shape of a verdict."""
@@ -95,6 +107,7 @@ class Verdict:
             "source": self.source,
             "agreed": self.agreed,
             "confirmed": list(self.confirmed),
+            "can_be_confirmed": self.can_be_confirmed,
             "survivors": [one.to_json() for one in self.survivors],
             "disagreements": [
                 {"call": one.call, "expected": one.expected, "returned": one.returned, "line": one.line}

@@ -2,7 +2,7 @@
 
 from textwrap import dedent
 
-from agent_core.gate import Candidate, Policy, Rules
+from agent_core.gate import Candidate, Gate, Policy, Rules, Verdict
 from agent_core.gate.capability import capability
 from agent_core.gate.conform import conform
 from agent_core.gate.draft import Draft
@@ -82,3 +82,19 @@ def warnings(draft: Draft) -> set[str]:
 def mends(draft: Draft) -> list[str]:
     """The codes of the repairs that were made."""
     return [one.code for one in draft.mends]
+
+
+def documented(name: str, parameters: str, returns: str, body: str, *examples: str) -> str:
+    """A described function with examples, each `call → result`."""
+    names = [one.split(":")[0].strip() for one in parameters.split(", ") if one]
+    entries = "".join(f"        {one}: A value.\n" for one in names if one != "self")
+    arguments = f"\n    Args:\n{entries}" if entries else ""
+    shown = "".join("        >>> {}\n        {}\n".format(*one.split(" → ")) for one in examples)
+    doctests = f"\n    Examples:\n{shown}" if shown else ""
+    return f'def {name}({parameters}) -> {returns}:\n    """Do a thing.\n{arguments}{doctests}    """\n    {body}\n'
+
+
+async def judge(
+    gate: Gate, code: str, name: str = "f", policy: Policy = "agent", snapshot: Snapshot | None = None
+) -> Verdict:
+    return await gate.judge(Candidate(name, code, "lib"), snapshot or Snapshot.empty(), policy)

@@ -5,7 +5,7 @@ import pytest
 from agent_core.gate import Candidate, Gate
 from agent_core.registry.snapshot import Snapshot
 
-from .support import ADD
+from .support import ADD, documented, judge
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 DESCRIBED = "def f(a: str) -> str:\n    {quotes}Do.\n\n    Args:\n        a: A value.\n\n"
@@ -59,3 +59,16 @@ async def test_printed_lines_are_confirmed_with_what_is_returned(gate: Gate) -> 
     verdict = await gate.confirm(candidate, refused, Snapshot.empty())
     assert verdict.admitted, [str(problem) for problem in verdict.problems]
     assert "    >>> f(1)\n    got 1\n    <BLANKLINE>\n    2\n" in verdict.source
+
+
+async def test_a_lacking_example_is_confirmed_with_what_came_back(gate: Gate) -> None:
+    code = documented("f", "a: int", "bool", "return a > 0", "f(2) → True", "f(3) → True")
+    verdict = await judge(gate, code)
+    confirmed = await gate.confirm(Candidate("f", code, "m"), verdict, Snapshot.empty())
+    assert (confirmed.admitted, confirmed.standing, confirmed.confirmed) == (True, "trial", ("f(0)",))
+    assert ">>> f(0)\n    False\n" in confirmed.source
+
+
+async def test_no_example_is_lent_to_a_function_without_one_that_holds(gate: Gate) -> None:
+    verdict = await judge(gate, documented("f", "a: int", "bool", "return a > 0"))
+    assert not verdict.can_be_confirmed

@@ -4,30 +4,14 @@ import json
 
 import pytest
 
-from agent_core.gate import Candidate, Gate, GivenExample, Policy, Verdict
+from agent_core.gate import Candidate, Gate, GivenExample, Verdict
 from agent_core.gate import gate as gate_module
 from agent_core.registry.snapshot import Snapshot
 
-from .support import ADD, snapshot_of
+from .support import ADD, documented, judge, snapshot_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 STAGES = [stage.name for stage in gate_module.STAGES]
-
-
-def documented(name: str, parameters: str, returns: str, body: str, *examples: str) -> str:
-    """A described function with examples, each `call → result`."""
-    names = [one.split(":")[0].strip() for one in parameters.split(", ") if one]
-    entries = "".join(f"        {one}: A value.\n" for one in names if one != "self")
-    arguments = f"\n    Args:\n{entries}" if entries else ""
-    shown = "".join("        >>> {}\n        {}\n".format(*one.split(" → ")) for one in examples)
-    doctests = f"\n    Examples:\n{shown}" if shown else ""
-    return f'def {name}({parameters}) -> {returns}:\n    """Do a thing.\n{arguments}{doctests}    """\n    {body}\n'
-
-
-async def judge(
-    gate: Gate, code: str, name: str = "f", policy: Policy = "agent", snapshot: Snapshot | None = None
-) -> Verdict:
-    return await gate.judge(Candidate(name, code, "lib"), snapshot or Snapshot.empty(), policy)
 
 
 def refusals(verdict: Verdict) -> list[str]:

@@ -8,11 +8,11 @@ import ast
 import re
 from typing import Final
 
-from ..gate.agreement import literal_value
 from ..problem import Place, Problem
 from ..registry.source import Source, parse
 from ..registry.spans import column_of, split
 from ..registry.tree import Definition, survey
+from .agreement import literal_value
 
 _ERROR = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Iteration|Warning)(?::.*)?$")
 _TRACEBACK: Final = "Traceback (most recent call last):"
