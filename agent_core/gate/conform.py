@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..problem import Problem
+from ..registry import docstring
 from ..registry.schema import read_module
 from ..registry.source import Source
 from .draft import Draft, Finding
@@ -77,7 +78,8 @@ def undefined(text: str, tree: ast.Module, known: frozenset[str] = frozenset()) 
 
 
 def _docstring(node: FunctionNode) -> Iterator[Finding]:
-    if (ast.get_docstring(node, clean=False) or "").strip():
+    words = (ast.get_docstring(node, clean=False) or "").lstrip()
+    if words and ((words[:1].isalpha() and not words.startswith(("Example", "Doctest"))) or docstring.read(words).text):
         return
     entries = "".join(f"\n    {one.arg}: …" for one in parameters(node))
     arguments = f"\n\nArgs:{entries}" if entries else ""

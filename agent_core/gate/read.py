@@ -6,17 +6,23 @@ Pure. The wrapping around the code is taken off (each a mend); all else that is 
 import ast
 import keyword
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from ..registry.source import check_module_name
 from .draft import Draft, Finding
 from .private import make_private
 from .tree import BUILTINS, Unparsable, functions, lines_of, parse
-from .unwrap import UNWRAPPINGS, strip_trailing_code
+from .tryouts import strip_tryouts, write_asserts
+from .unwrap import UNWRAPPINGS
 
 NAME = re.compile(r"^[a-zA-Z_][a-zA-Z0-9_]{0,63}$", re.ASCII)
 STAGE = "read"
+_REPAIRS: tuple[tuple[str, str, Callable[[str, str], str]], ...] = (
+    ("asserted-examples", "wrote what its asserts say into the docstring, as examples", write_asserts),
+    ("trailing-code", "removed what only tries the function out", strip_tryouts),
+    ("private-helper", "gave the helpers that it calls a leading underscore", make_private),
+)
 
 
 def read(draft: Draft) -> Draft:
@@ -29,8 +35,10 @@ def read(draft: Draft) -> Draft:
     tree = parse(draft.text)
     if isinstance(tree, Unparsable):
         return draft.with_findings(STAGE, [_unparsable(tree, draft.text)])
-    draft = _strip_trailing(replace(draft, tree=tree))
-    draft = _hide_helpers(draft)
+    draft = replace(draft, tree=tree)
+    for code, message, repair in _REPAIRS:
+        text = repair(draft.text, draft.candidate.name) if draft.rules.makes(code) else draft.text
+        draft = draft.with_mend(code, message, text) if text != draft.text else draft
     return draft.with_findings(STAGE, _shape(draft))
 
 
@@ -91,20 +99,6 @@ def _unwrap(draft: Draft) -> Draft:
         if text != draft.text and draft.rules.makes(code):
             draft = draft.with_mend(code, message, text)
     return draft
-
-
-def _strip_trailing(draft: Draft) -> Draft:
-    text = strip_trailing_code(draft.text, draft.candidate.name)
-    if text == draft.text or not draft.rules.makes("trailing-code"):
-        return draft
-    return draft.with_mend("trailing-code", "removed what only tries the function out at the end", text)
-
-
-def _hide_helpers(draft: Draft) -> Draft:
-    text = make_private(draft.text, draft.candidate.name)
-    if text == draft.text or not draft.rules.makes("private-helper"):
-        return draft
-    return draft.with_mend("private-helper", "gave the helpers that it calls a leading underscore", text)
 
 
 def _unparsable(error: Unparsable, text: str) -> Finding:

@@ -1,7 +1,7 @@
-"""Taking a candidate out of its wrapping: code fences, pasted prompts, common indentation, calls at the end.
+"""Taking a candidate out of its wrapping: code fences, pasted prompts, common indentation.
 
 Pure text to text. Each unwrapping is tried only where the text as it stands is not Python, so that a
-docstring which shows a fence or a prompt is never touched; trailing calls go only from the very end.
+docstring which shows a fence or a prompt is never touched.
 """
 
 import ast
@@ -9,7 +9,7 @@ import re
 import textwrap
 from collections.abc import Callable
 
-from .tree import calls_of, lines_of, parse
+from .tree import parse
 
 _FENCE = re.compile(r"^[ \t]*```[ \t]*[\w+-]*[ \t]*\n(.*?)(?:^[ \t]*```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _PROMPT = re.compile(r"^(?:>>>|\.\.\.)(?: |$)")
@@ -48,32 +48,6 @@ UNWRAPPINGS: tuple[Unwrapping, ...] = (
     ("prompts", "removed the prompts `>>>` and `...` in front of the code", strip_prompts),
     ("indentation", "removed the indentation that all lines share", strip_indentation),
 )
-
-
-def strip_trailing_code(text: str, name: str) -> str:
-    """The code without what only tries it out at the end: calls, asserts, an `if __name__` block."""
-    tree = parse(text)
-    if not isinstance(tree, ast.Module):
-        return text
-    kept = list(tree.body)
-    while kept and _tries_out(kept[-1], name):
-        kept.pop()
-    if len(kept) == len(tree.body) or not kept:
-        return text
-    lines = lines_of(text)
-    return "".join(lines[: kept[-1].end_lineno]).rstrip("\n") + "\n"
-
-
-def _tries_out(node: ast.stmt, name: str) -> bool:
-    match node:
-        case ast.Expr(value=ast.Call() | ast.Await()) | ast.Assert():
-            return True
-        case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
-            return True
-        case ast.Assign() | ast.AnnAssign() | ast.For():
-            return bool(calls_of(node, {name}))
-        case _:
-            return False
 
 
 def _is_python(text: str) -> bool:
