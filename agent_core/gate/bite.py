@@ -31,6 +31,7 @@ STAGE: Final = "bite"
 MOST_EXAMPLES: Final = 12
 MOST_SHOWN: Final = 2
 _AT_LEAST_S, _AT_MOST_S, _TIMES = 0.05, 0.25, 20  # what an attempt may take: times what the function itself takes
+_EMPTY: Final = ("None", "0", "0.0", '""', "[]", "{}")
 _NOTHINGS: Final = {bool: ("True", "False"), int: ("0",), float: ("0.0",), str: ('""',), list: ("[]",), dict: ("{}",)}
 
 
@@ -56,9 +57,14 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Bitten:
-    """What the examples noticed; `usable` is how many of them agree in a shared worker too."""
+    """What the examples noticed; `usable` is how many of them agree in a shared worker too.
 
-    stubs: tuple[Mutant, ...] = ()
+    A stub that returns one of `stubs` passes every example; what one of `near` passes counts for nothing, and
+    without it no two different results are left.
+    """
+
+    stubs: tuple[str, ...] = ()
+    near: tuple[str, ...] = ()
     survivors: tuple[Mutant, ...] = ()
     tried: int = 0
     made: int = 0
@@ -120,11 +126,11 @@ async def gnaw(subject: Subject, bench: Bench, rules: Rules) -> Bitten:
     trial = _Trial(subject, bench, rules.bite_s)
     name, text = subject.function.name, subject.text
     hollow = stubs(text, name, _constants(subject.examples))
-    own, *others = await trial.agreement([None, *hollow], subject.examples)
+    own, *others = await trial.agreement([None, *hollow.values()], subject.examples)
     usable = [at for at, agreed in enumerate(own) if agreed]
     if not usable:
         return Bitten()
-    passing = tuple(stub for stub, row in zip(hollow, others, strict=True) if all(row[at] for at in usable))
+    passed = {stub: [row[at] for at in usable] for stub, row in zip(hollow, others, strict=True)}
     examples = [subject.examples[at] for at in usable]
     made = mutants(text, name, rules.bite_mutants)
     verdicts = [row[0] for row in await trial.agreement(made, examples[:1])]
@@ -133,7 +139,22 @@ async def gnaw(subject: Subject, bench: Bench, rules: Rules) -> Bitten:
     survivors = [mutant for mutant, row in zip(alive, rows, strict=True) if all(row)]
     missed = verdicts.count(None) + sum(None in row and False not in row for row in rows)
     survivors.sort(key=lambda one: (list(OPERATORS).index(one.operator), one.line))
-    return Bitten(passing, tuple(survivors), len(made) - missed, len(made), len(usable))
+    passing = tuple(value for value, row in passed.items() if all(row))
+    near = tuple(value for value, row in passed.items() if value not in passing and _spoils(value, row, examples))
+    return Bitten(passing, near, tuple(survivors), len(made) - missed, len(made), len(usable))
+
+
+def _spoils(value: str, passed: Sequence[bool | None], examples: Sequence[Example | GivenExample]) -> bool:
+    """Without what this stub passes there are no two different results. Of a yes-or-no there never are."""
+    left = {_promise(example) for example, agreed in zip(examples, passed, strict=True) if not agreed}
+    return (
+        any(passed) and len(left) < 2 and (value.isidentifier() or value in _EMPTY) and value not in ("True", "False")
+    )
+
+
+def _promise(example: Example | GivenExample) -> str:
+    raises = example.raises if isinstance(example, Example) else ""
+    return raises or example.expected.strip()
 
 
 class _Trial:
@@ -187,10 +208,13 @@ def _constants(examples: Sequence[Example | GivenExample]) -> list[str]:
 
 def findings(bitten: Bitten, name: str, line: int) -> Iterator[Finding]:
     """What is to be said of it."""
-    if bitten.stubs:
-        stub = bitten.stubs[0]
-        what = f"a `{name}` that only says {fence(stub.after.strip())} would pass every example"
-        yield Finding("stub-passes", what, f"add an example with {stub.notices}", line)
+    for value in bitten.stubs[:1]:
+        what = f"a `{name}` whose body is only {fence(f'return {value}', 120)} would pass every example"
+        yield Finding("stub-passes", what, f"add an example whose result is not {fence(value, 80)}", line)
+    for value in bitten.near[: 0 if bitten.stubs else 1]:
+        what = f"all examples of `{name}` but those of one result would also pass if its body were only"
+        mend = f"add an example with another result, which is not {fence(value, 80)}"
+        yield Finding("weak-examples", f"{what} {fence(f'return {value}', 120)}", mend, line)
     for survivor in bitten.survivors[:MOST_SHOWN]:
         was = f" in place of {fence(survivor.before.strip(), 120)}" if survivor.before else " added"
         what = f"with {fence(survivor.after.strip(), 120)}{was}, every example of `{name}` still agrees"

