@@ -25,8 +25,9 @@ from .mend import mend
 from .neighbours import neighbours
 from .proof import ExampleResult, prove, run
 from .read import read
+from .robust import robust
 from .rules import Rules
-from .saved import look, prove_changed, read_saved, try_import
+from .saved import look, prove_changed, read_saved, try_import, try_users
 from .substance import substance
 from .trial import Bench, Workers, load
 from .verdict import ModuleVerdict, StageReport, Standing, Verdict
@@ -64,6 +65,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("import", load),
     Stage("examples", prove),
     Stage("bite", bite),
+    Stage("robust", robust),
     Stage("neighbours", neighbours),
 )
 
@@ -109,7 +111,7 @@ class Gate:
     async def judge_module(
         self, source: Source, snapshot: Snapshot, policy: Policy = "human", *, previous: Reading | None = None
     ) -> ModuleVerdict:
-        """The verdict on a saved file; examples of functions that are as in `previous` are not run again."""
+        """The verdict on a saved file; examples run again only where what `previous` had, or used, is another."""
         clock = _Clock()
         saved = read_saved(source, snapshot, self._rules, self._rules.policy(policy), previous)
         clock.note("read", passed=saved.reading.parsed)
@@ -121,6 +123,9 @@ class Gate:
         if saved.is_loaded:
             saved = await prove_changed(saved, self._bench)
             clock.note("examples", passed=not saved.refuses)
+            saved, said = await try_users(saved, self._bench)
+            if said:
+                clock.note("neighbours", passed=not saved.refuses, said=said)
         admitted = saved.is_loaded and not (saved.refuses and saved.policy == "agent")
         return ModuleVerdict(
             saved.reading, admitted, saved.problems, clock.reports, saved.standings, saved.disagreements
@@ -160,9 +165,9 @@ class _Clock:
         self.reports: tuple[StageReport, ...] = ()
         self._since = time.perf_counter()
 
-    def note(self, stage: str, *, passed: bool) -> None:
+    def note(self, stage: str, *, passed: bool, said: str = "") -> None:
         now = time.perf_counter()
-        self.reports += (StageReport(stage, passed, now - self._since),)
+        self.reports += (StageReport(stage, passed, now - self._since, said),)
         self._since = now
 
 

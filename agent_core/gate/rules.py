@@ -22,10 +22,11 @@ STAGES: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
                 "capability": "warns",
                 "examples": "warns",
                 "bite": "warns",
+                "robust": "warns",
                 "neighbours": "warns",
             }
         ),
-        "import": MappingProxyType({"conform": "warns"}),
+        "import": MappingProxyType({"conform": "warns", "robust": "warns"}),
     }
 )
 
@@ -33,7 +34,13 @@ STAGES: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
 FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
     {
         "agent": MappingProxyType(
-            {"near-copy": "warns", "unproven": "warns", "unreachable-code": "warns", "weak-examples": "warns"}
+            {
+                "near-copy": "warns",
+                "unproven": "warns",
+                "unreachable-code": "warns",
+                "weak-examples": "warns",
+                "fails-on": "warns",
+            }
         ),
         "human": MappingProxyType({"unproven": "warns"}),
         "import": MappingProxyType(
@@ -46,6 +53,7 @@ FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
                 "unproven": "warns",
                 "stub-passes": "warns",  # of an argument that came back, rightly: a constant is refused as same results
                 "weak-examples": "warns",
+                "not-json": "refuses",
             }
         ),
     }

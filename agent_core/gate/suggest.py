@@ -5,9 +5,8 @@ The calls are those of the examples with one argument changed a little.
 
 import ast
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice, zip_longest
-from typing import Any
 
 from sandbox import Evaluation, Outcome, Returned
 
@@ -15,6 +14,7 @@ from ..registry.snapshot import Snapshot
 from .agreement import said
 from .tree import literal
 from .trial import Bench
+from .vary import variants
 from .verdict import Disagreement
 
 _MOST = 12  # calls that are tried
@@ -25,7 +25,7 @@ async def other_call(
     calls: Sequence[str], known: set[str], module: str, snapshot: Snapshot, bench: Bench
 ) -> Disagreement | None:
     """A call whose result is none of the known ones, with that result; None if none was found."""
-    tried = list(islice(dict.fromkeys(chain.from_iterable(zip(*map(variants, calls), strict=False))), _MOST))
+    tried = list(islice(dict.fromkeys(chain.from_iterable(zip(*map(changed, calls), strict=False))), _MOST))
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(
@@ -44,7 +44,7 @@ def _result(outcome: Outcome) -> str:
     return text if len(text) <= _LONGEST and "\n" not in text else ""
 
 
-def variants(call: str) -> Iterator[str]:
+def changed(call: str) -> Iterator[str]:
     """The call with one of its literal arguments changed, the gentlest change of each argument first."""
     try:
         node = ast.parse(call, mode="eval").body
@@ -53,8 +53,8 @@ def variants(call: str) -> Iterator[str]:
     if not isinstance(node, ast.Call):
         return
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
-    changed = [[(place, other) for other in _others(argument)] for place, argument in enumerate(arguments)]
-    for place, other in filter(None, chain.from_iterable(zip_longest(*changed))):
+    others = [[(place, other) for other in _others(argument)] for place, argument in enumerate(arguments)]
+    for place, other in filter(None, chain.from_iterable(zip_longest(*others))):
         given = [ast.Constant(other) if n == place else argument for n, argument in enumerate(arguments)]
         keywords = [
             ast.keyword(keyword.arg, value)
@@ -63,26 +63,6 @@ def variants(call: str) -> Iterator[str]:
         yield ast.unparse(ast.Call(node.func, given[: len(node.args)], keywords))
 
 
-def _others(argument: ast.expr) -> list[object]:
+def _others(argument: ast.expr) -> Iterator[object]:
     is_literal, value = literal(argument)
-    change = _CHANGES.get(type(value)) if is_literal else None
-    return change(value) if change else []
-
-
-def _of_number(value: Any) -> list[object]:  # Any: int or float
-    return [value + 1, 0, -value, value * 2 + 1]
-
-
-def _of_sequence(value: Any) -> list[object]:  # Any: list or tuple
-    return [value[::-1], value[:1], value + value[:1], value[:0]]
-
-
-_CHANGES: dict[type, Callable[[Any], list[object]]] = {  # Any: a value of the type that it is listed under
-    bool: lambda value: [not value],
-    int: _of_number,
-    float: _of_number,
-    str: lambda value: [value + "x", value[:1], value.swapcase(), ""],
-    list: _of_sequence,
-    tuple: _of_sequence,
-    dict: lambda value: [dict(list(value.items())[:1]), {}],
-}
+    return variants(value) if is_literal else iter(())

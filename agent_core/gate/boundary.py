@@ -1,0 +1,283 @@
+"""Values at the edges of a JSON Schema, the simple ones first, and whether a value is valid under one.
+
+Values are Python's as a worker takes them: a tuple for `prefixItems`, a set for unique items, a date for its
+format. What a schema says in a keyword that is not known here is never claimed to be fulfilled. Pure.
+"""
+
+import datetime
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+from itertools import islice
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import Any
+
+from ..registry.typenames import Schema
+from .vary import Value
+
+_DEEPEST = 5
+_MOST = 12  # values of one schema
+_UTC = datetime.UTC
+NUMBERED = "^-?[0-9]+$"
+
+# What stands at the edge of each type.
+_WHOLE = (0, 1, 2, -1, 10, 3, -7, 100, 2**31, -(2**63), 10**18)
+_FRACTION = (0.0, 1.0, 0.5, -1.5, 2, 100.25, 1e-9, 1e12, -1e300)
+_TEXT = ("", "a", "hello world", "Größe", "0", " ", "a,b", "A1", "x" * 50, "日本", "\n", "🙂", "-1", "None", '"')
+_FORMATS: Mapping[str, tuple[Value, ...]] = MappingProxyType(
+    {
+        "date": tuple(datetime.date(*one) for one in ((2024, 5, 1), (2024, 2, 29), (2023, 12, 31), (1970, 1, 1))),
+        "date-time": (
+            datetime.datetime(2024, 5, 1, 12, 30),
+            datetime.datetime(2024, 2, 29, 23, 59, 59, 999999, _UTC),
+            datetime.datetime(1970, 1, 1, tzinfo=_UTC),
+        ),
+        "time": (datetime.time(12, 30), datetime.time(0, 0), datetime.time(23, 59, 59)),
+        "duration": tuple(datetime.timedelta(seconds=one) for one in (3600, 0, 1, -86400, 0.5)),
+        "decimal": tuple(map(Decimal, ("1", "0", "1.50", "-2.75", "100", "1E+6", "0.001"))),
+        "uuid": (uuid.UUID(int=1), uuid.UUID("12345678-1234-5678-1234-567812345678")),
+        "path": tuple(map(PurePosixPath, ("a.txt", ".", "/", "a/b.tar.gz"))),
+    }
+)
+_BYTES = (b"", b"a", b"hello", b"\x00\xff")
+
+
+def boundary(schema: Schema, root: Schema, like: tuple[Value, ...] = (), depth: int = 0) -> Iterator[Value]:
+    """Valid values at the edges of a schema; `like` stands in where it does not say of what kind."""
+    found = islice(_of(schema, root, like, depth), 2 * _MOST)
+    return (value for value in found if fits(value, schema, root))
+
+
+def _of(schema: Schema, root: Schema, like: tuple[Value, ...], depth: int) -> Iterator[Value]:
+    if depth > _DEEPEST:
+        return
+    if "default" in schema:
+        yield schema["default"]
+    if "const" in schema or "enum" in schema:
+        yield from schema.get("enum", [schema.get("const")])
+    elif "$ref" in schema:
+        yield from _of(_referred(schema, root), root, like, depth + 1)
+    elif members := schema.get("anyOf") or schema.get("oneOf"):
+        yield from _in_turn([_of(member, root, like, depth + 1) for member in members])
+    elif "format" in schema or "contentEncoding" in schema:
+        yield from _FORMATS.get(schema.get("format", ""), _BYTES if "contentEncoding" in schema else ())
+    elif isinstance(kind := schema.get("type"), str) and kind in _EDGES:
+        yield from _EDGES[kind](schema, root, like, depth + 1)
+    else:
+        yield from like
+
+
+def _in_turn(many: list[Iterator[Value]]) -> Iterator[Value]:
+    while many:
+        for one in list(many):
+            try:
+                yield next(one)
+            except StopIteration:
+                many.remove(one)
+
+
+def _referred(schema: Schema, root: Schema) -> Schema:
+    found = root.get("$defs", {}).get(str(schema["$ref"]).removeprefix("#/$defs/"), {"not known": ""})
+    return found if isinstance(found, dict) else {"not known": ""}
+
+
+def _number(schema: Schema, *_rest: Any) -> Iterator[Value]:
+    is_whole = schema["type"] == "integer"
+    step = schema.get("multipleOf", 1)
+    for keyword, inward in (("minimum", 0), ("exclusiveMinimum", step), ("maximum", 0), ("exclusiveMaximum", -step)):
+        if keyword in schema:
+            at = schema[keyword] + inward
+            yield from (at, at + step if "inimum" in keyword else at - step)
+    yield from (one * step for one in (_WHOLE if is_whole else _FRACTION))
+
+
+def _text(schema: Schema, *_rest: Any) -> Iterator[Value]:
+    for keyword in ("minLength", "maxLength"):
+        if keyword in schema:
+            yield ("ab" * min(schema[keyword], 500))[: schema[keyword]]
+    yield from _TEXT
+
+
+def _array(schema: Schema, root: Schema, like: tuple[Value, ...], depth: int) -> Iterator[Value]:
+    if "prefixItems" in schema:
+        parts = [list(islice(boundary(part, root, (), depth), 4)) for part in schema["prefixItems"]]
+        if all(parts):
+            yield from (tuple(part[min(at, len(part) - 1)] for part in parts) for at in range(4))
+        return
+    items = schema.get("items")
+    if not items:
+        yield from like
+        return
+    known = list(islice(boundary(items, root, (), depth), _MOST))
+    is_set = schema.get("uniqueItems", False)
+    rows = [known[:1], [], known[:3], known[:1] * 3, known[::-1], known, known[:2] * 20]
+    rows += [(known * 20)[: schema[keyword]] for keyword in ("minItems", "maxItems") if keyword in schema]
+    for row in rows:
+        yield _as_set(row) if is_set else row
+
+
+def _as_set(row: list[Value]) -> Value:
+    try:
+        return set(row)
+    except TypeError:
+        return [one for at, one in enumerate(row) if one not in row[:at]]
+
+
+def _object(schema: Schema, root: Schema, like: tuple[Value, ...], depth: int) -> Iterator[Value]:
+    if "properties" in schema:
+        yield from _fields(schema, root, depth)
+        return
+    values = schema.get("additionalProperties")
+    if not isinstance(values, dict) or not values:
+        yield from like
+        return
+    keys = list(islice(_keys(schema.get("propertyNames", {})), 4))
+    known = list(islice(boundary(values, root, (), depth), 4))
+    for size in (1, 0, 2, 4):
+        yield dict(zip(keys[:size], known, strict=False))
+
+
+def _keys(names: Schema) -> Iterator[Value]:
+    if "enum" in names:
+        yield from names["enum"]
+    elif names.get("pattern") == NUMBERED:
+        yield from (1, 0, -5, 12)
+    elif not names.keys() - {"minLength", "maxLength"}:
+        yield from (one for one in ("a", "key", "Größe", "", "b c") if fits(one, {"type": "string"} | names, {}))
+
+
+def _fields(schema: Schema, root: Schema, depth: int) -> Iterator[Value]:
+    fields = {name: list(islice(boundary(one, root, (), depth), 4)) for name, one in schema["properties"].items()}
+    required = set(schema.get("required", ()))
+    filled = {name: values for name, values in fields.items() if values}
+    if required - filled.keys():
+        return
+    for at in range(4):
+        yield {name: values[min(at, len(values) - 1)] for name, values in filled.items()}
+        if at == 0:
+            yield {name: values[0] for name, values in filled.items() if name in required}
+
+
+_EDGES: dict[str, Callable[..., Iterator[Value]]] = {
+    "null": lambda *_rest: iter((None,)),
+    "boolean": lambda *_rest: iter((True, False)),
+    "integer": _number,
+    "number": _number,
+    "string": _text,
+    "array": _array,
+    "object": _object,
+}
+
+
+def fits(value: Value, schema: Schema, root: Schema, depth: int = 0) -> bool:
+    """The value is valid under the schema; False too where a keyword is not known here."""
+    if depth > 40:
+        return False
+    if "$ref" in schema:
+        return fits(value, _referred(schema, root), root, depth + 1)
+    for keyword, rule in schema.items():
+        if keyword in _SAID:
+            continue
+        check = _RULES.get(keyword)
+        if check is None or not check(value, rule, schema, root, depth + 1):
+            return False
+    return True
+
+
+def _is_of(value: Value, kind: Value, schema: Schema, *_rest: Any) -> bool:
+    if isinstance(kind, list):
+        return any(_is_of(value, one, schema) for one in kind)
+    if kind == "string" and (made := _MADE.get(str(schema.get("format") or schema.get("contentEncoding")))):
+        return type(value) in made
+    return type(value) in _KINDS.get(kind, ())
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "null": (type(None),),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+    "string": (str,),
+    "array": (list, tuple, set, frozenset),
+    "object": (dict,),
+}
+_MADE: dict[str, tuple[type, ...]] = {
+    "base64": (bytes,),
+    **{name: tuple({type(one) for one in values}) for name, values in _FORMATS.items()},
+}
+_ROWS = (list, tuple, set, frozenset)
+
+
+def _each(value: Value, rule: Schema, schema: Schema, root: Schema, depth: int) -> bool:
+    if not isinstance(value, _ROWS):
+        return True
+    start = len(schema.get("prefixItems", ()))
+    return all(fits(one, rule, root, depth) for one in list(value)[start:])
+
+
+def _prefix(value: Value, rule: list[Schema], _schema: Schema, root: Schema, depth: int) -> bool:
+    if not isinstance(value, _ROWS):
+        return True
+    return all(fits(one, part, root, depth) for one, part in zip(value, rule, strict=False))
+
+
+def _properties(value: Value, rule: dict[str, Schema], _schema: Schema, root: Schema, depth: int) -> bool:
+    if not isinstance(value, dict):
+        return True
+    return all(fits(value[name], one, root, depth) for name, one in rule.items() if name in value)
+
+
+def _additional(value: Value, rule: Value, schema: Schema, root: Schema, depth: int) -> bool:
+    if not isinstance(value, dict) or rule is True:
+        return True
+    rest = [name for name in value if name not in schema.get("properties", {})]
+    return all(rule is not False and fits(value[name], rule, root, depth) for name in rest)
+
+
+def _names(value: Value, rule: Schema, _schema: Schema, root: Schema, depth: int) -> bool:
+    if not isinstance(value, dict):
+        return True
+    if rule.get("pattern") == NUMBERED:
+        return all(type(name) is int for name in value)
+    return all(fits(name, {"type": "string"} | rule, root, depth) for name in value)
+
+
+def _size(kinds: tuple[type, ...], holds: Callable[[int, int], bool]) -> Callable[..., bool]:
+    return lambda value, rule, *_rest: type(value) not in kinds or holds(len(value), rule)
+
+
+def _amount(holds: Callable[[float, float], bool]) -> Callable[..., bool]:
+    return lambda value, rule, *_rest: type(value) not in (int, float) or holds(value, rule)
+
+
+# What only describes a value.
+_SAID = frozenset({"description", "title", "default", "examples", "format", "contentEncoding", "$defs"})
+_RULES: dict[str, Callable[..., bool]] = {
+    "type": _is_of,
+    "enum": lambda value, rule, *_rest: any(type(one) is type(value) and one == value for one in rule),
+    "const": lambda value, rule, *_rest: type(rule) is type(value) and rule == value,
+    "anyOf": lambda value, rule, _schema, root, depth: any(fits(value, one, root, depth) for one in rule),
+    "items": _each,
+    "prefixItems": _prefix,
+    "uniqueItems": lambda value, rule, *_rest: not rule or not isinstance(value, _ROWS) or _are_distinct(list(value)),
+    "properties": _properties,
+    "required": lambda value, rule, *_rest: not isinstance(value, dict) or value.keys() >= set(rule),
+    "additionalProperties": _additional,
+    "propertyNames": _names,
+    "minItems": _size(_ROWS, int.__ge__),
+    "maxItems": _size(_ROWS, int.__le__),
+    "minLength": _size((str,), int.__ge__),
+    "maxLength": _size((str,), int.__le__),
+    "minProperties": _size((dict,), int.__ge__),
+    "maxProperties": _size((dict,), int.__le__),
+    "minimum": _amount(lambda value, rule: value >= rule),
+    "maximum": _amount(lambda value, rule: value <= rule),
+    "exclusiveMinimum": _amount(lambda value, rule: value > rule),
+    "exclusiveMaximum": _amount(lambda value, rule: value < rule),
+    "multipleOf": _amount(lambda value, rule: value % rule == 0),
+}
+
+
+def _are_distinct(row: list[Value]) -> bool:
+    return all(one not in row[:at] for at, one in enumerate(row))

@@ -1,0 +1,262 @@
+"""Calls of a function that its author may not have thought of, from the simple to the odd.
+
+Three sources: the examples' own arguments changed a little, the edges of the declared types, and random
+arguments like those of the examples. Pure: the same source gives the same calls.
+"""
+
+import ast
+import datetime
+import random
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from itertools import chain, islice
+from pathlib import PurePosixPath
+from typing import Any
+
+from ..registry.typenames import Schema
+from .boundary import boundary, fits
+from .domain import Domain
+from .likeness import Likeness, Weight
+from .tree import literal
+from .vary import Value, variants
+
+Arguments = dict[str, Value]
+_LARGEST = 20_000  # characters of one call
+_MOST_BITS = 10_000
+_PATIENCE = 6  # draws for one call in which everything holds that held in the examples
+
+
+def shown(calls: Sequence[str], name: str, parameters: Schema) -> list[Arguments]:
+    """The arguments that examples give a function, where they are literal and valid."""
+    found = chain.from_iterable(_calls_in(call, name) for call in calls)
+    read = (_arguments(node, list(parameters["properties"])) for node in found)
+    return [one for one in read if one is not None and fits(one, parameters, parameters)]
+
+
+def _calls_in(text: str, name: str) -> Iterator[ast.Call]:
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
+            yield node
+
+
+def _arguments(node: ast.Call, names: list[str]) -> Arguments | None:
+    if len(node.args) > len(names) or any(keyword.arg is None for keyword in node.keywords):
+        return None
+    try:
+        given = {name: _value(one) for name, one in zip(names, node.args, strict=False)}
+        return given | {str(keyword.arg): _value(keyword.value) for keyword in node.keywords}
+    except (ValueError, TypeError, ArithmeticError, RecursionError):
+        return None
+
+
+def _value(node: ast.expr) -> Value:
+    """The value of a literal, or of one of the few constructors that are as good as one."""
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=args, keywords=named) if name in _MAKERS:
+            return _MAKERS[name](*map(_value, args), **{str(one.arg): _value(one.value) for one in named})
+        case ast.List(elts=parts):
+            return [_value(one) for one in parts]
+        case ast.Tuple(elts=parts):
+            return tuple(_value(one) for one in parts)
+    is_literal, value = literal(node)
+    if not is_literal or (isinstance(value, int) and value.bit_length() > _MOST_BITS):
+        raise ValueError
+    return value
+
+
+_MAKERS: dict[str, Callable[..., Value]] = {
+    "date": datetime.date,
+    "datetime": datetime.datetime,
+    "time": datetime.time,
+    "timedelta": datetime.timedelta,
+    "Decimal": Decimal,
+    "UUID": uuid.UUID,
+    "Path": PurePosixPath,
+    "frozenset": frozenset,
+}
+
+
+def generate(
+    parameters: Schema, examples: Sequence[Arguments], domain: Domain, seed: str, most: int
+) -> Iterator[Arguments]:
+    """At most so many different calls that are valid under the schema."""
+    known = set(map(repr, examples))
+    sources = (
+        islice(_left_out(parameters, examples), most // 10),
+        islice(_varied(parameters, examples), most * 4 // 10),
+        islice(_at_edges(parameters, examples, domain), most * 3 // 10),
+        _drawn(parameters, examples, domain, random.Random(seed)),  # noqa: S311 - the same again, not a secret
+    )
+    return islice(_new(chain.from_iterable(sources), known, domain), most)
+
+
+def _new(calls: Iterator[Arguments], known: set[str], domain: Domain) -> Iterator[Arguments]:
+    for call in calls:
+        text = repr(call)
+        if text not in known and len(text) <= _LARGEST:
+            known.add(text)
+            if not any(one.weight == Weight.FOREIGN for one in domain.outside(call)):
+                yield call
+
+
+def _left_out(parameters: Schema, examples: Sequence[Arguments]) -> Iterator[Arguments]:
+    """The examples without what has a default."""
+    required = parameters.get("required", ())
+    for example in examples:
+        for name in example:
+            if name not in required:
+                yield {other: value for other, value in example.items() if other != name}
+
+
+def _varied(parameters: Schema, examples: Sequence[Arguments]) -> Iterator[Arguments]:
+    """The examples with one argument changed, each example and argument in turn."""
+    properties = parameters["properties"]
+    waiting = [(example, name, variants(example[name])) for example in examples for name in example]
+    while waiting:
+        left = []
+        for example, name, changes in waiting:
+            change = next((one for one in changes if fits(one, properties[name], parameters)), _NOTHING)
+            if change is not _NOTHING:
+                left.append((example, name, changes))
+                yield example | {name: change}
+        waiting = left
+
+
+_NOTHING = object()
+
+
+def _at_edges(parameters: Schema, examples: Sequence[Arguments], domain: Domain) -> Iterator[Arguments]:
+    """One argument at an edge of its type, the others as in an example, or at an edge themselves."""
+    edges = {name: list(_edges(name, parameters, domain)) for name in parameters["properties"]}
+    simple = {name: values[0] for name, values in edges.items() if values}
+    base = examples[0] if examples else {name: simple[name] for name in parameters["required"] if name in simple}
+    for at in range(max(map(len, edges.values()), default=0)):
+        for name, values in edges.items():
+            call = base | {name: values[at]} if at < len(values) else {}
+            if call.keys() >= set(parameters["required"]):
+                yield call
+
+
+def _edges(name: str, parameters: Schema, domain: Domain) -> Iterator[Value]:
+    known = domain.arguments.get(name)
+    return boundary(parameters["properties"][name], parameters, known.seen if known else ())
+
+
+def _drawn(
+    parameters: Schema, examples: Sequence[Arguments], domain: Domain, chance: random.Random
+) -> Iterator[Arguments]:
+    """Arguments like those of the examples, without end as long as they differ; at the edges where none is known."""
+    if not examples:
+        yield from _mixed(parameters, domain, chance)
+        return
+    properties = parameters["properties"]
+    for _ in range(_PATIENCE * 500):
+        base = chance.choice(examples)
+        for _ in range(_PATIENCE):
+            call = {name: draw(domain.arguments[name], chance) for name in base}
+            if not domain.broken(call):
+                break
+        if all(fits(value, properties[name], parameters) for name, value in call.items()):
+            yield call
+
+
+def _mixed(parameters: Schema, domain: Domain, chance: random.Random) -> Iterator[Arguments]:
+    edges = {name: list(_edges(name, parameters, domain)) for name in parameters["properties"]}
+    if not edges or not all(edges[name] for name in parameters["required"]):
+        return
+    for _ in range(500):
+        yield {name: chance.choice(values) for name, values in edges.items() if values}
+
+
+def draw(known: Likeness, chance: random.Random) -> Value:
+    """A random value like those that were seen."""
+    model = chance.choice(known.seen)
+    if chance.random() < 0.2:
+        return model
+    maker = _DRAWN.get(type(model))
+    return maker(model, known, chance) if maker else model
+
+
+def _draw_number(model: float, known: Likeness, chance: random.Random) -> Value:
+    if not known.numbers:
+        return model
+    low, high = min(known.numbers[0], 1), known.numbers[-1]
+    if high < low:
+        low = known.numbers[0]
+    return round(chance.uniform(low, high), 3) if isinstance(model, float) else chance.randint(int(low), int(high))
+
+
+def _draw_text(model: str, known: Likeness, chance: random.Random) -> Value:
+    pool = "".join(one for one in known.seen if isinstance(one, str)) + "ab" * (known.characters >= {"a"})
+    return "".join(chance.choice(pool) for _ in range(_size(model, known, chance))) if pool else model
+
+
+def _size(model: Any, known: Likeness, chance: random.Random) -> int:
+    return chance.randint(known.sizes[0], min(known.sizes[-1], len(model) + 8)) if known.sizes else len(model)
+
+
+def _draw_row(model: Any, known: Likeness, chance: random.Random) -> Value:
+    if known.parts or not known.inside:
+        return type(model)(draw(part, chance) for part in known.parts)
+    size = _size(model, known, chance) if len(known.sizes) > 1 else len(model)
+    row = [draw(known.inside, chance) for _ in range(size)]
+    if "is uneven" in known.traits:
+        least = min((len(one) for one in row), default=0)
+        row = [one[:least] for one in row]
+    if "repeats an item" in known.traits:
+        row = [one for at, one in enumerate(row) if one not in row[:at]]
+    return type(model)(_ordered(row) if "is not in order" in known.traits else row)
+
+
+def _ordered(row: list[Value]) -> list[Value]:
+    try:
+        return sorted(row)
+    except TypeError:
+        return row
+
+
+def _draw_set(model: Any, known: Likeness, chance: random.Random) -> Value:
+    inside = known.inside
+    return type(model)(draw(inside, chance) for _ in range(_size(model, known, chance))) if inside else model
+
+
+def _draw_mapping(model: Any, known: Likeness, chance: random.Random) -> Value:
+    if not known.keys or not known.inside:
+        return model
+    if len(known.sizes) == 1 and chance.random() < 0.5:
+        return {key: draw(known.inside, chance) for key in model}
+    pairs = ((draw(known.keys, chance), draw(known.inside, chance)) for _ in range(_size(model, known, chance)))
+    return dict(pairs)
+
+
+_DRAWN: dict[type, Callable[[Any, Likeness, random.Random], Value]] = {
+    bool: lambda _model, _known, chance: chance.random() < 0.5,
+    int: _draw_number,
+    float: _draw_number,
+    str: _draw_text,
+    list: _draw_row,
+    tuple: _draw_row,
+    set: _draw_set,
+    frozenset: _draw_set,
+    dict: _draw_mapping,
+}
+
+
+def written(name: str, arguments: Mapping[str, Value], parameters: Sequence[str]) -> str:
+    """The call as its author would write it: by position as long as none is left out."""
+    given, by_name = [], False
+    for parameter in parameters:
+        by_name = by_name or parameter not in arguments
+        if parameter in arguments:
+            given.append(f"{parameter}=" * by_name + _shown(arguments[parameter]))
+    return f"{name}({', '.join(given)})"
+
+
+def _shown(value: Value) -> str:
+    text = repr(value)
+    return text.removeprefix("datetime.").replace("PurePosixPath(", "Path(") if not isinstance(value, str) else text

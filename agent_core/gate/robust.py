@@ -1,0 +1,251 @@
+"""Stage 10, robust: calls that the author may not have thought of, and the shortest one that goes wrong.
+
+Many calls share a worker, so what they show is advice, confirmed in workers of their own. A failure unlike
+anything in the examples may be outside what the author promises: it is a warning that says so.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from sandbox import Attempt, Killed, Outcome, Raised, Refused, Returned, TimedOut
+
+from ..registry.function import Function
+from ..untrusted import fence
+from .boundary import fits
+from .domain import Domain, domain
+from .draft import Draft, Finding
+from .enough import is_unproven
+from .expected import is_right, named
+from .generate import Arguments, generate, shown, written
+from .likeness import Difference, Weight
+from .proof import _offered
+from .shrink import measure, shrink
+from .substance import HOLLOW
+from .trial import Bench
+
+STAGE = "robust"
+CRASHES = frozenset({"TypeError", "AttributeError", "RecursionError", "AssertionError", "ReturnTypeError", "Killed"})
+UNDEFINED = frozenset({"NameError", "UnboundLocalError"})
+_TOO_MUCH = frozenset({"ResultTooLarge", "MemoryError", "OverflowError", "Unsendable", "TimedOut"})
+_MOST = 3  # failures that are told
+_ALONE_S = 1.0  # for a call that seems to hang
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A call that went wrong, how, and in what it is unlike the examples."""
+
+    call: Arguments
+    outcome: Raised | TimedOut | Killed
+    outside: tuple[Difference, ...]
+
+    @property
+    def kind(self) -> tuple[str, int]:
+        """What makes two failures one: the error and its line."""
+        if not isinstance(self.outcome, Raised):
+            return type(self.outcome).__name__, 0
+        is_endless = self.outcome.failure.type == "RecursionError"  # which may stop at any line of a cycle
+        return self.outcome.failure.type, 0 if is_endless else _line(self.outcome)
+
+    @property
+    def rank(self) -> tuple[Weight, int, tuple[int, str]]:
+        """Those that are like the examples first, then the shortest."""
+        return self.weight, len(self.outside), measure(self.call)
+
+    @property
+    def weight(self) -> Weight:
+        """How far the call's being unlike the examples excuses it."""
+        return max((one.weight for one in self.outside), default=Weight.SLIGHT)
+
+    @property
+    def is_told(self) -> bool:
+        """It is worth a word: large arguments may take long and give much."""
+        is_large = any(one.words.endswith(("that large", "that long")) for one in self.outside)
+        return self.weight < Weight.FOREIGN and not (is_large and self.kind[0] in _TOO_MUCH)
+
+    @property
+    def code(self) -> str:
+        """What it is: a crash or a hang where nothing excuses it."""
+        kind = self.kind[0]
+        is_excused = self.weight > Weight.SLIGHT or (self.outside and kind == "RecursionError")
+        if is_excused:
+            return "crashes" if kind == "NameError" else "fails-on"
+        if kind in CRASHES or kind in UNDEFINED:
+            return "crashes"
+        return {"TimedOut": "hangs-on", "Unsendable": "not-json"}.get(kind, "fails-on")
+
+
+async def robust(draft: Draft, bench: Bench) -> Draft:
+    """The draft with the calls that go wrong."""
+    function = _offered(draft)
+    reason = _not_for(draft, function)
+    if reason or function is None:
+        return draft.skip(reason)
+    trial = Trial(draft, function, bench)
+    try:
+        calls = list(trial.calls())
+    except RecursionError:
+        return draft.skip("its arguments are nested too deeply")
+    outcomes = await trial.outcomes(calls)
+    refused = next((one.reason for one in outcomes if isinstance(one, Refused)), "")
+    if not any(isinstance(one, Returned | Raised | TimedOut | Killed) for one in outcomes):
+        return draft.skip(refused or "no arguments are known for it" if not calls else "time was up")
+    reached = sum(one is not None for one in outcomes)
+    failures = await trial.smallest(trial.failures(calls, outcomes))
+    findings = [trial.told(one) for one in failures]
+    late = f"{reached} of {len(calls)} calls tried: time was up" if reached < len(calls) else f"{reached} calls tried"
+    return replace(draft.with_findings(STAGE, findings), note=late)
+
+
+def _not_for(draft: Draft, function: Function | None) -> str:
+    if function is None or draft.tree is None:
+        return "the module could not be imported"
+    if draft.has(*HOLLOW):
+        return "the body does nothing yet"
+    if draft.has("example-raises", "example-hangs", "example-stopped"):
+        return "its own examples fail"
+    if function.takes_self:
+        return "what it does depends on `self`, which is empty here"
+    if not function.parameters["properties"]:
+        return "it takes no arguments"
+    return "its effects cannot run here" if is_unproven(draft.tree, draft.function, function) == "effects" else ""
+
+
+class Trial:
+    """One function, the domain that its examples show, and the workers in which calls are tried."""
+
+    def __init__(self, draft: Draft, function: Function, bench: Bench) -> None:
+        assert draft.tree is not None
+        assert draft.function is not None
+        assert draft.trial is not None
+        self._draft, self._function, self._bench = draft, function, bench
+        self._modules = draft.trial.modules
+        examples = [*(one.call for one in function.examples), *(one.call for one in draft.candidate.examples)]
+        self._examples = shown(examples, function.name, function.parameters)
+        self._domain: Domain = domain(self._examples, function.parameters["properties"])
+        self._right = named(draft.tree, draft.function, function.examples)
+        self._by_chance = is_unproven(draft.tree, draft.function, function) == "chance"
+        self._until = time.monotonic() + draft.rules.robust_s
+
+    def calls(self) -> Iterator[Arguments]:
+        """What is tried."""
+        function, most = self._function, self._draft.rules.robust_calls
+        return generate(function.parameters, self._examples, self._domain, function.body_hash, most)
+
+    async def outcomes(self, calls: Sequence[Arguments], each_s: float = 0) -> tuple[Outcome | None, ...]:
+        """How calls end, in one worker as far as it goes; None for those that were not reached."""
+        left = self._until - time.monotonic()
+        if left <= 0:
+            return (None,) * len(calls)
+        return await self._bench.sandbox.attempt(
+            self._modules,
+            self._function.module,
+            self._function.name,
+            [Attempt(call) for call in calls],
+            each_s=each_s or self._draft.rules.robust_each_s,
+            limits=replace(self._bench.limits, wall_s=min(left, self._bench.limits.wall_s)),
+        )
+
+    def failures(self, calls: Sequence[Arguments], outcomes: Sequence[Outcome | None]) -> Iterator[Failure]:
+        """The calls that went wrong."""
+        for call, outcome in zip(calls, outcomes, strict=True):
+            if isinstance(outcome, Raised | TimedOut | Killed) and not self._is_right(outcome):
+                failure = Failure(call, outcome, self._outside(call))
+                if failure.is_told and not (self._by_chance and failure.code == "fails-on"):
+                    yield failure
+
+    def _is_right(self, outcome: Raised | TimedOut | Killed) -> bool:
+        return isinstance(outcome, Raised) and is_right(outcome, self._right)
+
+    def _outside(self, call: Arguments) -> tuple[Difference, ...]:
+        return tuple(self._domain.outside(call))
+
+    async def smallest(self, failures: Iterator[Failure]) -> list[Failure]:
+        """One failure of each kind, at its smallest and seen again alone."""
+        found = sorted(failures, key=lambda one: (one.kind, one.rank))
+        first = [next(group) for _kind, group in groupby(found, key=lambda one: one.kind)]
+        told = sorted(first, key=lambda one: one.rank)[:_MOST]
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._confirmed(one)) for one in told]
+        return [one for task in tasks if (one := task.result())]
+
+    async def _confirmed(self, failure: Failure) -> Failure | None:
+        small = failure
+        if isinstance(failure.outcome, Raised):
+            small = replace(failure, call=await shrink(failure.call, lambda calls: self._still(failure, calls)))
+            small = replace(small, outside=self._outside(small.call))
+        for one in (small, failure):
+            (outcome,) = await self.outcomes([one.call], _ALONE_S)
+            again = next(self.failures([one.call], [outcome]), None)
+            if again is not None and again.kind == failure.kind:
+                return again
+        return None
+
+    async def _still(self, failure: Failure, calls: Sequence[Arguments]) -> list[bool]:
+        """Which of these calls fail in the same way, and are no less like the examples."""
+        schema = self._function.parameters
+        outside = [self._outside(call) for call in calls]
+        tried = [
+            at
+            for at, call in enumerate(calls)
+            if set(outside[at]) <= set(failure.outside) and fits(call, schema, schema)
+        ]
+        outcomes = await self.outcomes([calls[at] for at in tried])
+        again = {
+            id(one.call) for one in self.failures([calls[at] for at in tried], outcomes) if one.kind == failure.kind
+        }
+        return [id(call) in again for call in calls]
+
+    def told(self, failure: Failure) -> Finding:
+        """What is to be said about a call that goes wrong."""
+        names = list(self._function.parameters["properties"])
+        call = fence(written(self._function.name, failure.call, names), 160)
+        what, line = _how(failure.outcome), self._line(failure)
+        excuses = [one.words for one in failure.outside if one.weight == failure.weight][:2]
+        unseen = f"; in no example {' and '.join(excuses)}" if excuses else ""
+        return Finding(failure.code, f"{call} {what}{unseen}", _mend(failure), line)
+
+    def _line(self, failure: Failure) -> int:
+        """The line in the candidate's text, which the module may hold further below."""
+        own = self._draft.own
+        start = next((one.line for one in own.functions if one.name == self._function.name), 0) if own else 0
+        line = _line(failure.outcome)
+        is_inside = self._function.line <= line <= self._function.end_line
+        return line - self._function.line + start if start and is_inside else start
+
+
+def _line(outcome: Outcome) -> int:
+    frames = outcome.failure.frames if isinstance(outcome, Raised) else ()
+    return frames[-1].line if frames else 0
+
+
+def _how(outcome: Raised | TimedOut | Killed) -> str:
+    match outcome:
+        case Raised(failure=failure):
+            at = f" at {fence(failure.frames[-1].source.strip(), 120)}" if failure.frames else ""
+            return f"raises {fence(f'{failure.type}: {failure.message}'.rstrip(': '), 200)}{at}"
+        case TimedOut(limit_s=limit_s):
+            return f"does not end within {limit_s:g} s"
+        case Killed(reason=reason):
+            return f"is stopped: {fence(reason)}"
+
+
+def _mend(failure: Failure) -> str:
+    kind = failure.kind[0]
+    if kind in _MENDS:
+        return _MENDS[kind]
+    named = f"`{kind}`" if kind.isidentifier() and kind.isascii() else "the exception"
+    return f"handle that case, or name {named} under `Raises:` if it is meant"
+
+
+_MENDS = {
+    "NameError": "define that name, or mend its spelling",
+    "UnboundLocalError": "give that variable a value on every way to this line",
+    "ReturnTypeError": "return what the hint promises, or widen the hint",
+    "Unsendable": "return text, numbers, lists or dictionaries",
+    "TimedOut": "look for a loop that these arguments never end",
+    "Killed": "mend the body where it asks for too much",
+}
