@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_core.gate import Candidate, Gate, GivenExample, Policy, Verdict
+from agent_core.gate import Candidate, Gate, GivenExample, Policy, Rules, Verdict
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Limits, Sandbox
 
@@ -47,7 +47,8 @@ def cases(path: Path) -> Iterator[Case]:
         row = json.loads(line)
         for kind, code in _codes(row):
             examples = tuple(GivenExample(one["call"], one["expected"], one.get("approx")) for one in row["examples"])
-            yield Case(row["id"], kind, Candidate(row["name"], code, "library", examples=examples))
+            told = row.get("description") or ""
+            yield Case(row["id"], kind, Candidate(row["name"], code, "library", examples=examples, description=told))
 
 
 def _codes(row: dict[str, Any]) -> Iterator[tuple[str, str]]:  # Any: one line of the file
@@ -59,11 +60,11 @@ def _codes(row: dict[str, Any]) -> Iterator[tuple[str, str]]:  # Any: one line o
         yield "mutant", mutant["code"]
 
 
-async def judge_all(found: list[Case], policy: Policy) -> list[Judged]:
-    """Every verdict, many at once."""
+async def judge_all(found: list[Case], policy: Policy, off: frozenset[str] = frozenset()) -> list[Judged]:
+    """Every verdict, many at once; `off` names the mends that are not made."""
     cores = os.cpu_count() or 1
     async with await Sandbox.start(parallel=cores) as sandbox:
-        gate, turn = Gate(sandbox, limits=Limits(wall_s=10)), asyncio.Semaphore(AT_ONCE)
+        gate, turn = Gate(sandbox, limits=Limits(wall_s=10), rules=Rules(off=off)), asyncio.Semaphore(AT_ONCE)
 
         async def judge(case: Case) -> Judged:
             async with turn:
@@ -150,11 +151,13 @@ def main() -> None:
     parser.add_argument("--policy", choices=("agent", "human", "import"), default="import")
     parser.add_argument("--kind", choices=KINDS, action="append", help="only these candidates")
     parser.add_argument("--limit", type=int, default=None, help="only the first N candidates")
+    parser.add_argument("--unmended", action="store_true", help="judge everything as published, without a mend")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
     options = parser.parse_args()
     wanted = [case for case in cases(options.path) if case.kind in (options.kind or KINDS)][: options.limit]
+    off = frozenset({"*"} if options.unmended else ())
     started = time.perf_counter()
-    result = summary(asyncio.run(judge_all(wanted, options.policy)), time.perf_counter() - started)
+    result = summary(asyncio.run(judge_all(wanted, options.policy, off)), time.perf_counter() - started)
     result["seconds"] = round(time.perf_counter() - started, 2)
     if options.json:
         print(json.dumps(result, indent=2, ensure_ascii=False))

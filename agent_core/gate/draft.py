@@ -40,6 +40,7 @@ class Trials:
     agreed: int = 0
     disagreements: tuple[Disagreement, ...] = ()
     is_unproven: bool = False
+    values: tuple[tuple[str, object], ...] = ()  # the calls that agreed, with what came back
     offered: Disagreement | None = None  # a call that would make too few examples enough, with what it returned
 
 

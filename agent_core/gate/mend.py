@@ -94,7 +94,7 @@ REPAIRS: tuple[Repair, ...] = (
 
 def mend(draft: Draft) -> Draft:
     """The draft with every repair that follows from its own text, until none is left to make."""
-    view = _view(draft)
+    view = view_of(draft)
     if view is None:
         return draft.skip("there is no function to mend")
     repairs = [repair for repair in REPAIRS if draft.rules.makes(repair.code)]
@@ -108,7 +108,8 @@ def mend(draft: Draft) -> Draft:
     return draft
 
 
-def _view(draft: Draft) -> View | None:
+def view_of(draft: Draft) -> View | None:
+    """The draft as a mend sees it; None without the promised function."""
     node = draft.function
     if draft.tree is None or node is None:
         return None
@@ -122,7 +123,7 @@ def _try(repair: Repair, draft: Draft, before: View) -> tuple[Draft, View]:
     if text == draft.text or not keeps_meaning(draft.text, text, before.name):
         return draft, before
     mended = draft.with_mend(repair.code, repair.message, text)
-    after = _view(mended)
+    after = view_of(mended)
     if after is None:
         return draft, before
     if repair.tell:

@@ -18,6 +18,7 @@ from .agreement import agrees, given_agrees, promises_floats, said
 from .candidate import GivenExample
 from .draft import Draft, Finding, Trials
 from .enough import ALIKE, contradicted, is_unproven, too_few
+from .result_hint import with_result_hint
 from .substance import HOLLOW
 from .suggest import other_call
 from .trial import Bench
@@ -81,14 +82,15 @@ async def prove(draft: Draft, bench: Bench) -> Draft:
     assert draft.trial is not None
     results = await run(examples[:MOST], function.module, draft.trial, bench, returns=function.returns)
     agreed = sum(result.agreed for result in results)
-    draft = replace(draft, trials=Trials(agreed, tuple(_disagreements(results)), bool(unproven) and agreed == 0))
+    trials = Trials(agreed, tuple(_disagreements(results)), bool(unproven) and agreed == 0, tuple(_values(results)))
+    draft = replace(draft, trials=trials)
     twice = contradicted(examples)
     told_of = [one for one in results if one.call not in twice]
     missing = [*too_few(function, examples, unproven)]
     offered = await _other_call(results, draft, bench) if any(one.code in TOO_FEW for one in missing) else None
     draft = replace(draft, trials=replace(draft.trials, offered=offered))
     draft = draft.with_findings(STAGE, [*_told(told_of, function.name), *(_offering(one, offered) for one in missing)])
-    return replace(draft, note=_note(agreed, len(results), len(examples)))
+    return with_result_hint(replace(draft, note=_note(agreed, len(results), len(examples))))
 
 
 async def _other_call(results: Sequence[ExampleResult], draft: Draft, bench: Bench) -> Disagreement | None:
@@ -143,6 +145,12 @@ def _result(example: Example | GivenExample, outcome: Outcome, is_float: bool) -
     if isinstance(example, Example):
         return ExampleResult(example, outcome, agrees(example, outcome, is_float=is_float))
     return ExampleResult(example, outcome, given_agrees(example, outcome))
+
+
+def _values(results: Sequence[ExampleResult]) -> Iterator[tuple[str, object]]:
+    for result in results:
+        if result.agreed and isinstance(result.outcome, Returned):
+            yield result.call, result.outcome.value
 
 
 def _disagreements(results: Sequence[ExampleResult]) -> Iterator[Disagreement]:

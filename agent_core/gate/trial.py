@@ -64,7 +64,7 @@ async def load(draft: Draft, bench: Bench) -> Draft:
     if blocked:
         return draft.skip(blocked)
     around = draft.snapshot.modules.get(draft.candidate.module)
-    text = _placed(draft, around)
+    text = placed(draft, around)
     if isinstance(text, Problem):
         where = replace(text.where, path=draft.candidate.path) if text.where.path == CANDIDATE else text.where
         return draft.with_problems([replace(text, where=where)])
@@ -88,7 +88,8 @@ def _where(draft: Draft, around: Source | None, where: Place) -> Place:
     return Place(path, where.line + draft.text[: -len(draft.text.lstrip())].count("\n"))
 
 
-def _placed(draft: Draft, around: Source | None) -> str | Problem:
+def placed(draft: Draft, around: Source | None) -> str | Problem:
+    """The text of the module with the candidate in it, or why it has no place there."""
     candidate = draft.candidate
     if around is None:
         return place_function("", draft.text, candidate.name)

@@ -2,7 +2,7 @@
 
 from .hints import hint_from_docstring, hint_none
 from .imports import add_imports
-from .inferred import infer_hints
+from .inferred import hint_result, infer_hints
 from .inferred import told as inferred
 from .modern import OLD_MARKS, modernize
 from .prompts import has_other_examples, write_prompts
@@ -22,6 +22,7 @@ __all__ = [
     "has_other_examples",
     "hint_from_docstring",
     "hint_none",
+    "hint_result",
     "infer_hints",
     "inferred",
     "modernize",

@@ -28,11 +28,17 @@ def infer_hints(view: View) -> str:
         return view.text
     seen = samples(view)
     hints = {one.arg: hint for one in open_ if (hint := _of_parameter(view, one, seen))}
-    result = _of_result(view, seen) if node.returns is None else None
+    shown = {one.call: one.results[0] for one in seen if one.results}
+    result = _of_result(view, shown) if node.returns is None else None
     hidden = bound_names(view.tree) | view.known
     hints = {name: hint for name, hint in hints.items() if not _names(hint) & hidden}
-    result = None if result and _names(result) & hidden else result
     return with_hints(view.text, node, hints, result)
+
+
+def hint_result(view: View, shown: dict[str, object]) -> str:
+    """The text with the hint that these calls' results prove, where it has none."""
+    result = _of_result(view, shown) if view.node.returns is None else None
+    return with_hints(view.text, view.node, {}, result) if result else view.text
 
 
 def _names(hint: str) -> set[str]:
@@ -71,8 +77,7 @@ def _members(hint: str) -> list[str]:
     return [member.strip() for member in members]
 
 
-def _of_result(view: View, seen: list[Sample]) -> str | None:
-    shown = {one.call: one.results[0] for one in seen if one.results}
+def _of_result(view: View, shown: dict[str, object]) -> str | None:
     statements = body(view.node)
     answers = list(returned(statements))
     if (
@@ -86,7 +91,7 @@ def _of_result(view: View, seen: list[Sample]) -> str | None:
     hint = hint_of(values if always_leaves(statements) else [*values, None])
     if hint is None or hint == "None" or ("int" in _names(hint) and _may_be_fraction(view, answers)):
         return None
-    return hint
+    return None if _names(hint) & (bound_names(view.tree) | view.known) else hint
 
 
 def _may_be_fraction(view: View, answers: list[ast.Return]) -> bool:

@@ -8,6 +8,7 @@ from ..tree import FunctionNode, nodes_of
 _SCALARS: dict[type, str] = {bool: "bool", int: "int", float: "float", str: "str", bytes: "bytes", type(None): "None"}
 _MEMBERS = 3  # of a union
 _DEEPEST = 4
+_LONGEST = 48  # characters; what is longer is no type but a table
 _METHODS = {
     "str": frozenset(name for name in dir(str) if name[0] != "_")
     - {name for kind in (list, tuple, dict, set) for name in dir(kind)},
@@ -27,7 +28,8 @@ def hint_of(values: Iterable[object], depth: int = 0) -> str | None:
     hints = [_of_kind(kind, group, depth) for kind, group in groups.items()]
     if None in hints or len(hints) > _MEMBERS:
         return None
-    return " | ".join(sorted(filter(None, hints), key=lambda hint: hint == "None"))
+    hint = " | ".join(sorted(filter(None, hints), key=lambda hint: hint == "None"))
+    return hint if len(hint) <= _LONGEST else None
 
 
 def _of_kind(kind: type, values: list[object], depth: int) -> str | None:
@@ -58,6 +60,8 @@ def _of_dicts(values: list[dict[object, object]], depth: int) -> str | None:
     items = hint_of([item for value in values for item in value.values()], depth + 1)
     if not any(values):
         return "dict"
+    if any(not isinstance(key, str | int | float | None) for value in values for key in value):
+        return None  # no names of a JSON object
     return f"dict[{keys}, {items}]" if keys and items else None
 
 
