@@ -19,6 +19,7 @@ from .plan import Plan, Work, planned
 
 _ENOUGH = 2  # examples in a docstring, from which on it needs none of those that were given beside it
 _MOST_GIVEN = 8
+_UNPROVEN = frozenset({"example-disagrees", "example-raises", "example-hangs", "example-stopped"})
 
 
 class Judging:
@@ -41,6 +42,8 @@ class Judging:
     async def plan(self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot, work: Work) -> Plan:
         """The plan for a candidate that has been judged."""
         before = snapshot.functions.get(verdict.name)
+        if verdict.admitted and any(problem.code in _UNPROVEN for problem in verdict.problems):
+            verdict = replace(verdict, standing="draft")  # a human may keep it, but nothing has proven it
         verdict = held_to_examples(candidate, verdict, before, work)
         if not verdict.admitted or verdict.module_text is None:
             return await self._refused(candidate, verdict, before)

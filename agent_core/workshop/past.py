@@ -1,7 +1,6 @@
 """A function's past: what it was, who changed what and why, and the way back.
 
-An earlier version passes the gate like any change, as it was then: nothing of it is mended. It is judged by the
-policy that it once came in under.
+An earlier version passes the gate like any change, as it was then: nothing of it is mended.
 """
 
 from dataclasses import replace
@@ -105,7 +104,7 @@ class Past:
         around = bringing_back.with_own_helpers(held.text, target.row.text, name) if held else None
         candidate = Candidate(name, code, module, back, replaces=is_there, exact=True)
         work = Work("changed" if is_there else "created", name, author, back, f"was {back}")
-        policy: Policy = "human" if "human" in (author.by, target.row.by) else "agent"
+        policy = _policy(author.by, target.row.by)
         return await self._judging.judged(candidate, snapshot, work, policy, around)
 
     async def add_example(self, name: str, call: str, expected: str, author: Author) -> Plan:
@@ -134,10 +133,15 @@ class Past:
         candidate = Candidate(function.name, code, function.module, why, replaces=True, exact=True)
         work = Work("changed", function.name, author, why, f"keeps the example {fence(fresh.call, 120)} now,")
         verdict = await self._store.verdict(function.body_hash, function.name) or {}
-        policy: Policy = "human" if "human" in (author.by, verdict.get("by", "human")) else "agent"
+        policy = _policy(author.by, verdict.get("by", "human"))
         plan = await self._judging.judged(candidate, snapshot, work, policy)
         again = partial(self.add_example, function.name, fresh.call, ratchet.written(fresh), author)
         return self._ground.repeatable(plan, again, function.name, snapshot)
+
+
+def _policy(by: str, wrote: str) -> Policy:
+    """A human is warned; an agent is refused what is wrong, but not for words that a human never wrote."""
+    return "human" if by == "human" else "import" if wrote == "human" else "agent"
 
 
 def _fresh(function: Function, code: str) -> tuple[Example] | None:

@@ -1,0 +1,225 @@
+"""Examples as a ratchet: what goes is named and needs a reason, what is added holds, what was confirmed stays marked."""
+
+from typing import Any
+
+import pytest
+
+from agent_core.gate import Candidate, GivenExample
+from agent_core.workshop import Author
+from tests.kit.desk import VOWELS
+from tests.workshop.support import Room
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+AGENT = Author("agent", turn="t1", model="m1")
+FIVE = '    >>> count_vowels("queueing")\n    5\n'
+THREE = '    >>> count_vowels("rhythms")\n    0\n    >>> count_vowels("banana")\n    3\n'
+PLUS = VOWELS.replace("return sum(", "return 1 + sum(").replace("    5\n", "    6\n").replace("    0\n", "    1\n")
+
+
+def codes(verdict: dict[str, Any], severity: str = "refuses") -> list[str]:
+    return [each["code"] for each in verdict["problems"] if each["severity"] == severity]
+
+
+def told(verdict: dict[str, Any]) -> str:
+    return next(each["message"] for each in verdict["problems"] if each["code"] == "example-dropped")
+
+
+LOSSES = [
+    pytest.param(VOWELS.replace(FIVE, THREE), '`count_vowels("queueing")` → `5`', id="gone"),
+    pytest.param(PLUS, '`count_vowels("queueing")` → `5`, now `6`', id="another-result"),
+]
+
+
+@pytest.mark.parametrize(("code", "says"), LOSSES)
+async def test_an_agent_that_drops_an_example_is_refused_and_told_which(here: Room, code: str, says: str) -> None:
+    await here.save(VOWELS)
+    verdict = await here.shop.replace("count_vowels", code, author=AGENT)
+    assert (verdict["admitted"], codes(verdict)) == (False, ["example-dropped"])
+    assert says in told(verdict)
+    assert here.letters.read_text() == VOWELS
+    assert await here.shop.pending("count_vowels") is not None
+
+
+@pytest.mark.parametrize(("code", "says"), LOSSES)
+async def test_with_a_reason_it_goes_and_the_history_shows_both(here: Room, code: str, says: str) -> None:
+    await here.save(VOWELS)
+    verdict = await here.shop.replace("count_vowels", code, reason="the rule is another now", author=AGENT)
+    assert (verdict["admitted"], codes(verdict, "warns")[-1:]) == (True, ["example-dropped"])
+    last = (await here.shop.past.history("count_vowels"))["versions"][-1]
+    assert last["reason"] == "the rule is another now"
+    assert [says in text for text in last["dropped"]] == [True]
+
+
+async def test_a_reason_given_once_goes_on_with_the_candidate_that_stands_refused(here: Room) -> None:
+    await here.save(VOWELS)
+    flawed = VOWELS.replace(FIVE, THREE.replace("    3\n", "    4\n"))
+    assert not (await here.shop.replace("count_vowels", flawed, reason="a better case", author=AGENT))["admitted"]
+    verdict = await here.shop.edit("count_vowels", "    4\n", "    3\n", author=AGENT)
+    assert (verdict["admitted"], (await here.held("count_vowels"))["by"]) == (True, ["human", "agent"])
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param(VOWELS.replace('("queueing")', "('queueing')"), id="other-quotes"),
+        pytest.param(VOWELS.replace(FIVE, THREE + FIVE), id="more-of-them"),
+        pytest.param(VOWELS.replace(FIVE, "").replace("    0\n", f"    0\n{FIVE}"), id="another-order"),
+    ],
+)
+async def test_an_example_that_is_only_written_otherwise_is_not_dropped(here: Room, code: str) -> None:
+    await here.save(VOWELS)
+    verdict = await here.shop.replace("count_vowels", code, author=AGENT)
+    assert (verdict["admitted"], "example-dropped" in codes(verdict, "warns")) == (True, False)
+
+
+async def test_a_humans_save_that_drops_an_example_is_taken_and_told_at_once(here: Room) -> None:
+    heard: list[Any] = []
+    await here.save(VOWELS)
+    here.shop.on_change(heard.append)
+    await here.save(VOWELS.replace(FIVE, THREE))
+    assert [list(event.noted) for event in heard] == [["count_vowels"]]
+    assert '`count_vowels("queueing")` → `5`' in heard[0].noted["count_vowels"]
+    assert "is gone" in here.shop.tell_changes(heard)
+    assert (await here.shop.past.history("count_vowels"))["versions"][-1]["dropped"]
+
+
+WIDER = (
+    VOWELS.replace("(text: str)", "(text: str, letters: str)")
+    .replace("look at.\n", "look at.\n        letters: What to count.\n")
+    .replace('in "aeiou"', "in letters")
+    .replace("a, e, i, o or u", "among them")
+)
+FIRST = WIDER.replace('("queueing")', '("queueing", "u")').replace("    5\n", "    2\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "refused"),
+    [
+        pytest.param(FIRST.replace('("rhythm")', '("rhythm", "u")'), [], id="as-many"),
+        pytest.param(
+            FIRST.replace('    >>> count_vowels("rhythm")\n    0\n', ""),
+            ["example-dropped", "too-few-examples"],
+            id="fewer",
+        ),
+    ],
+)
+async def test_examples_that_a_new_signature_makes_unfit_are_replaced_by_as_many(
+    here: Room, code: str, refused: list[str]
+) -> None:
+    await here.save(VOWELS)
+    verdict = await here.shop.replace("count_vowels", code, author=AGENT)
+    assert (verdict["admitted"], sorted(codes(verdict))) == (not refused, refused)
+
+
+async def test_an_example_that_was_kept_changes_by_confirming_only_with_a_reason(here: Room) -> None:
+    await here.save(VOWELS)
+    body = ("return sum(", "return 1 + sum(")
+    assert codes(await here.shop.edit("count_vowels", *body, author=AGENT)) == ["example-disagrees"] * 2
+    refused = await here.shop.confirm("count_vowels", author=AGENT)
+    assert (refused["admitted"], codes(refused), here.letters.read_text()) == (False, ["example-dropped"], VOWELS)
+    verdict = await here.shop.confirm("count_vowels", reason="counts from one now", author=AGENT)
+    assert (verdict["admitted"], len(verdict["confirmed"])) == (True, 2)
+    assert here.letters.read_text() == PLUS
+    assert (await here.shop.past.history("count_vowels"))["versions"][-1]["reason"] == "counts from one now"
+
+
+@pytest.mark.parametrize("by", ["agent", "human"])
+async def test_a_confirmed_result_stays_marked_while_its_example_stays(here: Room, by: str) -> None:
+    await here.shop.create("count_vowels", VOWELS.replace("    5\n", "    4\n"), "letters", author=AGENT)
+    await here.shop.confirm("count_vowels", author=AGENT)
+    again = VOWELS.replace("Count the", "Number the")
+    if by == "agent":
+        await here.shop.replace("count_vowels", again, author=AGENT)
+    else:
+        await here.save(again)
+    await here.shop.edit("count_vowels", FIVE, THREE, reason="plainer", author=AGENT)
+    marked = [row["confirmed"] for row in (await here.shop.past.history("count_vowels"))["versions"]]
+    assert marked == [['count_vowels("queueing")']] * 2 + [[]]
+    await here.shop.rollback("count_vowels", "1", author=AGENT)
+    assert (await here.shop.introspect("count_vowels"))["verdict"]["confirmed"] == ['count_vowels("queueing")']
+
+
+@pytest.mark.parametrize(
+    ("docstring", "call", "expected", "added"),
+    [
+        pytest.param(
+            '"""Halve it.\n\n    >>> half(4)\n    2\n    """',
+            "half(6)",
+            "3",
+            "    >>> half(6)\n    3\n",
+            id="below-the-last",
+        ),
+        pytest.param('"""Halve it."""', ">>> half(6)", "3", "    >>> half(6)\n    3\n", id="into-one-line"),
+        pytest.param("'Halve it.'", "half(6)", "3", "    >>> half(6)\n    3\n", id="plain-quotes"),
+        pytest.param('r"""Halve\\it."""', "half(-7)", "-4", "    >>> half(-7)\n    -4\n", id="raw"),
+        pytest.param(
+            '"""Halve it.\n\n    >>> half(4)\n    2"""',
+            "half( 6 )",
+            "3",
+            "    >>> half( 6 )\n    3\n",
+            id="no-line-end",
+        ),
+        pytest.param(
+            '"""Halve it."""',
+            "half('6')",
+            "TypeError: unsupported operand type(s) for //: 'str' and 'int'",
+            "TypeError",
+            id="error",
+        ),
+    ],
+)
+async def test_an_example_is_written_into_the_docstring_and_nothing_else_is_touched(
+    here: Room, docstring: str, call: str, expected: str, added: str
+) -> None:
+    text = f"# mine\nLIMIT = 3  # kept\n\n\ndef half(n):  # no hints\n    {docstring}\n    return n//2\n"
+    await here.save(text)
+    verdict = await here.shop.add_example("half", call, expected)
+    assert verdict["admitted"], verdict
+    now = here.letters.read_text()
+    assert (added in now, now.startswith("# mine\nLIMIT = 3  # kept\n\n\ndef half(n):  # no hints\n    ")) == (
+        True,
+        True,
+    )
+    assert now.endswith("\n    return n//2\n")
+    assert (await here.shop.test("half"))["examples"][-1]["passed"]
+
+
+@pytest.mark.parametrize(
+    ("call", "expected", "says"),
+    [
+        pytest.param('count_vowels("banana")', "4", ["you wrote `4`, it returned `3`"], id="does-not-hold"),
+        pytest.param("count_vowels( 'queueing')", "5", ["has that example already"], id="there-already"),
+        pytest.param('count_vowels("rhythm")', "1", ["has that example already", "gives `0`"], id="contradicts"),
+        pytest.param("len('a')", "1", ["does not call `count_vowels`"], id="another-function"),
+        pytest.param("count_vowels(", "1", ["is an expression"], id="no-python"),
+        pytest.param("count_vowels(3)", "1", ["AttributeError"], id="raises"),
+    ],
+)
+async def test_an_example_that_cannot_be_kept_is_refused_and_leaves_the_function(
+    here: Room, call: str, expected: str, says: list[str]
+) -> None:
+    await here.save(VOWELS)
+    verdict = await here.shop.add_example("count_vowels", call, expected, author=AGENT)
+    assert (verdict["admitted"], [part in verdict["error"] for part in says]) == (False, [True] * len(says))
+    assert (here.letters.read_text(), await here.shop.pending("count_vowels")) == (VOWELS, None)
+
+
+@pytest.mark.parametrize(
+    ("code", "given", "kept"),
+    [
+        pytest.param(VOWELS.replace(FIVE, ""), ('count_vowels("banana")', "3", None), True, id="too-few"),
+        pytest.param(VOWELS, ('count_vowels("banana")', "3", None), False, id="enough"),
+        pytest.param(
+            VOWELS.replace(FIVE, ""), ('count_vowels("banana") / 7', "0.43", 0.01), True, id="within-a-tolerance"
+        ),
+    ],
+)
+async def test_given_examples_are_kept_in_the_docstring_where_it_has_too_few(
+    here: Room, code: str, given: tuple[str, str, float | None], kept: bool
+) -> None:
+    candidate = Candidate("count_vowels", code, "letters", examples=(GivenExample(*given),))
+    verdict = await here.shop.make(await here.shop.plans.create(candidate, AGENT), AGENT)
+    assert verdict["admitted"], verdict
+    calls = [example.call for example in here.shop.registry.snapshot().functions["count_vowels"].examples]
+    assert (given[0] in calls) is kept
+    assert all(each["passed"] for each in (await here.shop.test("count_vowels"))["examples"])
