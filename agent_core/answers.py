@@ -95,6 +95,7 @@ def outcome_json(outcome: CallOutcome) -> dict[str, Any]:  # Any: values of JSON
         "value": encode(outcome.value) if isinstance(outcome, Returned) else None,
         "output": getattr(outcome, "output", ""),
         "seconds": round(getattr(outcome, "seconds", 0.0), 6),
+        "memory": outcome.memory if isinstance(outcome, Returned | Raised) else None,
         "error": _failure_json(failure) if failure else None,
     }
 

@@ -7,7 +7,7 @@ about a value. Cancelling any of these coroutines kills its worker.
 import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from .compiled import Broken, Compiled, Shelf
 from .conversation import judge
 from .errors import ProtocolError
 from .launch import NoPlace
-from .outcome import Killed, Outcome, Refused, TimedOut
+from .outcome import Killed, Outcome, Raised, Refused, Returned, TimedOut
 from .policy import Limits
 from .pool import SPARES, Places
 from .pools import Pools
@@ -31,6 +31,7 @@ from .values import Unsendable, encode
 
 DEFAULT: Final = Limits()
 _SENT_ALONG: Final = 256 * 1024  # characters of code that go with a job, so that imports need not ask
+_MOST_MEMORY: Final = 1 << 50  # more than that is no claim to be written down
 _NESTED: Final = 4  # workers per place that may exist, the others waiting for calls of their own
 
 
@@ -236,6 +237,10 @@ def _judged(told: Told | Killed | TimedOut) -> Outcome:
     if not isinstance(told, Told):
         return told
     try:
-        return judge(told.reply, told.output, told.seconds)
+        outcome = judge(told.reply, told.output, told.seconds)
     except ProtocolError as error:
         return Killed(f"the worker's answer was not taken, because {error}", told.output, told.seconds)
+    memory = told.reply.get("memory")
+    if isinstance(outcome, Returned | Raised) and isinstance(memory, int) and 0 < memory < _MOST_MEMORY:
+        return replace(outcome, memory=memory)
+    return outcome

@@ -1,7 +1,8 @@
 """The closed set of ways in which a call can end.
 
 A value, an error's text and a representation are claims of code that is not trusted: the host
-shows and compares them as data, and decides nothing by an error's text.
+shows and compares them as data, and decides nothing by an error's text. `memory` is the worker's peak in bytes,
+as it claims it.
 """
 
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ class Returned:
     shown: str
     output: str
     seconds: float
+    memory: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Raised:
     failure: Failure
     output: str
     seconds: float
+    memory: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

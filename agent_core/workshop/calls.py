@@ -5,7 +5,7 @@ import builtins
 import re
 from textwrap import dedent
 
-from sandbox import Killed, Raised
+from sandbox import Killed, Raised, Returned
 
 from ..answers import CallOutcome, word
 from ..registry.docstring import read
@@ -28,7 +28,8 @@ def recorded(
             how = "documented"
     elif isinstance(outcome, Killed):
         message = outcome.reason
-    return RecordCall(function.name, function.body_hash, how, seconds, turn, error, message)
+    memory = outcome.memory if isinstance(outcome, Returned | Raised) else None
+    return RecordCall(function.name, function.body_hash, how, seconds, turn, error, message, memory)
 
 
 def is_documented(error: str, function: Function, snapshot: Snapshot) -> bool:

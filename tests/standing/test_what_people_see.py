@@ -78,6 +78,7 @@ async def test_statistics_have_all_by_version_and_by_kind(at_desk: OpenDesk) -> 
     assert [call["outcome"] for call in found["recent"]] == ["returned", "raised", "documented", "returned"]
     assert len(found["turns"]) == 2
     assert found["recent"][1]["message"] == "division by zero"
+    assert 1 << 20 < found["memory"] < 1 << 30
     assert 0 < found["median_s"] <= found["longest_s"] <= found["seconds"]
 
 
