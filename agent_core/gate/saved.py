@@ -1,7 +1,7 @@
 """A saved file before the gate: what cannot be called refuses, all else is said and warned of.
 
-The text stages look at every public function; one import in a worker decides; only the examples of
-functions whose own source changed are run again.
+The text stages look at every public function; one import in a worker decides; only the examples of functions
+whose own code, or code that it depends on, changed are run again, here and in the modules that use this one.
 """
 
 import ast
@@ -14,12 +14,14 @@ from ..registry.function import Function, Reading
 from ..registry.schema import read_module
 from ..registry.snapshot import Snapshot
 from ..registry.source import Source
-from . import capability, conform, proof, substance
+from ..registry.uses import code_hash, importers
+from . import capability, conform, neighbours, proof, substance
+from .alike import surroundings
 from .candidate import Policy
 from .draft import TOO_DEEP, Finding
 from .enough import is_unproven, too_few
 from .rules import Rules, severity
-from .tree import FunctionNode, find, parse
+from .tree import FunctionNode, find, lines_of, parse
 from .trial import Bench, try_module
 from .verdict import Disagreement, Standing
 
@@ -101,10 +103,10 @@ async def try_import(saved: Saved, bench: Bench) -> Saved:
 
 
 async def prove_changed(saved: Saved, bench: Bench) -> Saved:
-    """The file with what the examples of its changed functions showed."""
-    before = {one.name: one.body_hash for one in saved.previous.functions} if saved.previous else {}
+    """The file with what the examples of those of its functions showed whose code, or code behind it, changed."""
     snapshot = saved.snapshot.with_module(saved.reading)
-    changed = [found for found in saved.nodes() if before.get(found[2].name) != found[2].body_hash]
+    again = _to_try_again(saved, snapshot)
+    changed = [found for found in saved.nodes() if found[2].name in again]
     async with asyncio.TaskGroup() as group:
         runs = [
             group.create_task(proof.run(function.examples, function.module, snapshot, bench, returns=function.returns))
@@ -124,3 +126,66 @@ async def prove_changed(saved: Saved, bench: Bench) -> Saved:
             disagreements=(*saved.disagreements, *named),
         )
     return saved
+
+
+def _to_try_again(saved: Saved, now: Snapshot) -> set[str]:
+    """The functions of the file that may give another result than before."""
+    own, before = _different(saved), _before(saved)
+    functions = {one.name: one for one in saved.reading.functions}
+    kept = functions.keys() - own
+    if before is None or not kept:
+        return set(functions)
+    module = saved.reading.source.module
+    if surroundings(module, before) == surroundings(module, now):  # then only what names a changed one can differ
+        lines = lines_of(saved.reading.source.text)
+        kept = {name for name in kept if any(word in _text(functions[name], lines) for word in own)}
+    return (own & functions.keys()) | {name for name in kept if _differs(name, before, now)}
+
+
+def _different(saved: Saved) -> set[str]:
+    """The functions that are new, gone, or have another text."""
+    old = {one.name: one.body_hash for one in saved.previous.functions} if saved.previous else {}
+    new = {one.name: one.body_hash for one in saved.reading.functions}
+    return {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+
+
+def _before(saved: Saved) -> Snapshot | None:
+    """The snapshot with the file as it was."""
+    if saved.previous is None or saved.snapshot.readings.get(saved.reading.source.module) is saved.previous:
+        return saved.snapshot if saved.previous else None
+    return saved.snapshot.with_module(saved.previous)
+
+
+def _text(function: Function, lines: list[str]) -> str:
+    return "".join(lines[function.line - 1 : function.end_line])
+
+
+def _differs(name: str, before: Snapshot, now: Snapshot) -> bool:
+    """A function, or code that it may use, is not as it was."""
+    old, new = before.functions.get(name), now.functions.get(name)
+    return old is None or new is None or code_hash(old, before) != code_hash(new, now)
+
+
+async def try_users(saved: Saved, bench: Bench) -> tuple[Saved, str]:
+    """The file with what it changes for the functions of other modules that use it; and what was reached of them."""
+    before = _before(saved)
+    if before is None:
+        return saved, ""
+    now = saved.snapshot.with_module(saved.reading)
+    users = [name for name in _users(saved, before) if _differs(name, before, now)]
+    if not users:
+        return saved, ""
+    tried = await neighbours.try_callers(users, before, now, bench, saved.rules.neighbours_s)
+    module = saved.reading.source.module
+    return saved.with_findings(neighbours.STAGE, [neighbours.told(one, module) for one in tried.broken]), tried.note
+
+
+def _users(saved: Saved, before: Snapshot) -> Iterator[str]:
+    """The functions of other modules that may use this one: those that import it, or call its functions by name."""
+    module, names = saved.reading.source.module, [f'"{name}"' for name in _different(saved)]
+    near = set(importers(module, before))
+    for name, source in before.modules.items() if names else ():
+        if ".call(" in source.text and any(word in source.text.replace("'", '"') for word in names):
+            near.add(name)
+    if near - {module}:
+        yield from (name for name, one in before.functions.items() if one.module in near and one.module != module)

@@ -87,3 +87,39 @@ async def test_a_name_that_nothing_defines_is_warned_of_in_a_saved_file(gate: Ga
     assert [str(problem.where) for problem in verdict.problems if problem.code == "undefined-name"] == [
         "functions/lib.py:2"
     ]
+
+
+HELPED = "LIMIT = 9\n\n\ndef _cap(n: int) -> int:\n    return min(n, LIMIT)\n\n\n" + ADD.replace("a + b", "_cap(a + b)")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "again"),
+    [
+        pytest.param("LIMIT = 9", "LIMIT = 8", ["add"], id="constant"),
+        pytest.param("min(n, LIMIT)", "min(LIMIT, n)", ["add"], id="helper"),
+        pytest.param("LIMIT = 9", "LIMIT = 9\nOTHER = 1", [], id="what-it-does-not-use"),
+        pytest.param("LIMIT = 9", "# Most.\nLIMIT = 9", [], id="comment"),
+    ],
+)
+async def test_examples_run_again_where_the_code_behind_changed(
+    gate: Gate, old: str, new: str, again: list[str]
+) -> None:
+    snapshot = snapshot_of(lib=HELPED)
+    verdict = await gate.judge_module(saved(HELPED.replace(old, new)), snapshot, previous=snapshot.readings["lib"])
+    assert [name for name, _ in verdict.standings] == again
+
+
+async def test_a_save_that_breaks_another_module_says_so(gate: Gate) -> None:
+    user = (
+        ADD.replace("add", "plus")
+        .replace("def plus", "from functions.lib import add\n\n\ndef plus")
+        .replace("a + b", "add(a, b)")
+    )
+    snapshot = snapshot_of(lib=ADD, other=user)
+    previous = snapshot.readings["lib"]
+    verdict = await gate.judge_module(saved(ADD.replace("a + b", "a * b")), snapshot, previous=previous)
+    assert verdict.admitted
+    assert [one.severity for one in verdict.problems if one.code == "breaks-caller"] == ["warns"]
+    assert verdict.stages[-1].note == "1 of 1 callers with examples tried"
+    unchanged = await gate.judge_module(saved(f"# Sums.\n{ADD}"), snapshot, previous=previous)
+    assert [one.stage for one in unchanged.stages] == ["read", "text", "import", "examples"]

@@ -1,0 +1,116 @@
+"""A new version that breaks what calls it is refused, and the caller named; what was broken before is not its fault."""
+
+import pytest
+
+from agent_core.gate import Candidate, Gate, Policy, Rules, Verdict
+from agent_core.gate.neighbours import Tried
+from agent_core.registry.snapshot import Snapshot
+from sandbox import Limits, Sandbox
+
+from .support import ADD, snapshot_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+TWICE = '''\
+from functions.lib import add
+
+
+def twice(n: int) -> int:
+    """Double a number.
+
+    Args:
+        n: The number.
+
+    Examples:
+        >>> twice(3)
+        6
+        >>> twice(0)
+        0
+    """
+    return add(n, n)
+'''
+FAR = (
+    TWICE.replace("lib import add", "near import twice").replace("twice(n", "fourfold(n").replace("Double", "Quadruple")
+)
+FAR = FAR.replace("twice(3)\n        6", "fourfold(3)\n        12").replace(">>> twice(0)", ">>> fourfold(0)")
+FAR = FAR.replace("add(n, n)", "twice(twice(n))")
+LIBRARY = snapshot_of(lib=ADD, near=TWICE, far=FAR)
+LARGER = ADD.replace("a + b", "a + b + (a == 3)")
+
+
+async def replaced(gate: Gate, code: str, snapshot: Snapshot = LIBRARY, policy: Policy = "agent") -> Verdict:
+    return await gate.judge(Candidate("add", code, "lib", replaces=True), snapshot, policy)
+
+
+def broken(verdict: Verdict) -> list[str]:
+    return [one.what for one in verdict.problems if one.code == "breaks-caller"]
+
+
+def note(verdict: Verdict) -> str:
+    return next(one.note for one in verdict.stages if one.stage == "neighbours")
+
+
+async def test_a_caller_that_breaks_is_named_with_its_example_before_and_now(gate: Gate) -> None:
+    verdict = await replaced(gate, LARGER)
+    assert not verdict.admitted
+    assert broken(verdict)[0].startswith("`twice` (functions/near.py:4) uses `add`: `twice(3)` gave")
+    assert "6" in broken(verdict)[0]
+    assert "7" in broken(verdict)[0]
+
+
+async def test_a_caller_of_a_caller_is_tried_as_well(gate: Gate) -> None:
+    verdict = await replaced(gate, LARGER)
+    assert [what.split("`")[1] for what in broken(verdict)] == ["twice", "fourfold"]
+    assert note(verdict) == "2 of 2 callers with examples tried"
+
+
+@pytest.mark.parametrize(("policy", "severity"), [("agent", "refuses"), ("import", "refuses"), ("human", "warns")])
+async def test_only_a_human_may_break_a_caller(gate: Gate, policy: Policy, severity: str) -> None:
+    verdict = await replaced(gate, LARGER, policy=policy)
+    assert {one.severity for one in verdict.problems if one.code == "breaks-caller"} == {severity}
+
+
+async def test_an_example_that_failed_before_is_not_the_changes_fault(gate: Gate) -> None:
+    wrong = TWICE.replace("        6\n", "        5\n")
+    verdict = await replaced(gate, LARGER, snapshot_of(lib=ADD, near=wrong))
+    assert (verdict.admitted, broken(verdict)) == (True, [])
+
+
+async def test_a_change_that_keeps_its_callers_well_is_admitted(gate: Gate) -> None:
+    verdict = await replaced(gate, ADD.replace("a + b", "b + a"))
+    assert (verdict.admitted, broken(verdict)) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("signature", "reason"),
+    [
+        ("a: int, b: int, c: int", "needs `c`"),
+        ("a: int, *, b: int", "takes 1 arguments by place"),
+    ],
+)
+async def test_a_call_that_no_longer_fits_is_read_from_the_text(gate: Gate, signature: str, reason: str) -> None:
+    bare = TWICE.split("    Examples:")[0] + '    """\n    return add(n, n)\n'
+    code = ADD.replace("a: int, b: int", signature).replace(
+        "        b: The second.\n", "        b: B.\n        c: C.\n"
+    )
+    verdict = await replaced(gate, code, snapshot_of(lib=ADD, near=bare))
+    assert any(f"calls `add(n, n)`, but `add` {reason}" in what for what in broken(verdict))
+
+
+async def test_another_function_of_the_same_name_is_no_caller(gate: Gate) -> None:
+    other = 'def collect(n: int) -> set[int]:\n    """Collect."""\n    add = set().add\n    add(n)\n    return {n}\n'
+    verdict = await replaced(gate, ADD.replace("b: int", "b: int, c: int = 0"), snapshot_of(lib=ADD, near=other))
+    assert broken(verdict) == []
+
+
+async def test_a_new_function_has_no_callers_to_break(gate: Gate) -> None:
+    verdict = await gate.judge(Candidate("add", ADD, "lib"), Snapshot.empty())
+    assert note(verdict) == "the function is new"
+
+
+async def test_callers_that_were_not_reached_are_counted() -> None:
+    slow = TWICE.replace("return add", "while True: pass\n    return add")
+    async with await Sandbox.start() as sandbox:
+        gate = Gate(sandbox, limits=Limits(wall_s=5), rules=Rules(neighbours_s=0.2))
+        verdict = await replaced(gate, LARGER, snapshot_of(lib=ADD, near=slow))
+    assert note(verdict) == "0 of 1 callers with examples tried: time was up"
+    assert Tried((), 1, 1).note == "1 of 1 callers with examples tried"

@@ -1,0 +1,71 @@
+"""Which functions use which, and the hash of all the code that decides over a function's results."""
+
+import pytest
+
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import Source
+from agent_core.registry.uses import callees, callers, code_hash, dependents, importers
+
+
+def snapshot_of(**modules: str) -> Snapshot:
+    snapshot = Snapshot.empty()
+    for module, text in modules.items():
+        snapshot = snapshot.with_module(read_module(Source.of(module, text)))
+    return snapshot
+
+
+ADD = "def add(a: int, b: int) -> int:\n    return a + b\n"
+TWICE = "from functions.lib import add\n\n\ndef twice(n: int) -> int:\n    return add(n, n)\n"
+FAR = "from functions import near\n\n\ndef fourfold(n: int) -> int:\n    return near.twice(near.twice(n))\n"
+LIBRARY = snapshot_of(lib=ADD, near=TWICE, far=FAR)
+
+
+def test_what_uses_a_function_is_listed_from_near_to_far() -> None:
+    assert dependents(["add"], LIBRARY) == ["twice", "fourfold"]
+    assert dependents(["fourfold"], LIBRARY) == []
+    assert (callers("add", LIBRARY), callees("fourfold", LIBRARY)) == (["twice"], ["twice"])
+    assert (importers("lib", LIBRARY), importers("far", LIBRARY)) == (["near", "far"], [])
+
+
+HELPED = (
+    "LIMIT = 9\n\n\ndef _cap(n: int) -> int:\n    return min(n, LIMIT)\n\n\ndef f(n: int) -> int:\n    return _cap(n)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_same"),
+    [
+        pytest.param("LIMIT = 9", "LIMIT = 8", False, id="constant-of-a-helper"),
+        pytest.param("min(n", "max(n", False, id="helper"),
+        pytest.param("return min", '"""Hold down."""\n    return min', True, id="words-of-a-helper"),
+        pytest.param("LIMIT = 9", "LIMIT = 9\nOTHER = 1", True, id="what-it-does-not-use"),
+        pytest.param("LIMIT = 9", "import random\nrandom.seed(1)\nLIMIT = 9", False, id="what-the-module-does"),
+    ],
+)
+def test_the_hash_of_code_follows_what_the_code_uses(old: str, new: str, is_same: bool) -> None:
+    one, other = snapshot_of(lib=HELPED), snapshot_of(lib=HELPED.replace(old, new))
+    assert (code_hash(one.functions["f"], one) == code_hash(other.functions["f"], other)) is is_same
+
+
+def test_the_hash_of_code_reaches_into_other_modules() -> None:
+    other = snapshot_of(lib=ADD.replace("a + b", "a - b"), near=TWICE, far=FAR)
+    hashes = [code_hash(snapshot.functions["fourfold"], snapshot) for snapshot in (LIBRARY, other)]
+    assert hashes[0] != hashes[1]
+    called = "def by_name(self, a: int) -> int:\n    return self.call('add', a=a, b=a)\n"
+    one, two = snapshot_of(lib=ADD, by=called), snapshot_of(lib=ADD.replace("a + b", "a - b"), by=called)
+    assert code_hash(one.functions["by_name"], one) != code_hash(two.functions["by_name"], two)
+
+
+def test_functions_that_use_each_other_have_a_hash_too() -> None:
+    ping = "from functions.pong import pong\n\n\ndef ping(n: int) -> int:\n    return n and pong(n - 1)\n"
+    pong = ping.replace("ping", "x").replace("pong", "ping").replace("def x", "def pong")
+    one, other = snapshot_of(ping=ping, pong=pong), snapshot_of(ping=ping, pong=pong.replace("n - 1", "n - 2"))
+    assert dependents(["ping"], one) == ["pong"]
+    assert code_hash(one.functions["ping"], one) != code_hash(other.functions["ping"], other)
+
+
+def test_code_that_is_nested_very_deeply_has_a_hash() -> None:
+    deep = f"DEEP = {'-' * 900}1\n\n\ndef f(n: int) -> int:\n    return n + DEEP\n"
+    one, other = snapshot_of(lib=deep), snapshot_of(lib=deep.replace("1\n", "2\n", 1))
+    assert code_hash(one.functions["f"], one) != code_hash(other.functions["f"], other)
