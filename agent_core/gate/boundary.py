@@ -14,12 +14,12 @@ from types import MappingProxyType
 from typing import Any
 
 from ..registry.typenames import Schema
+from .fitting import NUMBERED, fits, referred
 from .vary import Value
 
 _DEEPEST = 5
 _MOST = 12  # values of one schema
 _UTC = datetime.UTC
-NUMBERED = "^-?[0-9]+$"
 
 # What stands at the edge of each type.
 _WHOLE = (0, 1, 2, -1, 10, 3, -7, 100, 2**31, -(2**63), 10**18)
@@ -57,7 +57,7 @@ def _of(schema: Schema, root: Schema, like: tuple[Value, ...], depth: int) -> It
     if "const" in schema or "enum" in schema:
         yield from schema.get("enum", [schema.get("const")])
     elif "$ref" in schema:
-        yield from _of(_referred(schema, root), root, like, depth + 1)
+        yield from _of(referred(schema, root), root, like, depth + 1)
     elif members := schema.get("anyOf") or schema.get("oneOf"):
         yield from _in_turn([_of(member, root, like, depth + 1) for member in members])
     elif "format" in schema or "contentEncoding" in schema:
@@ -75,11 +75,6 @@ def _in_turn(many: list[Iterator[Value]]) -> Iterator[Value]:
                 yield next(one)
             except StopIteration:
                 many.remove(one)
-
-
-def _referred(schema: Schema, root: Schema) -> Schema:
-    found = root.get("$defs", {}).get(str(schema["$ref"]).removeprefix("#/$defs/"), {"not known": ""})
-    return found if isinstance(found, dict) else {"not known": ""}
 
 
 def _number(schema: Schema, *_rest: Any) -> Iterator[Value]:
@@ -168,116 +163,3 @@ _EDGES: dict[str, Callable[..., Iterator[Value]]] = {
     "array": _array,
     "object": _object,
 }
-
-
-def fits(value: Value, schema: Schema, root: Schema, depth: int = 0) -> bool:
-    """The value is valid under the schema; False too where a keyword is not known here."""
-    if depth > 40:
-        return False
-    if "$ref" in schema:
-        return fits(value, _referred(schema, root), root, depth + 1)
-    for keyword, rule in schema.items():
-        if keyword in _SAID:
-            continue
-        check = _RULES.get(keyword)
-        if check is None or not check(value, rule, schema, root, depth + 1):
-            return False
-    return True
-
-
-def _is_of(value: Value, kind: Value, schema: Schema, *_rest: Any) -> bool:
-    if isinstance(kind, list):
-        return any(_is_of(value, one, schema) for one in kind)
-    if kind == "string" and (made := _MADE.get(str(schema.get("format") or schema.get("contentEncoding")))):
-        return type(value) in made
-    return type(value) in _KINDS.get(kind, ())
-
-
-_KINDS: dict[str, tuple[type, ...]] = {
-    "null": (type(None),),
-    "boolean": (bool,),
-    "integer": (int,),
-    "number": (int, float),
-    "string": (str,),
-    "array": (list, tuple, set, frozenset),
-    "object": (dict,),
-}
-_MADE: dict[str, tuple[type, ...]] = {
-    "base64": (bytes,),
-    **{name: tuple({type(one) for one in values}) for name, values in _FORMATS.items()},
-}
-_ROWS = (list, tuple, set, frozenset)
-
-
-def _each(value: Value, rule: Schema, schema: Schema, root: Schema, depth: int) -> bool:
-    if not isinstance(value, _ROWS):
-        return True
-    start = len(schema.get("prefixItems", ()))
-    return all(fits(one, rule, root, depth) for one in list(value)[start:])
-
-
-def _prefix(value: Value, rule: list[Schema], _schema: Schema, root: Schema, depth: int) -> bool:
-    if not isinstance(value, _ROWS):
-        return True
-    return all(fits(one, part, root, depth) for one, part in zip(value, rule, strict=False))
-
-
-def _properties(value: Value, rule: dict[str, Schema], _schema: Schema, root: Schema, depth: int) -> bool:
-    if not isinstance(value, dict):
-        return True
-    return all(fits(value[name], one, root, depth) for name, one in rule.items() if name in value)
-
-
-def _additional(value: Value, rule: Value, schema: Schema, root: Schema, depth: int) -> bool:
-    if not isinstance(value, dict) or rule is True:
-        return True
-    rest = [name for name in value if name not in schema.get("properties", {})]
-    return all(rule is not False and fits(value[name], rule, root, depth) for name in rest)
-
-
-def _names(value: Value, rule: Schema, _schema: Schema, root: Schema, depth: int) -> bool:
-    if not isinstance(value, dict):
-        return True
-    if rule.get("pattern") == NUMBERED:
-        return all(type(name) is int for name in value)
-    return all(fits(name, {"type": "string"} | rule, root, depth) for name in value)
-
-
-def _size(kinds: tuple[type, ...], holds: Callable[[int, int], bool]) -> Callable[..., bool]:
-    return lambda value, rule, *_rest: type(value) not in kinds or holds(len(value), rule)
-
-
-def _amount(holds: Callable[[float, float], bool]) -> Callable[..., bool]:
-    return lambda value, rule, *_rest: type(value) not in (int, float) or holds(value, rule)
-
-
-# What only describes a value.
-_SAID = frozenset({"description", "title", "default", "examples", "format", "contentEncoding", "$defs"})
-_RULES: dict[str, Callable[..., bool]] = {
-    "type": _is_of,
-    "enum": lambda value, rule, *_rest: any(type(one) is type(value) and one == value for one in rule),
-    "const": lambda value, rule, *_rest: type(rule) is type(value) and rule == value,
-    "anyOf": lambda value, rule, _schema, root, depth: any(fits(value, one, root, depth) for one in rule),
-    "items": _each,
-    "prefixItems": _prefix,
-    "uniqueItems": lambda value, rule, *_rest: not rule or not isinstance(value, _ROWS) or _are_distinct(list(value)),
-    "properties": _properties,
-    "required": lambda value, rule, *_rest: not isinstance(value, dict) or value.keys() >= set(rule),
-    "additionalProperties": _additional,
-    "propertyNames": _names,
-    "minItems": _size(_ROWS, int.__ge__),
-    "maxItems": _size(_ROWS, int.__le__),
-    "minLength": _size((str,), int.__ge__),
-    "maxLength": _size((str,), int.__le__),
-    "minProperties": _size((dict,), int.__ge__),
-    "maxProperties": _size((dict,), int.__le__),
-    "minimum": _amount(lambda value, rule: value >= rule),
-    "maximum": _amount(lambda value, rule: value <= rule),
-    "exclusiveMinimum": _amount(lambda value, rule: value > rule),
-    "exclusiveMaximum": _amount(lambda value, rule: value < rule),
-    "multipleOf": _amount(lambda value, rule: value % rule == 0),
-}
-
-
-def _are_distinct(row: list[Value]) -> bool:
-    return all(one not in row[:at] for at, one in enumerate(row))

@@ -12,19 +12,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain, islice
 from pathlib import PurePosixPath
-from typing import Any
 
 from ..registry.typenames import Schema
-from .boundary import boundary, fits
+from .boundary import boundary
 from .domain import Domain
-from .likeness import Likeness, Weight
+from .drawn import draw
+from .fitting import fits
+from .likeness import Weight
 from .tree import literal
 from .vary import Value, variants
 
 Arguments = dict[str, Value]
 _LARGEST = 20_000  # characters of one call
 _MOST_BITS = 10_000
-_PATIENCE = 6  # draws for one call in which everything holds that held in the examples
+_DRAWS = 250
+_PATIENCE = 3  # draws for one call in which everything holds that held in the examples
 
 
 def shown(calls: Sequence[str], name: str, parameters: Schema) -> list[Arguments]:
@@ -155,7 +157,7 @@ def _drawn(
         yield from _mixed(parameters, domain, chance)
         return
     properties = parameters["properties"]
-    for _ in range(_PATIENCE * 500):
+    for _ in range(_DRAWS):
         base = chance.choice(examples)
         for _ in range(_PATIENCE):
             call = {name: draw(domain.arguments[name], chance) for name in base}
@@ -169,82 +171,8 @@ def _mixed(parameters: Schema, domain: Domain, chance: random.Random) -> Iterato
     edges = {name: list(_edges(name, parameters, domain)) for name in parameters["properties"]}
     if not edges or not all(edges[name] for name in parameters["required"]):
         return
-    for _ in range(500):
+    for _ in range(_DRAWS):
         yield {name: chance.choice(values) for name, values in edges.items() if values}
-
-
-def draw(known: Likeness, chance: random.Random) -> Value:
-    """A random value like those that were seen."""
-    model = chance.choice(known.seen)
-    if chance.random() < 0.2:
-        return model
-    maker = _DRAWN.get(type(model))
-    return maker(model, known, chance) if maker else model
-
-
-def _draw_number(model: float, known: Likeness, chance: random.Random) -> Value:
-    if not known.numbers:
-        return model
-    low, high = min(known.numbers[0], 1), known.numbers[-1]
-    if high < low:
-        low = known.numbers[0]
-    return round(chance.uniform(low, high), 3) if isinstance(model, float) else chance.randint(int(low), int(high))
-
-
-def _draw_text(model: str, known: Likeness, chance: random.Random) -> Value:
-    pool = "".join(one for one in known.seen if isinstance(one, str)) + "ab" * (known.characters >= {"a"})
-    return "".join(chance.choice(pool) for _ in range(_size(model, known, chance))) if pool else model
-
-
-def _size(model: Any, known: Likeness, chance: random.Random) -> int:
-    return chance.randint(known.sizes[0], min(known.sizes[-1], len(model) + 8)) if known.sizes else len(model)
-
-
-def _draw_row(model: Any, known: Likeness, chance: random.Random) -> Value:
-    if known.parts or not known.inside:
-        return type(model)(draw(part, chance) for part in known.parts)
-    size = _size(model, known, chance) if len(known.sizes) > 1 else len(model)
-    row = [draw(known.inside, chance) for _ in range(size)]
-    if "is uneven" in known.traits:
-        least = min((len(one) for one in row), default=0)
-        row = [one[:least] for one in row]
-    if "repeats an item" in known.traits:
-        row = [one for at, one in enumerate(row) if one not in row[:at]]
-    return type(model)(_ordered(row) if "is not in order" in known.traits else row)
-
-
-def _ordered(row: list[Value]) -> list[Value]:
-    try:
-        return sorted(row)
-    except TypeError:
-        return row
-
-
-def _draw_set(model: Any, known: Likeness, chance: random.Random) -> Value:
-    inside = known.inside
-    return type(model)(draw(inside, chance) for _ in range(_size(model, known, chance))) if inside else model
-
-
-def _draw_mapping(model: Any, known: Likeness, chance: random.Random) -> Value:
-    if not known.keys or not known.inside:
-        return model
-    if len(known.sizes) == 1 and chance.random() < 0.5:
-        return {key: draw(known.inside, chance) for key in model}
-    pairs = ((draw(known.keys, chance), draw(known.inside, chance)) for _ in range(_size(model, known, chance)))
-    return dict(pairs)
-
-
-_DRAWN: dict[type, Callable[[Any, Likeness, random.Random], Value]] = {
-    bool: lambda _model, _known, chance: chance.random() < 0.5,
-    int: _draw_number,
-    float: _draw_number,
-    str: _draw_text,
-    list: _draw_row,
-    tuple: _draw_row,
-    set: _draw_set,
-    frozenset: _draw_set,
-    dict: _draw_mapping,
-}
 
 
 def written(name: str, arguments: Mapping[str, Value], parameters: Sequence[str]) -> str:

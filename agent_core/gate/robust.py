@@ -7,75 +7,30 @@ anything in the examples may be outside what the author promises: it is a warnin
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 from sandbox import Attempt, Killed, Outcome, Raised, Refused, Returned, TimedOut
 
 from ..registry.function import Function
-from ..untrusted import fence
-from .boundary import fits
 from .domain import Domain, domain
 from .draft import Draft, Finding
 from .enough import is_unproven
 from .expected import is_right, named
+from .failing import Failure, described, line_of, mend_of
+from .fitting import fits
 from .generate import Arguments, generate, shown, written
-from .likeness import Difference, Weight
+from .likeness import Difference
 from .proof import _offered
-from .shrink import measure, shrink
+from .shrink import shrink
 from .substance import HOLLOW
 from .trial import Bench
 
 STAGE = "robust"
-CRASHES = frozenset({"TypeError", "AttributeError", "RecursionError", "AssertionError", "ReturnTypeError", "Killed"})
-UNDEFINED = frozenset({"NameError", "UnboundLocalError"})
-_TOO_MUCH = frozenset({"ResultTooLarge", "MemoryError", "OverflowError", "Unsendable", "TimedOut"})
 _MOST = 3  # failures that are told
 _ALONE_S = 1.0  # for a call that seems to hang
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A call that went wrong, how, and in what it is unlike the examples."""
-
-    call: Arguments
-    outcome: Raised | TimedOut | Killed
-    outside: tuple[Difference, ...]
-
-    @property
-    def kind(self) -> tuple[str, int]:
-        """What makes two failures one: the error and its line."""
-        if not isinstance(self.outcome, Raised):
-            return type(self.outcome).__name__, 0
-        is_endless = self.outcome.failure.type == "RecursionError"  # which may stop at any line of a cycle
-        return self.outcome.failure.type, 0 if is_endless else _line(self.outcome)
-
-    @property
-    def rank(self) -> tuple[Weight, int, tuple[int, str]]:
-        """Those that are like the examples first, then the shortest."""
-        return self.weight, len(self.outside), measure(self.call)
-
-    @property
-    def weight(self) -> Weight:
-        """How far the call's being unlike the examples excuses it."""
-        return max((one.weight for one in self.outside), default=Weight.SLIGHT)
-
-    @property
-    def is_told(self) -> bool:
-        """It is worth a word: large arguments may take long and give much."""
-        is_large = any(one.words.endswith(("that large", "that long")) for one in self.outside)
-        return self.weight < Weight.FOREIGN and not (is_large and self.kind[0] in _TOO_MUCH)
-
-    @property
-    def code(self) -> str:
-        """What it is: a crash or a hang where nothing excuses it."""
-        kind = self.kind[0]
-        is_excused = self.weight > Weight.SLIGHT or (self.outside and kind == "RecursionError")
-        if is_excused:
-            return "crashes" if kind == "NameError" else "fails-on"
-        if kind in CRASHES or kind in UNDEFINED:
-            return "crashes"
-        return {"TimedOut": "hangs-on", "Unsendable": "not-json"}.get(kind, "fails-on")
+_FIRST = 0.5  # the part of the time in which all calls are tried once
+_LONG = 3600.0
 
 
 async def robust(draft: Draft, bench: Bench) -> Draft:
@@ -89,7 +44,7 @@ async def robust(draft: Draft, bench: Bench) -> Draft:
         calls = list(trial.calls())
     except RecursionError:
         return draft.skip("its arguments are nested too deeply")
-    outcomes = await trial.outcomes(calls)
+    outcomes = await trial.first(calls)
     refused = next((one.reason for one in outcomes if isinstance(one, Refused)), "")
     if not any(isinstance(one, Returned | Raised | TimedOut | Killed) for one in outcomes):
         return draft.skip(refused or "no arguments are known for it" if not calls else "time was up")
@@ -135,9 +90,15 @@ class Trial:
         function, most = self._function, self._draft.rules.robust_calls
         return generate(function.parameters, self._examples, self._domain, function.body_hash, most)
 
-    async def outcomes(self, calls: Sequence[Arguments], each_s: float = 0) -> tuple[Outcome | None, ...]:
+    async def first(self, calls: Sequence[Arguments]) -> tuple[Outcome | None, ...]:
+        """How calls end, in as much of the time as leaves some to look at what went wrong."""
+        return await self._outcomes(calls, self._draft.rules.robust_s * _FIRST)
+
+    async def _outcomes(
+        self, calls: Sequence[Arguments], most_s: float = _LONG, each_s: float = 0
+    ) -> tuple[Outcome | None, ...]:
         """How calls end, in one worker as far as it goes; None for those that were not reached."""
-        left = self._until - time.monotonic()
+        left = min(self._until - time.monotonic(), most_s)
         if left <= 0:
             return (None,) * len(calls)
         return await self._bench.sandbox.attempt(
@@ -178,7 +139,7 @@ class Trial:
             small = replace(failure, call=await shrink(failure.call, lambda calls: self._still(failure, calls)))
             small = replace(small, outside=self._outside(small.call))
         for one in (small, failure):
-            (outcome,) = await self.outcomes([one.call], _ALONE_S)
+            (outcome,) = await self._outcomes([one.call], each_s=_ALONE_S)
             again = next(self.failures([one.call], [outcome]), None)
             if again is not None and again.kind == failure.kind:
                 return again
@@ -193,7 +154,7 @@ class Trial:
             for at, call in enumerate(calls)
             if set(outside[at]) <= set(failure.outside) and fits(call, schema, schema)
         ]
-        outcomes = await self.outcomes([calls[at] for at in tried])
+        outcomes = await self._outcomes([calls[at] for at in tried])
         again = {
             id(one.call) for one in self.failures([calls[at] for at in tried], outcomes) if one.kind == failure.kind
         }
@@ -201,51 +162,13 @@ class Trial:
 
     def told(self, failure: Failure) -> Finding:
         """What is to be said about a call that goes wrong."""
-        names = list(self._function.parameters["properties"])
-        call = fence(written(self._function.name, failure.call, names), 160)
-        what, line = _how(failure.outcome), self._line(failure)
-        excuses = [one.words for one in failure.outside if one.weight == failure.weight][:2]
-        unseen = f"; in no example {' and '.join(excuses)}" if excuses else ""
-        return Finding(failure.code, f"{call} {what}{unseen}", _mend(failure), line)
+        call = written(self._function.name, failure.call, list(self._function.parameters["properties"]))
+        return Finding(failure.code, described(failure, call), mend_of(failure), self._line(failure))
 
     def _line(self, failure: Failure) -> int:
         """The line in the candidate's text, which the module may hold further below."""
         own = self._draft.own
         start = next((one.line for one in own.functions if one.name == self._function.name), 0) if own else 0
-        line = _line(failure.outcome)
+        line = line_of(failure.outcome)
         is_inside = self._function.line <= line <= self._function.end_line
         return line - self._function.line + start if start and is_inside else start
-
-
-def _line(outcome: Outcome) -> int:
-    frames = outcome.failure.frames if isinstance(outcome, Raised) else ()
-    return frames[-1].line if frames else 0
-
-
-def _how(outcome: Raised | TimedOut | Killed) -> str:
-    match outcome:
-        case Raised(failure=failure):
-            at = f" at {fence(failure.frames[-1].source.strip(), 120)}" if failure.frames else ""
-            return f"raises {fence(f'{failure.type}: {failure.message}'.rstrip(': '), 200)}{at}"
-        case TimedOut(limit_s=limit_s):
-            return f"does not end within {limit_s:g} s"
-        case Killed(reason=reason):
-            return f"is stopped: {fence(reason)}"
-
-
-def _mend(failure: Failure) -> str:
-    kind = failure.kind[0]
-    if kind in _MENDS:
-        return _MENDS[kind]
-    named = f"`{kind}`" if kind.isidentifier() and kind.isascii() else "the exception"
-    return f"handle that case, or name {named} under `Raises:` if it is meant"
-
-
-_MENDS = {
-    "NameError": "define that name, or mend its spelling",
-    "UnboundLocalError": "give that variable a value on every way to this line",
-    "ReturnTypeError": "return what the hint promises, or widen the hint",
-    "Unsendable": "return text, numbers, lists or dictionaries",
-    "TimedOut": "look for a loop that these arguments never end",
-    "Killed": "mend the body where it asks for too much",
-}

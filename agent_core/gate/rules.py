@@ -78,7 +78,7 @@ class Rules:
     bite_s: float = 0.5
     bite_mutants: int = 40
     neighbours_s: float = 2.0
-    robust_s: float = 1.0
+    robust_s: float = 2.5
     robust_calls: int = 200
     robust_each_s: float = 0.25
 

@@ -1,0 +1,101 @@
+"""A call that went wrong: what makes two of them one, how far it is excused, and how it is told. Pure."""
+
+from dataclasses import dataclass
+
+from sandbox import Killed, Outcome, Raised, TimedOut
+
+from ..untrusted import fence
+from .generate import Arguments
+from .likeness import Difference, Weight
+from .shrink import measure
+
+CRASHES = frozenset({"TypeError", "AttributeError", "RecursionError", "AssertionError", "ReturnTypeError", "Killed"})
+UNDEFINED = frozenset({"NameError", "UnboundLocalError"})
+_TOO_MUCH = frozenset({"ResultTooLarge", "MemoryError", "OverflowError", "Unsendable", "TimedOut"})
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A call that went wrong, how, and in what it is unlike the examples."""
+
+    call: Arguments
+    outcome: Raised | TimedOut | Killed
+    outside: tuple[Difference, ...]
+
+    @property
+    def kind(self) -> tuple[str, int]:
+        """What makes two failures one: the error and its line."""
+        if not isinstance(self.outcome, Raised):
+            return type(self.outcome).__name__, 0
+        is_endless = self.outcome.failure.type == "RecursionError"  # which may stop at any line of a cycle
+        return self.outcome.failure.type, 0 if is_endless else line_of(self.outcome)
+
+    @property
+    def rank(self) -> tuple[Weight, int, tuple[int, str]]:
+        """Those that are like the examples first, then the shortest."""
+        return self.weight, len(self.outside), measure(self.call)
+
+    @property
+    def weight(self) -> Weight:
+        """How far the call's being unlike the examples excuses it."""
+        return max((one.weight for one in self.outside), default=Weight.SLIGHT)
+
+    @property
+    def is_told(self) -> bool:
+        """It is worth a word: large arguments may take long and give much."""
+        is_large = any(one.words.endswith(("that large", "that long")) for one in self.outside)
+        return self.weight < Weight.FOREIGN and not (is_large and self.kind[0] in _TOO_MUCH)
+
+    @property
+    def code(self) -> str:
+        """What it is: a crash or a hang where nothing excuses it."""
+        kind = self.kind[0]
+        is_excused = self.weight > Weight.SLIGHT or (self.outside and kind == "RecursionError")
+        if is_excused:
+            return "crashes" if kind == "NameError" else "fails-on"
+        if kind in CRASHES or kind in UNDEFINED:
+            return "crashes"
+        return {"TimedOut": "hangs-on", "Unsendable": "not-json"}.get(kind, "fails-on")
+
+
+def line_of(outcome: Outcome) -> int:
+    """The line that raised; 0 where there is none."""
+    frames = outcome.failure.frames if isinstance(outcome, Raised) else ()
+    return frames[-1].line if frames else 0
+
+
+def described(failure: Failure, call: str) -> str:
+    """What happens, where, and in what the call is unlike every example."""
+    excuses = [one.words for one in failure.outside if one.weight == failure.weight][:2]
+    unseen = f"; in no example {' and '.join(excuses)}" if excuses else ""
+    return f"{fence(call, 160)} {_how(failure.outcome)}{unseen}"
+
+
+def _how(outcome: Raised | TimedOut | Killed) -> str:
+    match outcome:
+        case Raised(failure=failure):
+            at = f" at {fence(failure.frames[-1].source.strip(), 120)}" if failure.frames else ""
+            return f"raises {fence(f'{failure.type}: {failure.message}'.rstrip(': '), 200)}{at}"
+        case TimedOut(limit_s=limit_s):
+            return f"does not end within {limit_s:g} s"
+        case Killed(reason=reason):
+            return f"is stopped: {fence(reason)}"
+
+
+def mend_of(failure: Failure) -> str:
+    """What would settle it."""
+    kind = failure.kind[0]
+    if kind in _MENDS:
+        return _MENDS[kind]
+    named = f"`{kind}`" if kind.isidentifier() and kind.isascii() else "the exception"
+    return f"handle that case, or name {named} under `Raises:` if it is meant"
+
+
+_MENDS = {
+    "NameError": "define that name, or mend its spelling",
+    "UnboundLocalError": "give that variable a value on every way to this line",
+    "ReturnTypeError": "return what the hint promises, or widen the hint",
+    "Unsendable": "return text, numbers, lists or dictionaries",
+    "TimedOut": "look for a loop that these arguments never end",
+    "Killed": "mend the body where it asks for too much",
+}
