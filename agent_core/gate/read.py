@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from ..registry.source import check_module_name
 from .draft import Draft, Finding
+from .hidden import hidden
 from .private import make_private
 from .tree import BUILTINS, Unparsable, functions, lines_of, parse
 from .tryouts import strip_tryouts, write_asserts
@@ -32,6 +33,7 @@ def read(draft: Draft) -> Draft:
     if sized:
         return draft.with_findings(STAGE, sized)
     draft = _unwrap(draft)
+    draft = draft.with_findings(STAGE, hidden(draft.text))
     tree = parse(draft.text)
     if isinstance(tree, Unparsable):
         return draft.with_findings(STAGE, [_unparsable(tree, draft.text)])

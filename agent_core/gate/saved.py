@@ -20,6 +20,7 @@ from .alike import surroundings
 from .candidate import Policy
 from .draft import TOO_DEEP, Finding
 from .enough import is_unproven, too_few
+from .hidden import hidden
 from .rules import Rules, severity
 from .tree import FunctionNode, find, lines_of, parse
 from .trial import Bench, try_module
@@ -86,6 +87,7 @@ def look(saved: Saved) -> Saved:
 
 def _look(saved: Saved) -> Saved:
     text = saved.reading.source.text
+    saved = saved.with_findings("read", hidden(text))
     for _, node, _ in saved.nodes():
         saved = saved.with_findings("conform", conform.check(node))
         saved = saved.with_findings("substance", substance.check(node, text))
