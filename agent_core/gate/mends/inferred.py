@@ -86,12 +86,23 @@ def _of_result(view: View, shown: dict[str, object]) -> str | None:
         or any(isinstance(one, ast.Yield | ast.YieldFrom) for one in nodes_of(view.node))
     ):
         return None
-    spoken = [literal(one.value) for one in answers]
+    spoken = [literal(arm) for one in answers for arm in _arms(one.value)]
     values = [*shown.values(), *(value for is_literal, value in spoken if is_literal)]
     hint = hint_of(values if always_leaves(statements) else [*values, None])
     if hint is None or hint == "None" or ("int" in _names(hint) and _may_be_fraction(view, answers)):
         return None
     return None if _names(hint) & (bound_names(view.tree) | view.known) else hint
+
+
+def _arms(value: ast.expr | None) -> list[ast.expr | None]:
+    """What a returned expression may give: each arm of a condition, each side of `and` and `or`."""
+    match value:
+        case ast.IfExp(body=then, orelse=other):
+            return [*_arms(then), *_arms(other)]
+        case ast.BoolOp(values=values):
+            return [arm for one in values for arm in _arms(one)]
+        case _:
+            return [value]
 
 
 def _may_be_fraction(view: View, answers: list[ast.Return]) -> bool:

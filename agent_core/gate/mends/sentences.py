@@ -50,8 +50,9 @@ def _paragraphs(lines: list[str]) -> list[list[str]]:
 def _without(block: list[str], missing: list[str], found: dict[str, str], *, is_first: bool) -> list[str]:
     kept, taken = [], False
     for number, sentence in enumerate(_END.split(" ".join(line.strip() for line in block))):
-        said = _said(sentence, [name for name in missing if name not in found])
-        found |= said
+        open_ = [name for name in missing if name not in found]
+        said = _said(sentence, open_)
+        found |= said or _said(_clause(sentence), open_)
         if said and not (is_first and number == 0):
             taken = True
         else:
@@ -59,6 +60,11 @@ def _without(block: list[str], missing: list[str], found: dict[str, str], *, is_
     if not taken:
         return block
     return textwrap.wrap(" ".join(kept), _WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def _clause(sentence: str) -> str:
+    """What follows the last "where" of a sentence."""
+    return sentence.rpartition(" where ")[2] if " where " in sentence else ""
 
 
 def _said(sentence: str, missing: list[str]) -> dict[str, str]:
