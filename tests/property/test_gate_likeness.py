@@ -1,0 +1,191 @@
+"""Forms, uses and neighbours, on generated modules: names and words decide over nothing, and nothing raises."""
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent_core.gate import Candidate, Gate
+from agent_core.gate.commute import act
+from agent_core.gate.facts import facts
+from agent_core.gate.normal import normal_form
+from agent_core.gate.tree import functions
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import Source
+from agent_core.registry.uses import callees, callers, code_hash, dependents
+from tests.gate.conftest import gate  # noqa: F401 - the fixture
+
+SOURCES = [path.read_text("utf-8") for path in sorted(Path(__file__).parents[2].glob("agent_core/gate/*.py"))]
+NAMES = ("a", "b", "x", "y", "found")
+NAME = st.sampled_from(NAMES)
+ATOM = NAME | st.sampled_from(["1", "0", "'t'", "True", "[]", "other(a)", "near.far(b)", "_help(x)"])
+OPERATOR = st.sampled_from(["+", "-", "*", "<", "==", "!=", "and", "or", "in"])
+EXPRESSION = st.recursive(
+    ATOM,
+    lambda inner: (
+        st.builds(
+            "({} {} {})".format, inner, st.sampled_from(["+", "-", "*", "<", "==", "!=", "and", "or", "in"]), inner
+        )
+        | st.builds("[{1} for {0} in {2} if {1}]".format, NAME, inner, inner)
+        | st.builds("(lambda {}: {})".format, NAME, inner)
+        | st.builds("({} if not {} else {})".format, inner, inner, inner)
+        | st.builds("f'{{{}}}'".format, NAME)
+        | st.builds("len({})".format, inner)
+    ),
+    max_leaves=6,
+)
+SIMPLE = (
+    st.builds("{} = {}".format, NAME, EXPRESSION)
+    | st.builds("{} += {}".format, NAME, EXPRESSION)
+    | st.builds("{}, {} = {}, {}".format, NAME, NAME, EXPRESSION, EXPRESSION)
+    | st.builds("{}.append({})".format, NAME, EXPRESSION)
+    | st.builds("return {}".format, EXPRESSION)
+    | st.sampled_from(["pass", "import math", "del x", "raise ValueError(a)", "a[0] = b"])
+)
+
+
+def indented(lines: list[str]) -> str:
+    return "\n".join(f"    {line}" for one in lines for line in one.split("\n"))
+
+
+STATEMENT = st.recursive(
+    SIMPLE,
+    lambda inner: (
+        st.builds("if {}:\n{}".format, EXPRESSION, st.lists(inner, min_size=1, max_size=3).map(indented))
+        | st.builds("for {} in {}:\n{}".format, NAME, EXPRESSION, st.lists(inner, min_size=1, max_size=3).map(indented))
+        | st.builds("try:\n{}\nexcept E as {}:\n    pass".format, st.lists(inner, min_size=1).map(indented), NAME)
+        | st.builds("def {}(x, y=1):\n{}".format, NAME, st.lists(inner, min_size=1, max_size=2).map(indented))
+    ),
+    max_leaves=8,
+)
+BODY = st.lists(STATEMENT, min_size=1, max_size=6).map(indented)
+WORDS = st.sampled_from(["", '    """Do."""\n', "    '''Other, with more words.'''\n"])
+HELPER = "\n\ndef _help(x):\n    return x\n"
+
+
+def function(name: str, words: str, body: str) -> str:
+    return f"def {name}(a, b=1):\n{words}{body}\n"
+
+
+def renamed(text: str, names: dict[str, str]) -> str:
+    """The text with names that it binds changed everywhere."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        for field in ("id", "arg", "name"):
+            if not isinstance(node, ast.alias | ast.keyword) and getattr(node, field, None) in names:
+                setattr(node, field, names[getattr(node, field)])
+    return ast.unparse(tree)
+
+
+@settings(max_examples=80, deadline=None)
+@given(BODY, WORDS, WORDS, st.permutations(["p", "q", "r", "s", "t"]))
+def test_names_and_words_do_not_change_a_form(body: str, words: str, others: str, names: list[str]) -> None:
+    bound = f"    x, y, found = a, b, [a]\n{body}"
+    one = normal_form("f", function("f", words, bound) + HELPER)
+    disguise = dict(zip(NAMES, names, strict=True))
+    other = normal_form("g", renamed(function("g", others, bound) + HELPER, disguise))
+    assert one is not None
+    assert other is not None
+    assert one.words == other.words
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_whatever_parses_has_a_form_or_none(data: st.DataObject) -> None:
+    source = data.draw(st.sampled_from(SOURCES))
+    lines = source.split("\n")
+    at = data.draw(st.integers(0, len(lines)))
+    text = "\n".join([*lines[:at], data.draw(STATEMENT), *lines[at:]])
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return
+    for node in functions(tree):
+        normal_form(node.name, text)
+
+
+def snapshot(texts: list[str]) -> Snapshot:
+    found = Snapshot.empty()
+    for module, text in zip(("lib", "near", "third"), texts, strict=False):
+        found = found.with_module(read_module(Source.of(module, text)))
+    return found
+
+
+IMPORT = st.sampled_from(
+    ["", "from functions.lib import other\n", "from functions import near\n", "from . import near\n"]
+)
+MODULES = st.tuples(
+    st.builds("{}{}{}".format, IMPORT, BODY.map(lambda body: function("other", "", body)), st.just(HELPER)),
+    st.builds("{}{}".format, IMPORT, BODY.map(lambda body: function("far", "", body))),
+    st.builds("{}{}".format, IMPORT, BODY.map(lambda body: function("third", "", body))),
+).map(list)
+
+
+@settings(max_examples=30, deadline=None)
+@given(MODULES)
+def test_uses_are_read_from_any_modules(texts: list[str]) -> None:
+    found = snapshot(texts)
+    for name, one in found.functions.items():
+        assert set(callers(name, found)) <= set(dependents([name], found)) <= found.functions.keys()
+        assert all(name in callers(other, found) for other in callees(name, found))
+        assert code_hash(one, found) == code_hash(one, snapshot(texts))
+
+
+EXAMPLES = '    """Do.\n\n    >>> {0}(1)\n    1\n    >>> {0}(2)\n    2\n    """\n'
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(MODULES, BODY)
+async def test_the_neighbours_of_any_change_are_judged(gate: Gate, texts: list[str], body: str) -> None:  # noqa: F811
+    told = [
+        text.replace("):\n", "):\n" + EXAMPLES.format(name), 1)
+        for text, name in zip(texts, ("other", "far", "third"), strict=True)
+    ]
+    found = snapshot(told)
+    code = function("other", EXAMPLES.format("other"), body)
+    verdict = await gate.judge(Candidate("other", code, "lib", replaces=True), found)
+    assert [one.stage for one in verdict.stages][-1] == "neighbours"
+
+
+PLAIN = st.recursive(
+    NAME | st.sampled_from(["1", "2", "'t'", "[]"]),
+    lambda inner: st.builds("({} {} {})".format, inner, OPERATOR, inner) | st.builds("[{}]".format, inner),
+    max_leaves=3,
+)
+STEP = (
+    st.builds("{} = {}".format, NAME, PLAIN)
+    | st.builds("{} += {}".format, NAME, PLAIN)
+    | st.builds("{}.append({})".format, NAME, PLAIN)
+    | st.builds("for i in range(2):\n    {} = {}".format, NAME, PLAIN)
+    | st.builds("if {}:\n    {} += {}".format, PLAIN, NAME, PLAIN)
+)
+
+
+def computed(node: ast.FunctionDef) -> str:
+    """What a function of our own gives, or that it raises."""
+    namespace: dict[str, Any] = {}
+    exec(ast.unparse(ast.fix_missing_locations(node)), namespace)
+    try:
+        return repr(namespace["f"](1, 2))
+    except Exception:  # noqa: BLE001 - which of two faults comes first is not promised
+        return "raises"
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(STEP, min_size=2, max_size=5), st.integers(0, 3))
+def test_statements_that_may_change_places_give_the_same(steps: list[str], at: int) -> None:
+    body = indented(["x, y, found = 3, [4], []", *steps, "return a, b, x, y, found"])
+    node = functions(ast.parse(function("f", "", body)))[0]
+    assert isinstance(node, ast.FunctionDef)
+    before, known = computed(node), facts(node)
+    pair = [act(one, known) for one in node.body[at + 1 : at + 3]]
+    if len(pair) == 2 and pair[0] is not None and pair[1] is not None and pair[0].commutes_with(pair[1]):
+        form = normal_form("f", ast.unparse(node))
+        node.body[at + 1 : at + 3] = reversed(node.body[at + 1 : at + 3])
+        assert computed(node) == before
+        assert normal_form("f", ast.unparse(node)) == form
