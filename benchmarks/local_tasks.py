@@ -1,0 +1,145 @@
+"""The local model as a maker of functions: tasks it gets in words alone, judged by examples that it never saw.
+
+Thirty tasks of a data file, evenly spread, each in a fresh workspace, unattended, up to four tries. Says how
+many were admitted at the first try and by the last, how many of those pass the examples of the file, and
+what was refused for.
+
+    python -m benchmarks.local_tasks PATH [--count 30] [--trace] [--json]
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from agent_core import Settings, Workspace
+from agent_core.events import CallAnswered
+from agent_core.gate import GivenExample
+from agent_core.gate.agreement import given_agrees
+from agent_core.model.local.server import open_local
+from agent_core.registry.snapshot import Snapshot
+from agent_core.settings import ModelSettings, TurnSettings
+from sandbox import Evaluation, Sandbox
+
+from .local_requests import MODEL
+
+TRIES: Final = 4
+_LONGEST: Final = 200
+_WRITING: Final = frozenset({"create_function", "replace_function", "edit_function", "confirm_function"})
+
+
+@dataclass(slots=True)
+class Came:
+    """What came of one task; `admitted_at` counts from 1, 0 is never. `passed` is None where nothing was admitted."""
+
+    name: str
+    tries: int = 0
+    admitted_at: int = 0
+    confirmed: bool = False
+    refusals: list[str] = field(default_factory=list)
+    passed: bool | None = None
+    seconds: float = 0.0
+
+
+def tasks(path: Path, count: int) -> list[dict[str, Any]]:  # Any: one line of the file
+    """Tasks of one sentence, which holds no examples, evenly spread over the file."""
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    told = [row for row in rows if len(row["description"]) <= _LONGEST]
+    return told[:: max(1, len(told) // count)][:count]
+
+
+async def make(task: dict[str, Any], settings: Settings, sandbox: Sandbox, *, trace: bool) -> Came:  # Any: one line
+    """One task, from `init` until its function is admitted or the tries are used up."""
+    came, began = Came(task["name"]), time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="toolwright-task-") as folder:
+        Workspace.create(folder)
+        async with Workspace.open(folder, settings=settings) as workspace:
+            agent = await workspace.agent()
+            message = f"Make a function named {task['name']}. {task['description']}"
+            async with aclosing(agent.turn(message)) as events:
+                async for event in events:
+                    if isinstance(event, CallAnswered) and event.name in _WRITING:
+                        _count(came, event)
+                        if trace:
+                            print(event.detail.get("source", ""), event.text, sep="\n", file=sys.stderr)
+                        if came.admitted_at or came.tries == TRIES:
+                            break
+            came.seconds = round(time.perf_counter() - began, 1)
+            if came.admitted_at:
+                came.passed = await _passes(task, workspace.workshop.registry.snapshot(), sandbox)
+    return came
+
+
+def _count(came: Came, answer: CallAnswered) -> None:
+    came.tries += 1
+    if answer.detail.get("admitted"):
+        came.admitted_at = came.tries
+        came.confirmed = bool(answer.detail.get("confirmed"))
+    else:
+        problems = answer.detail.get("problems") or [{"code": "no verdict"}]
+        came.refusals += sorted({one["code"] for one in problems if one.get("severity", "refuses") == "refuses"})
+
+
+async def _passes(task: dict[str, Any], snapshot: Snapshot, sandbox: Sandbox) -> bool:  # Any: one line of the file
+    function = snapshot.functions.get(task["name"])
+    if function is None:
+        return False
+    for one in task["examples"]:
+        outcome = await sandbox.evaluate(snapshot.modules, function.module, Evaluation((), one["call"]))
+        if not given_agrees(GivenExample(one["call"], one["expected"], one.get("approx")), outcome):
+            return False
+    return True
+
+
+async def _run(arguments: argparse.Namespace) -> list[Came]:
+    model = ModelSettings(name=arguments.model, threads=arguments.threads)
+    settings = Settings(model=model, turn=TurnSettings(max_steps=2 * TRIES))
+    keeper = await open_local(arguments.model, model)  # keeps the engine loaded between the workspaces
+    came = []
+    async with await Sandbox.start() as sandbox:
+        for number, task in enumerate(tasks(arguments.path, arguments.count)):
+            came.append(await make(task, settings, sandbox, trace=arguments.trace))
+            print(number, came[-1], file=sys.stderr, flush=True)
+    await keeper.aclose()
+    return came
+
+
+def total(came: Sequence[Came]) -> dict[str, Any]:  # Any: JSON
+    """The figures as one JSON document."""
+    admitted = [one for one in came if one.admitted_at]
+    return {
+        "tasks": len(came),
+        "admitted_first": sum(one.admitted_at == 1 for one in came),
+        "admitted": len(admitted),
+        "confirmed": sum(one.confirmed for one in admitted),
+        "pass_given": sum(bool(one.passed) for one in admitted),
+        "median_s": statistics.median(one.seconds for one in came),
+        "refusals": dict(Counter(code for one in came for code in one.refusals).most_common()),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("path", type=Path, help="a file like functions_dev.jsonl")
+    parser.add_argument("--count", type=int, default=30)
+    parser.add_argument("--model", default=MODEL)
+    parser.add_argument("--threads", type=int, default=None)
+    parser.add_argument("--trace", action="store_true", help="show every try and its answer on standard error")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    came = asyncio.run(_run(arguments))
+    figures = total(came)
+    print(json.dumps({"total": figures, "tasks": [asdict(one) for one in came]}) if arguments.json else figures)
+
+
+if __name__ == "__main__":
+    main()
