@@ -81,7 +81,7 @@ def _between(one: str, other: str, calls: Sequence[Mapping[str, Value]]) -> list
 def _holds(kind: str, one: Value, other: Value) -> bool:
     try:
         return bool(_RELATIONS[kind][0](one, other))
-    except (TypeError, LookupError):
+    except (TypeError, LookupError, ArithmeticError):
         return False
 
 

@@ -10,7 +10,7 @@ from .vary import Value
 
 def draw(known: Likeness, chance: random.Random) -> Value:
     """A random value like those that were seen."""
-    model = chance.choice(known.seen)
+    model = known.seen[int(chance.random() * len(known.seen))]
     if chance.random() < 0.2:
         return model
     maker = _DRAWN.get(type(model))
@@ -23,23 +23,24 @@ def _draw_number(model: float, known: Likeness, chance: random.Random) -> Value:
     low, high = min(known.numbers[0], 1), known.numbers[-1]
     if high < low:
         low = known.numbers[0]
-    return round(chance.uniform(low, high), 3) if isinstance(model, float) else chance.randint(int(low), int(high))
+    if isinstance(model, float):
+        return round(chance.uniform(low, high), 3)
+    return int(low) + int(chance.random() * (int(high) - int(low) + 1))
 
 
 def _draw_text(model: str, known: Likeness, chance: random.Random) -> Value:
-    pool = "".join(one for one in known.seen if isinstance(one, str)) + "ab" * (known.characters >= {"a"})
-    return "".join(chance.choice(pool) for _ in range(_size(model, known, chance))) if pool else model
+    return "".join(chance.choices(known.letters, k=_size(model, known, chance))) if known.letters else model
 
 
 def _size(model: Any, known: Likeness, chance: random.Random) -> int:
-    return chance.randint(known.sizes[0], min(known.sizes[-1], len(model) + 8)) if known.sizes else len(model)
+    least, most = known.sizes[0], min(known.sizes[-1], len(model) + 8)
+    return least + int(chance.random() * (most - least + 1)) if most > least else len(model)
 
 
 def _draw_row(model: Any, known: Likeness, chance: random.Random) -> Value:
     if known.parts or not known.inside:
         return type(model)(draw(part, chance) for part in known.parts)
-    size = _size(model, known, chance) if len(known.sizes) > 1 else len(model)
-    row = [draw(known.inside, chance) for _ in range(size)]
+    row = [draw(known.inside, chance) for _ in range(_size(model, known, chance))]
     if "is uneven" in known.traits:
         least = min((len(one) for one in row), default=0)
         row = [one[:least] for one in row]
@@ -51,7 +52,7 @@ def _draw_row(model: Any, known: Likeness, chance: random.Random) -> Value:
 def _ordered(row: list[Value]) -> list[Value]:
     try:
         return sorted(row)
-    except TypeError:
+    except (TypeError, ArithmeticError):
         return row
 
 

@@ -1,5 +1,6 @@
 """A call that went wrong: what makes two of them one, how far it is excused, and how it is told. Pure."""
 
+import re
 from dataclasses import dataclass
 
 from sandbox import Killed, Outcome, Raised, TimedOut
@@ -11,6 +12,7 @@ from .shrink import measure
 
 CRASHES = frozenset({"TypeError", "AttributeError", "RecursionError", "AssertionError", "ReturnTypeError", "Killed"})
 UNDEFINED = frozenset({"NameError", "UnboundLocalError"})
+_NAME = re.compile(r"name '(\w{1,100})'")
 _TOO_MUCH = frozenset({"ResultTooLarge", "MemoryError", "OverflowError", "Unsendable", "TimedOut"})
 
 
@@ -51,11 +53,19 @@ class Failure:
         """What it is: a crash or a hang where nothing excuses it."""
         kind = self.kind[0]
         is_excused = self.weight > Weight.SLIGHT or (self.outside and kind == "RecursionError")
-        if is_excused:
-            return "crashes" if kind == "NameError" else "fails-on"
+        if is_excused and not self._lacks_a_name:
+            return "fails-on"
         if kind in CRASHES or kind in UNDEFINED:
             return "crashes"
         return {"TimedOut": "hangs-on", "Unsendable": "not-json"}.get(kind, "fails-on")
+
+    @property
+    def _lacks_a_name(self) -> bool:
+        """The line that raised names what nothing defines: that no arguments can excuse."""
+        if not isinstance(self.outcome, Raised) or self.kind[0] != "NameError":
+            return False
+        frames, name = self.outcome.failure.frames, _NAME.search(self.outcome.failure.message)
+        return bool(frames and name and name[1] in frames[-1].source)
 
 
 def line_of(outcome: Outcome) -> int:

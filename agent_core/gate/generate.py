@@ -60,7 +60,10 @@ def _value(node: ast.expr) -> Value:
     """The value of a literal, or of one of the few constructors that are as good as one."""
     match node:
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=args, keywords=named) if name in _MAKERS:
-            return _MAKERS[name](*map(_value, args), **{str(one.arg): _value(one.value) for one in named})
+            made = _MAKERS[name](*map(_value, args), **{str(one.arg): _value(one.value) for one in named})
+            if isinstance(made, Decimal) and made.is_snan():  # it cannot even be compared
+                raise ValueError
+            return made
         case ast.List(elts=parts):
             return [_value(one) for one in parts]
         case ast.Tuple(elts=parts):
@@ -186,5 +189,14 @@ def written(name: str, arguments: Mapping[str, Value], parameters: Sequence[str]
 
 
 def _shown(value: Value) -> str:
-    text = repr(value)
-    return text.removeprefix("datetime.").replace("PurePosixPath(", "Path(") if not isinstance(value, str) else text
+    match value:
+        case list():
+            return f"[{', '.join(map(_shown, value))}]"
+        case tuple():
+            return f"({', '.join(map(_shown, value))}{',' * (len(value) == 1)})"
+        case dict():
+            return f"{{{', '.join(f'{_shown(key)}: {_shown(one)}' for key, one in value.items())}}}"
+        case PurePosixPath():
+            return f"Path({str(value)!r})"
+        case _:
+            return repr(value).removeprefix(f"{type(value).__module__}.")

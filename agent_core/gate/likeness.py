@@ -15,6 +15,7 @@ _SIZED = (str, bytes, list, tuple, set, frozenset, dict)
 _NUMBERS = (int, float)
 _DEEPEST = 6
 _HUGE = 1e300
+_LETTERS = 300
 
 
 class Weight(IntEnum):
@@ -41,7 +42,8 @@ class Likeness:
     kinds: frozenset[type]
     sizes: tuple[int, ...]
     numbers: tuple[float, ...]
-    characters: frozenset[str]
+    letters: str
+    characters: frozenset[str]  # the classes of the letters
     parts: tuple["Likeness", ...] = ()  # of records: one for each position
     inside: "Likeness | None" = None
     keys: "Likeness | None" = None
@@ -57,12 +59,14 @@ def likeness(values: Sequence[Value], depth: int = 0) -> Likeness:
     inner = [*chain.from_iterable(rows), *chain.from_iterable(one.values() for one in maps)]
     is_deep = depth < _DEEPEST
     keys = [*chain.from_iterable(maps)]
+    letters = "".join(one for one in values if isinstance(one, str))
     return Likeness(
         tuple(values),
         frozenset(map(type, values)),
         tuple(sorted({len(one) for one in sized})),
         tuple(sorted({one for one in values if isinstance(one, _NUMBERS) and abs(one) < _HUGE})),
-        frozenset(map(_class, chain.from_iterable(one for one in sized if isinstance(one, str)))),
+        letters[:_LETTERS] + "ab" * any(one.islower() for one in letters),
+        frozenset(map(_class, set(letters))),
         _records(values, rows, depth) if is_deep else (),
         likeness(inner, depth + 1) if inner and is_deep else None,
         likeness(keys, depth + 1) if keys and is_deep else None,
@@ -95,7 +99,7 @@ def _is_even(row: list[Value]) -> bool:
 def _is_ordered(row: list[Value]) -> bool:
     try:
         return all(one <= other for one, other in pairwise(row))
-    except TypeError:
+    except (TypeError, ArithmeticError):
         return False
 
 
@@ -144,8 +148,8 @@ def differences(value: Value, known: Likeness, *, typed: bool = False) -> Iterat
         yield from _of_number(value, known)
     if isinstance(value, _SIZED):
         yield from _of_size(value, known)
-    if isinstance(value, str) and not frozenset(map(_class, value)) <= known.characters:
-        yield Difference("has such characters", Weight.SLIGHT)
+    if isinstance(value, str) and not frozenset(map(_class, set(value))) <= known.characters:
+        yield Difference("has such characters", Weight.SUPPOSED)
     if isinstance(value, list | tuple | set | frozenset | dict):
         yield from _of_items(value, known, typed=typed)
 
