@@ -69,16 +69,12 @@ def pending_lines(found: Mapping[str, Document]) -> list[Line]:
 
 def pending_hint(found: Mapping[str, Document], command: str) -> str:
     """The next thing to type where only results of examples are in the way of one."""
-    ready = [name for name, kept in found.items() if _can_be_confirmed(kept["verdict"])]
+    ready = [name for name, kept in found.items() if kept["verdict"].get("can_be_confirmed")]
     return f"Where what came back is right: {command} {ready[0]}" if ready else ""
 
 
 def _refusing(verdict: Document) -> list[Document]:
     return [problem for problem in verdict["problems"] if problem["severity"] == "refuses"]
-
-
-def _can_be_confirmed(verdict: Document) -> bool:
-    return {problem["code"] for problem in _refusing(verdict)} == {"example-disagrees"}
 
 
 def _when(row: Document) -> str:

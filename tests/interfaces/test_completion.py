@@ -16,7 +16,8 @@ def complete(text: str, *, asked: bool = True) -> list[str]:
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        pytest.param("/re", ["reload", "retry"], id="commands-by-their-beginning"),
+        pytest.param("/re", ["release", "reload", "retry"], id="commands-by-their-beginning"),
+        pytest.param("/rollback co", ["count_vowels", "count_words"], id="functions-to-go-back-with"),
         pytest.param("/edit co", ["count_vowels", "count_words"], id="functions-as-argument"),
         pytest.param("/edit page", ["read_page"], id="functions-by-a-part-of-the-name"),
         pytest.param("/test count_vowels {", [], id="nothing-in-a-second-argument"),

@@ -80,6 +80,7 @@ async def test_a_rejected_file_that_is_removed_is_not_said_to_be_good(shop: Work
         "rejected": [],
         "mended": [],
         "disagreeing": {},
+        "noted": {},
     }
 
 

@@ -1,0 +1,103 @@
+"""What the model does with a function's past in a turn: looks, goes back, adds an example, settles a candidate."""
+
+import pytest
+
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Expect, Say, Wanted, contains
+from tests.kit.desk import VOWELS, Desk, answers, ended
+
+NAME = {"function_name": "count_vowels"}
+CREATE = Ask(Wanted("create_function", {**NAME, "function_code_with_docstring": VOWELS, "reason": "asked"}))
+FLAWED = VOWELS.replace("    5\n", "    4\n")
+BROKEN = {**NAME, "old_text": "return sum(", "new_text": "return 1 + sum("}
+
+
+async def ask(at_desk: OpenDesk, *calls: Ask) -> tuple[list[str], Desk]:
+    desk = await at_desk([*calls, Say("Done.")])
+    return answers(await desk.say("Go.")), desk
+
+
+async def test_a_history_tells_who_did_what_why_and_how_to_go_back(at_desk: OpenDesk) -> None:
+    edit = Ask(
+        Wanted("edit_function", {**NAME, "old_text": "Count the", "new_text": "Number the", "reason": "clearer"})
+    )
+    (_, _, told), _ = await ask(at_desk, CREATE, edit, Ask(Wanted("function_history", NAME)))
+    newest, oldest = [line for line in told.splitlines() if line.startswith("- ")]
+    assert "2 (" in newest
+    assert "the current one: changed" in newest
+    assert "by agent main (scripted), +1 -1 lines. Why: clearer" in newest
+    assert "created" in oldest
+    assert "Why: asked" in oldest
+    assert "rollback_function(function_name='count_vowels')" in told
+
+
+async def test_a_function_that_was_deleted_comes_back_and_is_called_in_the_same_turn(at_desk: OpenDesk) -> None:
+    steps = [CREATE, Ask(Wanted("delete_function", NAME)), Ask(Wanted("function_history", NAME))]
+    steps += [Ask(Wanted("rollback_function", NAME)), Ask(Wanted("count_vowels", {"text": "aha"}))]
+    (_, _, told, back, value), desk = await ask(at_desk, *steps)
+    assert "is deleted; it had 2 versions" in told
+    assert "was brought back as version 1" in back
+    assert (value, (desk.functions / "grown.py").read_text()) == ("2", VOWELS)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "says"),
+    [
+        pytest.param(
+            "rollback_function", {**NAME, "version": "7"}, "has no version `7`. There is 1 (", id="no-version"
+        ),
+        pytest.param("rollback_function", NAME, "no version before the current one", id="nothing-before"),
+        pytest.param("function_history", {"function_name": "no_such"}, "There is no function", id="no-function"),
+        pytest.param(
+            "add_example",
+            {**NAME, "call": 'count_vowels("aha")', "expected": "3"},
+            "it returned `2`",
+            id="does-not-hold",
+        ),
+        pytest.param(
+            "add_example",
+            {**NAME, "call": 'count_vowels("aha")', "expected": "2"},
+            '`count_vowels` keeps the example `count_vowels("aha")` now, in functions/grown.py',
+            id="holds",
+        ),
+    ],
+)
+async def test_what_is_asked_of_a_functions_past_is_answered_with_what_there_is(
+    at_desk: OpenDesk, name: str, arguments: dict[str, str], says: str
+) -> None:
+    (_, answer), _ = await ask(at_desk, CREATE, Ask(Wanted(name, arguments)))
+    assert says in answer
+
+
+async def test_a_change_that_drops_an_example_is_told_what_and_goes_once_a_reason_is_given(at_desk: OpenDesk) -> None:
+    confirm = {**NAME, "reason": "it counts from one now"}
+    steps = [CREATE, Ask(Wanted("edit_function", BROKEN)), Ask(Wanted("confirm_function", NAME))]
+    (_, edited, refused, done), _ = await ask(at_desk, *steps, Ask(Wanted("confirm_function", confirm)))
+    assert edited.splitlines()[-1].endswith("were there before: to change it, confirm with a `reason`.")
+    assert '`count_vowels("queueing")` → `5`, now `6`' in refused
+    assert "confirm_function(function_name='count_vowels', reason=…)" in refused
+    assert "was changed in functions/grown.py" in done
+
+
+async def test_nobody_sends_the_source_again_to_settle_a_result_that_was_wrong(at_desk: OpenDesk) -> None:
+    create = Ask(Wanted("create_function", {**NAME, "function_code_with_docstring": FLAWED}))
+    mend = Ask(Wanted("edit_function", {**NAME, "old_text": "    4\n", "new_text": "    5\n"}))
+    look = Ask(Wanted("introspect_function", NAME))
+    (first, again, shown, done), desk = await ask(at_desk, create, create, look, mend)
+    assert 'count_vowels("queueing") returned 5, and the example says 4.' in first
+    assert again.startswith("You sent the same code again.")
+    assert "stands refused" in shown
+    assert "can be called now" in done
+    assert await desk.workspace.workshop.all_pending() == {}
+
+
+async def test_a_candidate_that_waits_is_settled_in_a_later_conversation(at_desk: OpenDesk) -> None:
+    create = Ask(Wanted("create_function", {**NAME, "function_code_with_docstring": FLAWED}))
+    settle = Ask(Wanted("confirm_function", NAME))
+    desk = await at_desk(
+        [create, Say("No."), Expect(Say("Not made."), contains("stands refused")), settle, Say("Made.")]
+    )
+    assert ended(await desk.say("Make it.")).reply == "Not made."
+    assert list(await desk.workspace.workshop.all_pending()) == ["count_vowels"]
+    await desk.agent.begin_anew()
+    assert "can be called now" in answers(await desk.say("Confirm it."))[0]
