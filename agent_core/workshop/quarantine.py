@@ -15,6 +15,7 @@ from ..settings import StandingSettings
 from ..standing import is_quarantined
 from ..storage import FAILURES, CallRow, ReleaseFunction, Stats, Store
 from ..untrusted import fence, one_line
+from .history import SHORT
 
 _REASONS = 3
 
@@ -53,7 +54,8 @@ class Quarantine:
         failures = [call for call in await self._store.recent_calls(name) if _is_failure(call, version)]
         worked = _last_that_worked(await self._store.call_stats(name), self._rules)
         others = {known for of, known in await self._store.judged_at() if of == name} - {version}
-        back = (f"rollback {name}",) if others else ()
+        to = f" {worked.version[:SHORT]}" if worked and worked.version in others else ""
+        back = (f"rollback {name}{to}",) if others else ()
         return Quarantined(
             turn="",
             name=name,

@@ -68,7 +68,7 @@ async def test_what_last_worked_is_the_version_before_and_rollback_is_proposed(a
     desk.put("parts.py", PART_OTHERWISE)
     await desk.workspace.workshop.reload()
     (news,) = of(Quarantined, await desk.say("Again."))
-    assert (news.worked_version, news.ways) == (worked, ("rollback part", "release part"))
+    assert (news.worked_version, news.ways) == (worked, (f"rollback part {worked[:8]}", "release part"))
 
 
 async def test_a_release_by_another_process_is_seen_at_the_next_turn(at_desk: OpenDesk) -> None:
