@@ -33,13 +33,13 @@ def capability(draft: Draft) -> Draft:
 def check(tree: ast.Module, packages: tuple[str, ...]) -> list[Finding]:
     """Every use in a module that needs a grant or cannot be foreseen, one a line and kind."""
     nodes = nodes_of(tree)
-    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    imports = [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
     attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
     findings = [
         *(finding for node in imports for finding in _imports(node, packages)),
         *_attributes(attributes, _aliases(imports)),
         *_context(attributes),
-        *(_calls(tree) if any(_is_suspect(node) for node in nodes) else ()),
+        *(_calls(tree) if any(isinstance(node, ast.Call) and _is_suspect(node) for node in nodes) else ()),
     ]
     found: dict[tuple[int, str], Finding] = {}
     for finding in findings:

@@ -6,6 +6,7 @@ A repair stands only if the text still parses, computes the same, and keeps its 
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..registry import docstring
 from ..registry.examples import find as find_examples
@@ -139,6 +140,7 @@ def keeps_meaning(before: str, after: str, name: str) -> bool:
     return _computation(old) == _computation(new) and _says_no_less(_words(old, name), _words(new, name))
 
 
+@lru_cache(maxsize=8)
 def _computation(tree: ast.Module) -> str:
     """The tree's text without what no computation depends on: docstrings, hints, imports, an unused `self`."""
     bare = ast.parse(ast.unparse(tree))

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from .tree import FunctionNode, literal, own_nodes, parameters
 
+_SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Raise)
 _LEAVES = (ast.Return, ast.Raise)
 _HARMLESS = frozenset(
     [
@@ -45,8 +46,9 @@ def returned(statements: Iterable[ast.stmt]) -> Iterator[ast.Return]:
     for statement in reachable(list(statements)):
         if isinstance(statement, ast.Return):
             yield statement
-        for block in _blocks(statement):
-            yield from returned(block)
+        elif not isinstance(statement, _SIMPLE):
+            for block in _blocks(statement):
+                yield from returned(block)
 
 
 def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
@@ -74,14 +76,13 @@ def has_effects(statements: Iterable[ast.stmt]) -> bool:
     return False
 
 
-def constant_answer(statements: list[ast.stmt]) -> str | None:
-    """The text of the one literal that every way through a body returns; None where results can differ."""
-    answers = list(returned(statements))
+def constant_answer(statements: list[ast.stmt], answers: list[ast.Return], own: list[ast.AST]) -> str | None:
+    """The text of the one literal that every way through a body returns (`answers`); None where they can differ."""
     if not all(
         answer.value is None or isinstance(answer.value, ast.Name) or literal(answer.value)[0] for answer in answers
     ):
         return None  # the common case: something is computed
-    values = [_known(answer.value, statements) for answer in answers]
+    values = [_known(answer.value, statements, own) for answer in answers]
     if not always_leaves(statements):
         values.append("None")
     if any(value is None for value in values) or len(set(values)) != 1 or has_effects(statements):
@@ -89,24 +90,26 @@ def constant_answer(statements: list[ast.stmt]) -> str | None:
     return values[0]
 
 
-def _known(value: ast.expr | None, statements: list[ast.stmt]) -> str | None:
+def _known(value: ast.expr | None, statements: list[ast.stmt], own: list[ast.AST]) -> str | None:
     """The text of a literal, or of a local that is only ever set to one."""
     if isinstance(value, ast.Name):
-        value = _only_value(value.id, statements)
+        value = _only_value(value.id, statements, own)
         if value is None:
             return None
     is_literal, known = literal(value)
     return repr(known) if is_literal else None
 
 
-def _only_value(name: str, statements: list[ast.stmt]) -> ast.expr | None:
+def _only_value(name: str, statements: list[ast.stmt], own: list[ast.AST]) -> ast.expr | None:
     """The one literal that a name is bound to, if the body never does anything else with it."""
-    uses = [node for node in own_nodes(statements) if isinstance(node, ast.Name) and node.id == name]
     bindings = [
         node
         for node in statements
         if isinstance(node, ast.Assign) and [getattr(target, "id", None) for target in node.targets] == [name]
     ]
+    if len(bindings) != 1:
+        return None
+    uses = [node for node in own if isinstance(node, ast.Name) and node.id == name]
     in_returns = sum(isinstance(one.value, ast.Name) and one.value.id == name for one in returned(statements))
     return bindings[0].value if len(bindings) == 1 and len(uses) == 1 + in_returns else None
 
@@ -142,9 +145,8 @@ def _branches_leave(node: ast.If | ast.With | ast.AsyncWith | ast.Try | ast.Matc
     return all(always_leaves(branch) for branch in branches)
 
 
-def echoed_parameter(node: FunctionNode, statements: list[ast.stmt]) -> str | None:
+def echoed_parameter(node: FunctionNode, statements: list[ast.stmt], answers: list[ast.Return]) -> str | None:
     """The parameter that every way through a body returns untouched."""
-    answers = list(returned(statements))
     names = {answer.value.id if isinstance(answer.value, ast.Name) else "" for answer in answers}
     name = names.pop() if len(names) == 1 else ""
     if name not in {parameter.arg for parameter in parameters(node)}:

@@ -57,28 +57,30 @@ def _hollow(node: FunctionNode, own: list[ast.AST]) -> Iterator[Finding]:
         mend = "write that part; for input that is not supported raise ValueError with a reason"
         yield Finding("not-implemented", what, mend, unfinished.lineno)
         return
-    yield from _same_answer(node, real)
+    yield from _same_answer(node, real, own)
 
 
-def _same_answer(node: FunctionNode, statements: list[ast.stmt]) -> Iterator[Finding]:
+def _same_answer(node: FunctionNode, statements: list[ast.stmt], own: list[ast.AST]) -> Iterator[Finding]:
     live = reachable(statements)
+    own = own if len(live) == len(statements) else list(own_nodes(live))
     names = ", ".join(f"`{parameter.arg}`" for parameter in parameters(node)) or "nothing"
     if only_prints(live):
         what = f"`{node.name}` only prints: nothing is computed, and nobody reads what is printed"
         yield Finding("print-only", what, "compute the result from the parameters and return it", live[0].lineno)
         return
-    answer = constant_answer(live)
-    if answer == "None" and not any(one.value for one in returned(live)):
+    answers = list(returned(live))
+    answer = constant_answer(live, answers, own)
+    if answer == "None" and not any(one.value for one in answers):
         prints = any(isinstance(one, ast.Name) and one.id == "print" for one in own_nodes(live))
         mend = "return the result instead of printing it" if prints else "end with `return` and the result"
         yield Finding("constant", f"`{node.name}` returns nothing, so nobody gets its result", mend, live[-1].lineno)
         return
     if answer is not None:
-        line = next((one.lineno for one in returned(live)), live[0].lineno)
+        line = next((one.lineno for one in answers), live[0].lineno)
         what = f"`{node.name}` always returns {answer}, whatever it is given ({names})"
         yield Finding("constant", what, "compute the result from the parameters", line)
         return
-    echoed = echoed_parameter(node, live)
+    echoed = echoed_parameter(node, live, answers)
     if echoed:
         what = f"`{node.name}` returns its argument `{echoed}` as it came"
         yield Finding("echo", what, "return what was computed from it", live[0].lineno)

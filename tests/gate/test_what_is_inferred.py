@@ -24,7 +24,7 @@ def described(signature: str, body: str, *examples: str) -> str:
 
 def given(code: str, *calls: str) -> Draft:
     """The candidate after reading and mending, with examples that came beside it."""
-    examples = tuple(GivenExample(*one.split(" = ")) for one in calls)
+    examples = tuple(GivenExample(call, result) for call, _, result in (one.partition(" = ") for one in calls))
     return mend(read(Draft(Candidate("f", code, "lib", examples=examples), "import", Rules(), Snapshot.empty(), code)))
 
 
