@@ -30,7 +30,7 @@ class Cage:
 
     def __init__(self, settings: SandboxSettings, parallel: int) -> None:
         self.limits = limits_of(settings)
-        self._settings = settings
+        self.settings = settings
         self._parallel = parallel
         self._starting: asyncio.Task[Sandbox | SandboxUnavailable] | None = None
 
@@ -119,7 +119,7 @@ class Cage:
     async def _start(self) -> Sandbox | SandboxUnavailable:
         try:
             return await Sandbox.start(
-                packages=self._settings.packages, parallel=self._parallel, override=self._settings.unsafe
+                packages=self.settings.packages, parallel=self._parallel, override=self.settings.unsafe
             )
         except SandboxUnavailable as missing:
             return missing

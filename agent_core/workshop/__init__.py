@@ -4,8 +4,11 @@ A verb that changes something is planned (and may be interrupted) and then carri
 """
 
 from .calls import recorded
+from .checking import Wanted, count
+from .export import Handing
+from .intake import Taking
 from .plan import Author, Plan
 from .telling import signature
 from .workshop import Workshop
 
-__all__ = ["Author", "Plan", "Workshop", "recorded", "signature"]
+__all__ = ["Author", "Handing", "Plan", "Taking", "Wanted", "Workshop", "count", "recorded", "signature"]

@@ -1,105 +1,212 @@
-"""Judge a file without admitting anything: a module, or one candidate a line of a `.jsonl` file."""
+"""Judge files without admitting anything: modules, folders of them, or one candidate a line of a `.jsonl` file.
+
+Verdicts are told in the order of what was given, each as soon as it and all before it are known; only a window
+of candidates is held at a time.
+"""
 
 import asyncio
 import json
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from ..errors import UsageError
-from ..gate import Candidate, Gate, GivenExample, ModuleVerdict, Policy
-from ..problem import Problem
+from ..gate import Candidate, GivenExample, Policy
+from ..problem import Place, Problem
 from ..registry.schema import read_module
 from ..registry.snapshot import Snapshot
-from ..registry.source import Source
+from ..registry.source import FOLDER, Source, module_of, path_of, read_file
+from .job import Job, Row, unreadable
+from .judges import Judge
 
-_AT_ONCE = 8
+_WINDOW = 64
+_LONGEST = 4 << 20  # a line of a `.jsonl` file
+_HIDDEN = re.compile(r"^[._]|^(?:node_modules|venv|build|dist)$")
 
 
-async def check(
-    gate: Gate, snapshot: Snapshot, path: Path, policy: Policy, promised: tuple[str, str]
-) -> list[dict[str, Any]]:  # Any: JSON
-    """One verdict for each function of a file, or for each line of a `.jsonl` file, in order.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be judged, and how: the promised name and module of a single function may be given."""
 
-    `promised` is the function's name (or an empty text) and the module that it would join.
+    paths: tuple[Path, ...]
+    policy: Policy = "agent"
+    name: str = ""
+    module: str = ""
+    root: Path = field(default_factory=Path)  # the workspace: files of its folder are judged as the modules they are
+
+
+async def check(jobs: Iterable[Job], judge: Judge, tell: Callable[[Row], None]) -> None:
+    """Tell the verdict on every job, in their order."""
+    waiting: deque[asyncio.Task[list[Row]]] = deque()
+
+    async def tell_first() -> None:
+        for row in await waiting.popleft():
+            tell(row)
+
+    async with asyncio.TaskGroup() as group:
+        for job in jobs:
+            waiting.append(group.create_task(_judged(job, judge)))
+            while len(waiting) >= _WINDOW or (waiting and waiting[0].done()):
+                await tell_first()
+            await asyncio.sleep(0)
+        while waiting:
+            await tell_first()
+
+
+async def _judged(job: Job, judge: Judge) -> list[Row]:
+    return await judge(job)
+
+
+def count(wanted: Wanted) -> int:
+    """How many jobs there are, without reading them as Python."""
+    return sum(_lines(path) if path.suffix == ".jsonl" else 1 for path, _ in _files(wanted.paths))
+
+
+def jobs(wanted: Wanted, snapshot: Snapshot) -> Iterator[Job]:
+    """Every job, read when it is asked for.
 
     Raises:
-        UsageError: the file cannot be read, or a line is not a candidate.
+        UsageError: a path is not there.
     """
-    try:
-        text = await asyncio.to_thread(path.read_text, "utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}.") from error
-    if path.suffix == ".jsonl":
-        return await _check_lines(gate, snapshot, path, text, policy)
-    shown = path.as_posix()
-    source = Source.of(promised[1], text, shown)
-    offered = read_module(source).functions
-    if len(offered) > 1 and not promised[0]:
-        return _of_module(await gate.judge_module(source, snapshot, policy))
-    name = promised[0] or (offered[0].name if offered else path.stem)
-    holder = snapshot.functions.get(name)
-    module = holder.module if holder else promised[1]
-    candidate = Candidate(name, text, module, replaces=holder is not None, file=shown)
-    return [{**(await gate.judge(candidate, snapshot, policy)).to_json(), "path": shown}]
+    for path, folder in _files(wanted.paths):
+        if path.suffix == ".jsonl":
+            yield from _of_lines(path, wanted.policy)
+        else:
+            yield _of_file(path, folder, wanted, snapshot)
 
 
-async def _check_lines(gate: Gate, snapshot: Snapshot, path: Path, text: str, policy: Policy) -> list[dict[str, Any]]:
-    lines = {f"{path.as_posix()}:{number}": line for number, line in enumerate(text.split("\n"), 1) if line.strip()}
-    candidates = {where: _parse(line, where) for where, line in lines.items()}
-    slots = asyncio.Semaphore(_AT_ONCE)
+def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
+    """Each file with the folder that it was found in; links and hidden folders are passed over."""
+    for path in paths:
+        if not path.exists():
+            raise UsageError(f"{path} cannot be read: there is no such file.")
+        if path.is_dir():
+            yield from ((found, path) for found in python_files(path))
+        else:
+            yield path, None
 
-    async def judge(where: str, candidate: Candidate) -> dict[str, Any]:
-        async with slots:
-            return {**(await gate.judge(candidate, snapshot, policy)).to_json(), "path": where}
 
-    return list(await asyncio.gather(*(judge(where, candidate) for where, candidate in candidates.items())))
+def python_files(folder: Path) -> Iterator[Path]:
+    """The `.py` and `.jsonl` files below a folder, sorted; neither links nor hidden folders are followed."""
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink() or path.name == "__pycache__":
+            continue
+        if path.is_dir():
+            if not _HIDDEN.match(path.name):
+                yield from python_files(path)
+        elif path.suffix in (".py", ".jsonl") and not path.name.startswith("."):
+            yield path
 
 
-def _parse(line: str, where: str) -> Candidate:
+def _lines(path: Path) -> int:
+    with path.open("rb") as stream:
+        return sum(1 for line in stream if line.strip())
+
+
+def _of_lines(path: Path, policy: Policy) -> Iterator[Job]:
+    with path.open("rb") as stream:
+        number = 0
+        while line := stream.readline(_LONGEST):
+            number += 1
+            where = f"{path.as_posix()}:{number}"
+            whole = line.endswith(b"\n") or len(line) < _LONGEST
+            if not whole:
+                while not line.endswith(b"\n") and (line := stream.readline(_LONGEST)):
+                    continue
+                yield unreadable(where, f"the line is longer than {_LONGEST >> 20} MiB")
+            elif line.strip():
+                yield _of_line(line, where, policy)
+
+
+def _of_line(line: bytes, where: str, policy: Policy) -> Job:
+    candidate = parse_line(line, where)
+    if isinstance(candidate, Problem):
+        return Job(where, problem=candidate)
+    return Job(where, policy, candidate)
+
+
+def parse_line(line: bytes, where: str, module: str = "checked") -> Candidate | Problem:
+    """The candidate of one line of a `.jsonl` file."""
     try:
         row = json.loads(line)
         examples = tuple(
             GivenExample(str(each["call"]), str(each["expected"]), each.get("approx"))
             for each in row.get("examples") or ()
         )
-        module = str(row.get("module") or "checked")
         return Candidate(
-            str(row["name"]), str(row["code"]), module, examples=examples, description=str(row.get("description") or "")
+            str(row["name"]),
+            str(row["code"]),
+            str(row.get("module") or module),
+            examples=examples,
+            description=str(row.get("description") or ""),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(
-            f"{where} is not a candidate: {error!r}.",
-            mend='Write {"name": …, "code": …, "examples": [{"call": …, "expected": …}]}.',
-        ) from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        what = f"the line is not a candidate: {error!r:.200}"
+        mend = 'write {"name": …, "code": …, "examples": [{"call": …, "expected": …}]}'
+        return Problem("not-a-candidate", what, Place(where), mend)
 
 
-def _of_module(verdict: ModuleVerdict) -> list[dict[str, Any]]:
-    """A verdict for each function of a module: its own problems, and those of the whole file."""
-    whole = verdict.to_json()
-    spans = {each.name: (each.line, each.end_line) for each in verdict.reading.functions}
-    standings = dict(verdict.standings)  # of a module that cannot be imported, no function has one
-    rows = []
-    for name, span in spans.items():
-        problems = [problem for problem in verdict.problems if not standings or _concerns(problem, span, spans)]
-        refused = any(problem.severity == "refuses" for problem in problems)
-        rows.append(
-            {
-                **{key: whole[key] for key in ("module", "stages")},
-                "path": verdict.reading.source.path,
-                "name": name,
-                "admitted": not refused,
-                "standing": "" if refused else standings[name],
-                "version": verdict.reading.source.version,
-                "mends": [],
-                "problems": [problem.to_json() for problem in problems],
-                "source": verdict.reading.source.text,
-            }
-        )
-    return rows
+def _of_file(path: Path, folder: Path | None, wanted: Wanted, snapshot: Snapshot) -> Job:
+    shown = path.as_posix()
+    own = wanted.root / FOLDER
+    if path.resolve().is_relative_to(own.resolve()) and not wanted.name:
+        return _of_workspace(path, own, wanted.policy, snapshot)
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        return unreadable(shown, f"{shown} cannot be read: {error}")
+    module = wanted.module or _module_name(path, folder)
+    source = Source.of(module, text, shown)
+    reading = read_module(source)
+    if len(reading.functions) > 1 and not wanted.name:
+        beside = _beside(reading.imports, folder) if folder else ()
+        return Job(shown, wanted.policy, file=source, around=(_absent(module), *beside))
+    name = wanted.name or (reading.functions[0].name if reading.functions else path.stem)
+    holder = snapshot.functions.get(name)
+    if not reading.functions and reading.parsed and not wanted.name and not reading.problems:
+        return Job(shown, wanted.policy, file=source, around=(_absent(module),))  # only helpers, to be imported
+    candidate = Candidate(name, text, holder.module if holder else module, replaces=holder is not None, file=shown)
+    around = () if holder else (_absent(module),) if not wanted.module else ()
+    return Job(shown, wanted.policy, candidate, around=(*around, *(_beside(reading.imports, folder) if folder else ())))
 
 
-def _concerns(problem: Problem, span: tuple[int, int], spans: dict[str, tuple[int, int]]) -> bool:
-    line = problem.where.line
-    if span[0] <= line <= span[1]:
-        return True
-    return not any(first <= line <= last for first, last in spans.values())
+def _of_workspace(path: Path, own: Path, policy: Policy, snapshot: Snapshot) -> Job:
+    """A file of the workspace's own folder: its module as saving it would have it."""
+    inside = path.resolve().relative_to(own.resolve())
+    source = read_file(own, inside)
+    if isinstance(source, Problem):
+        return Job(path.as_posix(), problem=replace(source, where=Place(path.as_posix(), source.where.line)))
+    held = snapshot.functions
+    offered = read_module(source).functions
+    if len(offered) == 1 and (offered[0].name not in held or held[offered[0].name].module == source.module):
+        name = offered[0].name
+        candidate = Candidate(name, source.text, source.module, replaces=name in held, file=path.as_posix())
+        return Job(path.as_posix(), policy, candidate)
+    return Job(path.as_posix(), policy, file=source)
+
+
+def _module_name(path: Path, folder: Path | None) -> str:
+    inside = path.relative_to(folder) if folder else Path(path.name)
+    module = module_of(inside)
+    return "checked" if isinstance(module, Problem) else module
+
+
+def _absent(module: str) -> Source:
+    """The module of that name is not the workspace's."""
+    return Source(module, path_of(module), "", "")
+
+
+def _beside(imports: Iterable[str], folder: Path) -> tuple[Source, ...]:
+    """The modules of a folder that one of its files uses, and those that they use."""
+    found: dict[str, Source] = {}
+    waiting = list(imports)
+    while waiting:
+        module = waiting.pop()
+        for inside in (f"{module.replace('.', '/')}.py", f"{module.replace('.', '/')}/__init__.py"):
+            source = read_file(folder, Path(inside)) if module not in found and (folder / inside).is_file() else None
+            if isinstance(source, Source):
+                found[module] = source
+                waiting += read_module(source).imports
+    return tuple(found.values())

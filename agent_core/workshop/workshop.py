@@ -12,7 +12,7 @@ from .. import events
 from ..answers import bad_arguments, outcome_json
 from ..cage import Cage
 from ..errors import ToolwrightError, UsageError, WorkspaceError
-from ..gate import Candidate, Gate, Policy
+from ..gate import Candidate, Gate
 from ..problem import Problem
 from ..registry.arguments import read as read_arguments
 from ..registry.function import Function
@@ -20,7 +20,8 @@ from ..registry.registry import Change, Registry
 from ..requests import OnProgress, Requests
 from ..settings import StandingSettings
 from ..storage import FAILURES, Store
-from . import checking, telling, view
+from . import telling, view
+from .bulk import Bulk
 from .calls import recorded
 from .carry_out import Carrier, Record
 from .changes import Changes
@@ -56,6 +57,7 @@ class Workshop:
         self._gate = gate
         self._cage = cage
         self._carrier = Carrier(root, store, registry)
+        self.bulk = Bulk(root, store, registry, gate, cage, lambda plan: self._now(plan, None))
         ground, judging = Ground(root, registry, module_bytes, self._catch_up), Judging(store, gate)
         self.plans = Changes(store, ground, judging)
         self.past = Past(store, ground, judging)
@@ -171,14 +173,6 @@ class Workshop:
     async def all_pending(self) -> dict[str, dict[str, Any]]:
         """Every candidate that stands refused, by name."""
         return await self._store.all_pending()
-
-    async def check(
-        self, path: Path, *, policy: Policy = "agent", name: str = "", module: str = ""
-    ) -> Sequence[dict[str, Any]]:
-        """Judge a file, or every line of a `.jsonl` file, without admitting anything; one verdict each."""
-        return await checking.check(
-            self._gate, self.registry.snapshot(), path, policy, (name, module or DEFAULT_MODULE)
-        )
 
     async def call(
         self,

@@ -1,14 +1,19 @@
 """`functions check FILE` judges without admitting, and names the places as those of FILE."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_core.errors import UsageError
-from agent_core.workshop import Workshop
+from agent_core.gate import Policy
+from agent_core.workshop import Wanted, Workshop
+from agent_core.workshop.checking import check, jobs
+from agent_core.workshop.judges import judges
 from tests.kit.desk import VOWELS
+from tests.workshop.support import Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 FLAWED = "\n\n" + VOWELS.replace("    5\n", "    4\n")
@@ -17,7 +22,8 @@ OTHER = VOWELS.replace("count_vowels", "count_more")
 
 
 async def checked(shop: Workshop, path: Path, **options: Any) -> list[dict[str, Any]]:
-    found = list(await shop.check(path, **options))
+    found: list[dict[str, Any]] = []
+    await shop.bulk.check(Wanted((path,), **options), found.append)
     assert (shop.names(), shop.rejected()) == ([], ())
     assert {each["path"].partition(":")[0] for each in found} == {path.as_posix()}
     return found
@@ -33,7 +39,7 @@ def places(verdict: dict[str, Any]) -> list[tuple[str, str, int]]:
         pytest.param(FLAWED, "example-disagrees", 12, id="example"),
         pytest.param("\n\ndef count_vowels(text: str -> int:\n", "syntax-error", 3, id="syntax"),
         pytest.param("\n\nLIMIT = 1 // 0\n\n\n" + VOWELS, "import-fails", 3, id="import"),
-        pytest.param("\n\n" + VOWELS.replace("(text: str)", "(text)"), "no-type", 3, id="hints"),
+        pytest.param("\n\n" + VOWELS.replace("(text: str)", "(text: str, *more)"), "star-parameter", 3, id="shape"),
         pytest.param(VOWELS + "\n\nfor letter in 'ab':\n    pass\n", "top-level-statement", 18, id="loose"),
     ],
 )
@@ -75,18 +81,81 @@ async def test_each_line_of_many_candidates_is_told_with_its_number(shop: Worksh
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "code"),
     [
-        pytest.param("no.py", None, "cannot be read", id="missing"),
-        pytest.param("latin.py", b"x = '\xe9'\n", "cannot be read", id="encoding"),
-        pytest.param("many.jsonl", b'{"name": "f"}', "many.jsonl:1 is not a candidate", id="no-code"),
-        pytest.param("many.jsonl", b"{", "many.jsonl:1 is not a candidate", id="no-json"),
+        pytest.param("latin.py", b"x = '\xe9'\n", "unreadable", id="encoding"),
+        pytest.param("many.jsonl", b'{"name": "f"}', "not-a-candidate", id="no-code"),
+        pytest.param("many.jsonl", b"{", "not-a-candidate", id="no-json"),
+        pytest.param("many.jsonl", b"[" * 100_000, "not-a-candidate", id="deep"),
+        pytest.param("many.jsonl", b'"' + b"a" * (5 << 20), "unreadable", id="endless-line"),
     ],
 )
-async def test_a_file_that_cannot_be_judged_is_a_wrong_use(
-    shop: Workshop, tmp_path: Path, name: str, content: bytes | None, said: str
+async def test_what_cannot_be_judged_is_refused_and_the_rest_goes_on(
+    shop: Workshop, tmp_path: Path, name: str, content: bytes, code: str
 ) -> None:
-    if content is not None:
-        (tmp_path / name).write_bytes(content)
-    with pytest.raises(UsageError, match=said):
-        await shop.check(tmp_path / name)
+    (file := tmp_path / name).write_bytes(content)
+    (tmp_path / "more.jsonl").write_text(json.dumps({"name": "count_vowels", "code": VOWELS}))
+    found: list[dict[str, Any]] = []
+    await shop.bulk.check(Wanted((file, tmp_path / "more.jsonl")), found.append)
+    assert [each["admitted"] for each in found] == [False, True]
+    assert [one["code"] for one in found[0]["problems"]] == [code]
+
+
+async def test_a_file_that_is_not_there_is_a_wrong_use(shop: Workshop, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        await checked(shop, tmp_path / "no.py")
+
+
+async def test_a_folder_is_judged_in_order_and_its_modules_find_one_another(shop: Workshop, tmp_path: Path) -> None:
+    (lib := tmp_path / "lib").mkdir()
+    (lib / "base.py").write_text(VOWELS)
+    user = OTHER.replace("return", "return count_vowels('') +") + "\n\n" + OTHER.replace("count_more", "count_most")
+    (lib / "uses.py").write_text(f"from .base import count_vowels\n\n\n{user}")
+    (lib / ".hidden").mkdir()
+    (lib / ".hidden" / "no.py").write_text("def (")
+    (lib / "linked.py").symlink_to(lib / "base.py")
+    found: list[dict[str, Any]] = []
+    await shop.bulk.check(Wanted((lib,)), found.append)
+    told = [(each["name"], each["admitted"]) for each in found]
+    assert told == [("count_vowels", True), ("count_more", True), ("count_most", True)], found
+
+
+@pytest.mark.parametrize(("policy", "admitted"), [("human", True), ("agent", False)])
+async def test_a_file_of_the_workspace_is_judged_as_the_module_that_it_is(
+    here: Room, policy: Policy, admitted: bool
+) -> None:
+    await here.save(f"{VOWELS}\n\n{OTHER.replace(': str', '')}")
+    found: list[dict[str, Any]] = []
+    await here.shop.bulk.check(Wanted((here.letters,), policy, root=here.root), found.append)
+    assert [(each["name"], each["module"], each["admitted"]) for each in found] == [
+        ("count_vowels", "letters", True),
+        ("count_more", "letters", admitted),
+    ]
+    assert {one["path"] for each in found for one in each["problems"]} == {here.letters.as_posix()}
+
+
+async def test_other_processes_judge_as_this_one_does_and_in_order(here: Room, tmp_path: Path) -> None:
+    await here.save(VOWELS)
+    rows = [{"name": f"count_{n}", "code": VOWELS.replace("count_vowels", f"count_{n}")} for n in ("a", "b")]
+    rows = [*rows, {"name": "count_vowels", "code": FLAWED}, {"name": "f"}]
+    (file := tmp_path / "many.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    alone: list[dict[str, Any]] = []
+    shared: list[dict[str, Any]] = []
+    await here.shop.bulk.check(Wanted((file,)), alone.append)
+    await here.shop.bulk.check(Wanted((file,)), shared.append, processes=2)
+    assert [_bare(each) for each in alone] == [_bare(each) for each in shared]
+    assert "name-taken" in {one["code"] for one in shared[2]["problems"]}
+
+
+async def test_a_process_that_ends_is_told_and_leaves_nobody_waiting(here: Room, tmp_path: Path) -> None:
+    (file := tmp_path / "many.jsonl").write_text((json.dumps({"name": "count_vowels", "code": VOWELS}) + "\n") * 40)
+    bench = here.shop.bulk.bench()
+    broken = replace(bench, sandbox=bench.sandbox.model_copy(update={"wall_s": -1.0}))
+    with pytest.raises(ExceptionGroup, match="unhandled") as caught:
+        async with judges(broken, here.shop.bulk.gate, None, processes=2) as judge:
+            await check(jobs(Wanted((file,)), here.shop.registry.snapshot()), judge, lambda _: None)
+    assert "ended unexpectedly" in str(caught.value.exceptions)
+
+
+def _bare(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "stages": [(one["stage"], one["passed"]) for one in row["stages"]]}

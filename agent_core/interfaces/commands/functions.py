@@ -2,14 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 from agent_core.errors import UsageError
 
-from . import history
-from ..scene import Scene, print_json, scene
+from ..scene import Scene, scene
 from ..spans import line, plain, write
 from ..standings import quarantine_lines, released_lines, unused_hint, unused_lines
 from ..status_line import StatusLine
@@ -23,8 +22,10 @@ from ..verdicts import (
     verdict_lines,
 )
 from ..views import introspection_lines, list_lines
+from . import history
+from .checking import check
+from .library import export, import_
 
-Policy = Literal["agent", "human", "import"]
 STANDINGS = ("draft", "trial", "trusted", "quarantined")
 
 _code_file = click.option(
@@ -82,25 +83,6 @@ def show(scene: Scene, name: str) -> None:
 
     found = with_workshop(scene, lambda shop: shop.introspect(name))
     scene.result(found, introspection_lines(found))
-
-
-@functions.command()
-@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--policy", type=click.Choice(["agent", "human", "import"]), default="agent", show_default=True)
-@click.option("--name", default="", help="The promised name, if not the file's one public function.")
-@click.option("--module", default="", help="The module that it would join.")
-@scene
-def check(scene: Scene, file: Path, policy: Policy, name: str, module: str) -> int:
-    """Run the gate on FILE without admitting anything. FILE is .py, or .jsonl with one candidate a line."""
-    from ..opened import with_workshop
-
-    verdicts = with_workshop(scene, lambda shop: shop.check(file, policy=policy, name=name, module=module))
-    for verdict in verdicts:
-        if scene.as_json:
-            print_json(verdict)
-        else:
-            write(verdict_lines(verdict, "could join"), sys.stdout)
-    return 0 if all(verdict["admitted"] for verdict in verdicts) else 1
 
 
 @functions.command()
@@ -220,3 +202,7 @@ def _ended(scene: Scene, outcome: dict[str, Any]) -> int:
 def _changed(scene: Scene, change: dict[str, Any]) -> int:
     scene.result(change, [changes_line(change), *doubt_lines(change), *problem_lines(change["rejected"])])
     return 1 if change["rejected"] else 0
+
+
+for _command in (check, import_, export):
+    functions.add_command(_command)

@@ -1,0 +1,114 @@
+"""`toolwright functions check`: the gate on files, for people, scripts, commit hooks and code scanning."""
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from agent_core import __version__
+from agent_core.errors import UsageError
+
+from ..progress import Progress
+from ..sarif import SarifLog
+from ..scene import Scene, print_json, scene
+from ..spans import Line, line, write
+from ..verdicts import verdict_lines
+
+Policy = Literal["agent", "human", "import"]
+POLICIES = ("agent", "human", "import")
+
+
+@click.command()
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@click.option("--policy", type=click.Choice(POLICIES), default="agent", show_default=True)
+@click.option("--strict", is_flag=True, help="What is only warned of under the policy refuses too.")
+@click.option("--name", default="", help="The promised name, if not the file's one public function.")
+@click.option("--module", default="", help="The module that it would join.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only what is refused.")
+@click.option("--sarif", is_flag=True, help="Print a SARIF 2.1.0 log, for editors and code scanning.")
+@scene
+def check(scene: Scene, **given: Any) -> int:  # Any: the options above
+    """Run the gate on files without admitting anything.
+
+    PATH is a .py file, a .jsonl file with one candidate a line, or a folder of both. Exit code 1: something is refused.
+    """
+    from agent_core.workshop import Wanted, count
+
+    from ..opened import with_any_workspace
+
+    _check_options(scene, **given)
+    policy: Policy = "agent" if given["strict"] else given["policy"]
+    wanted = Wanted(given["paths"], policy, given["name"], given["module"], scene.root)
+    log = SarifLog(sys.stdout.write, __version__, Path()) if given["sarif"] else None
+    with _Told(scene, log, Progress(count(wanted), "judged"), given["quiet"]) as told:
+        with_any_workspace(scene, lambda workspace: workspace.workshop.bulk.check(wanted, told.take))
+        told.is_whole = True
+    return 1 if told.refused else 0
+
+
+def _check_options(scene: Scene, **given: Any) -> None:
+    if given["sarif"] and scene.as_json:
+        raise UsageError("--json and --sarif are two forms of the same.", mend="Give one of them.")
+    single = len(given["paths"]) == 1 and given["paths"][0].suffix == ".py"
+    if (given["name"] or given["module"]) and not single:
+        raise UsageError("--name and --module are for one .py file.", mend="Leave them out, or name one file.")
+
+
+@dataclass(slots=True)
+class _Told:
+    """Prints verdicts as they come; leave the block and all that was begun is ended."""
+
+    scene: Scene
+    log: SarifLog | None
+    progress: Progress
+    is_quiet: bool
+    is_whole: bool = False
+    counts: dict[str, int] = field(default_factory=lambda: {"judged": 0, "refused": 0, "mended": 0, "warned": 0})
+
+    @property
+    def refused(self) -> int:
+        """How many may not join."""
+        return self.counts["refused"]
+
+    def __enter__(self) -> "_Told":
+        self.progress.__enter__()
+        return self
+
+    def take(self, verdict: dict[str, Any]) -> None:
+        """Print one verdict in the form that was asked for."""
+        is_refused = not verdict["admitted"]
+        warned = any(problem.get("severity") == "warns" for problem in verdict["problems"])
+        for key, so in {"judged": True, "refused": is_refused, "mended": verdict["mends"], "warned": warned}.items():
+            self.counts[key] += bool(so)
+        self.progress.clear()
+        if self.log is not None:
+            self.log.add(verdict)
+        elif is_refused or not self.is_quiet:
+            self._print(verdict)
+        self.progress.count(refused=is_refused)
+
+    def _print(self, verdict: dict[str, Any]) -> None:
+        if self.scene.as_json:
+            print_json(verdict)
+        else:
+            write(verdict_lines(verdict, "could join"), sys.stdout)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.progress.__exit__()
+        if self.log is not None and (self.counts["judged"] or kind in (None, KeyboardInterrupt)):
+            self.log.close(whole=self.is_whole)
+            sys.stdout.flush()
+        if self.scene.as_json or self.log is not None or (self.counts["judged"] < 2 and self.is_whole):
+            return
+        if self.is_whole or kind is KeyboardInterrupt:
+            write([self._summary()], sys.stderr if self.is_quiet else sys.stdout)
+
+    def _summary(self) -> Line:
+        counts = self.counts
+        good = counts["judged"] - counts["refused"]
+        mark = line(("bad", "✗ ") if counts["refused"] else ("ok", "✓ "))
+        rest = [f"{counts[key]} {key}" for key in ("refused", "mended", "warned") if counts[key]]
+        text = f"{counts['judged']} judged: {good} could join" + "".join(f", {one}" for one in rest)
+        return (*mark, ("", text))

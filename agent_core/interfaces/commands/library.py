@@ -1,0 +1,66 @@
+"""`toolwright functions import` and `export`: take a library over, hand functions out."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..progress import Progress
+from ..scene import Scene, scene
+from ..spans import write
+from .checking import POLICIES
+
+
+@click.command("import")
+@click.argument("path", type=click.Path(path_type=Path, exists=True))
+@click.option("--policy", type=click.Choice(POLICIES), default="import", show_default=True)
+@click.option("--module-prefix", "prefix", default="", help="Put the modules below this one, say `helpers`.")
+@click.option("--dry-run", is_flag=True, help="Say what would join, and write nothing.")
+@scene
+def import_(scene: Scene, path: Path, **given: Any) -> int:  # Any: the options above
+    """Admit a library: a .py file, a folder, a .zip or .tar(.gz), or a .jsonl with one candidate a line.
+
+    Each function is judged with what it needs. Nothing that is there is overwritten; what was imported before is
+    passed over. Exit code 1: something is refused.
+    """
+    from agent_core.workshop import Taking
+
+    from ..imported import function_lines, summary_lines
+    from ..opened import with_workshop
+
+    taking = Taking(path, given["policy"], given["prefix"], given["dry_run"])
+    with Progress(None, "judged") as progress:
+
+        def tell(row: dict[str, Any]) -> None:
+            progress.clear()
+            if not scene.as_json:
+                write(function_lines(row, is_tried=taking.dry_run), sys.stdout)
+            progress.count(refused=row["outcome"] == "refused")
+
+        report = with_workshop(scene, lambda shop: shop.bulk.take_over(taking, tell, progress.expect))
+    scene.result(report, summary_lines(report))
+    if report["dry_run"] and not report["summary"]["refused"]:
+        scene.hint("Nothing was written. Next: the same without --dry-run")
+    return 1 if report["summary"]["refused"] else 0
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("names", nargs=-1)
+@click.option("--package", default="", help="The package's name, if not the folder's.")
+@scene
+def export(scene: Scene, folder: Path, names: tuple[str, ...], package: str) -> None:
+    """Write a package that works without Toolwright: all functions, or NAMES with what they need, and their tests."""
+    from agent_core.workshop import Handing
+
+    from ..imported import export_lines
+    from ..opened import with_workshop
+
+    async def hand_out(shop: Any) -> dict[str, Any]:  # Any: the workshop, the report
+        report: dict[str, Any] = await shop.bulk.hand_out(Handing(folder, names, package))
+        return report
+
+    report = with_workshop(scene, hand_out)
+    scene.result(report, export_lines(report))
+    scene.hint(f"Next: cd {folder} && python -m unittest")

@@ -1,0 +1,66 @@
+"""How far many things are: a bar on a terminal, a line now and then elsewhere; all of it on standard error."""
+
+import time
+from collections.abc import Callable
+
+from .question import say
+from .spans import line
+from .status_line import CELLS, StatusLine
+from .verdicts import duration
+
+_EVERY_S = 20.0
+
+
+class Progress:
+    """Counts towards a total that may be unknown; leave the block and the bar is gone."""
+
+    def __init__(self, total: int | None, what: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self.done = self.refused = 0
+        self._total, self._what, self._clock = total, what, clock
+        self._line = StatusLine()
+        self._began = self._told = clock()
+
+    def __enter__(self) -> "Progress":
+        self._line.__enter__()
+        self.draw()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._line.__exit__(*error)
+
+    def count(self, *, refused: bool) -> None:
+        """One more is done."""
+        self.done += 1
+        self.refused += refused
+        self.draw()
+
+    def expect(self, total: int) -> None:
+        """How many there will be."""
+        self._total = total
+        self.draw()
+
+    def clear(self) -> None:
+        """Take the bar away for something that is printed."""
+        self._line.show("")
+
+    def draw(self) -> None:
+        """Show how far it is."""
+        now = self._clock()
+        if self._line.shown:
+            self._line.show(f"{self._bar()}{self.text(now)}")
+        elif now - self._told >= _EVERY_S:
+            self._told = now
+            say([line(self.text(now))])
+
+    def text(self, now: float) -> str:
+        """`210 of 565 judged, 4 refused, 12.3 s left`."""
+        of = f" of {self._total}" if self._total else ""
+        parts = [f"{self.done}{of} {self._what}", f"{self.refused} refused"]
+        if self._total and self.done >= 5:
+            left = (now - self._began) / self.done * (self._total - self.done)
+            parts.append(f"{duration(max(left, 1))} left")
+        return ", ".join(parts)
+
+    def _bar(self) -> str:
+        filled = round(min(self.done / self._total, 1) * CELLS) if self._total else 0
+        return f"{'█' * filled}{'░' * (CELLS - filled)} " if self._total else ""

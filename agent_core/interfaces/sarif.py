@@ -1,0 +1,160 @@
+"""Verdicts as a SARIF 2.1.0 log, which editors and code scanning services read; written piece by piece.
+
+Refusals are errors, warnings warnings, mends notes with what they would change. The shape keeps to what GitHub's code
+scanning takes: rules with descriptions, one location a result, relative addresses, fingerprints.
+"""
+
+import difflib
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import quote
+
+Document: TypeAlias = dict[str, Any]  # Any: JSON of SARIF
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_ABOUT = "https://github.com/toolwright/toolwright"
+_LEVELS = {"refuses": "error", "warns": "warning"}
+_BASE = "SRCROOT"
+
+
+class SarifLog:
+    """One log with one run; `close` ends it, whatever has been written until then."""
+
+    def __init__(self, write: Callable[[str], object], version: str, root: Path) -> None:
+        self._write = write
+        self._version = version
+        self._root = root.resolve()
+        self._rules: dict[str, Document] = {}
+        self._seen: Counter[str] = Counter()
+        self._began = False
+
+    def add(self, verdict: Mapping[str, Any]) -> None:  # Any: a verdict as published
+        """The results of one verdict."""
+        for result in self._results(verdict):
+            self._write(",\n" if self._began else self._head())
+            self._write(json.dumps(result))
+            self._began = True
+
+    def close(self, *, whole: bool = True) -> None:
+        """End the log; it says whether all that was asked for has been judged."""
+        if not self._began:
+            self._write(self._head())
+        driver = {
+            "name": "Toolwright",
+            "version": self._version,
+            "semanticVersion": self._version,
+            "informationUri": _ABOUT,
+            "rules": list(self._rules.values()),
+        }
+        rest = {
+            "tool": {"driver": driver},
+            "columnKind": "unicodeCodePoints",
+            "originalUriBaseIds": {_BASE: {"description": {"text": "The folder in which the check ran."}}},
+            "invocations": [{"executionSuccessful": whole}],
+        }
+        self._write(f"], {json.dumps(rest)[1:]}]}}\n")
+
+    def _head(self) -> str:
+        return f'{{"$schema": {json.dumps(SCHEMA)}, "version": "2.1.0", "runs": [{{"results": ['
+
+    def _results(self, verdict: Mapping[str, Any]) -> Iterator[Document]:
+        for problem in verdict["problems"]:
+            level = _LEVELS[problem.get("severity", "refuses")]
+            mend = f" — {problem['mend']}" if problem.get("mend") else ""
+            place = problem["line"] or 1, problem["column"]
+            yield self._result(verdict, problem["code"], level, f"{problem['message']}{mend}", place)
+        for number, mend in enumerate(verdict["mends"]):
+            result = self._result(verdict, f"mend/{mend['code']}", "note", f"The gate {mend['message']}.", (1, 0))
+            if number == 0 and (fix := self._fix(verdict)):
+                result["fixes"] = [fix]
+            yield result
+
+    def _result(
+        self, verdict: Mapping[str, Any], code: str, level: str, message: str, place: tuple[int, int]
+    ) -> Document:
+        file, row = _file_of(verdict["path"])
+        region: Document = {"startLine": row or place[0]}
+        if place[1] and not row:
+            region["startColumn"] = place[1]
+        name = verdict["name"]
+        return {
+            "ruleId": code,
+            "ruleIndex": self._rule(code, level),
+            "level": level,
+            "message": {"text": f"{name}: {message}" if name else message},
+            "locations": [
+                {
+                    "physicalLocation": {"artifactLocation": self._address(file), "region": region},
+                    "logicalLocations": [{"name": name or Path(file).stem, "kind": "function" if name else "module"}],
+                }
+            ],
+            "partialFingerprints": {"primaryLocationLineHash": self._fingerprint(file, name, code, region)},
+        }
+
+    def _rule(self, code: str, level: str) -> int:
+        if code not in self._rules:
+            words = code.removeprefix("mend/").replace("-", " ")
+            told = f"What the gate mends: {words}." if code.startswith("mend/") else f"What the gate finds: {words}."
+            self._rules[code] = {
+                "id": code,
+                "name": "".join(word.capitalize() for word in words.split()),
+                "shortDescription": {"text": words},
+                "fullDescription": {"text": told},
+                "help": {"text": "Each result says what is wrong there and how it is mended."},
+                "defaultConfiguration": {"level": level},
+                "properties": {"tags": ["function", "gate"]},
+            }
+        return list(self._rules).index(code)
+
+    def _address(self, file: str) -> Document:
+        path = Path(file).resolve()
+        if path.is_relative_to(self._root):
+            return {"uri": quote(path.relative_to(self._root).as_posix()), "uriBaseId": _BASE}
+        return {"uri": path.as_uri()}
+
+    def _fingerprint(self, file: str, name: str, code: str, region: Document) -> str:
+        """Stays the same while lines move: of the line's own text, not of its number."""
+        lines = _lines_of(file)
+        line = lines[region["startLine"] - 1].strip() if region["startLine"] <= len(lines) else ""
+        text = "\0".join((Path(file).name, name, code, line))
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        self._seen[digest] += 1
+        return f"{digest}:{self._seen[digest]}"
+
+    def _fix(self, verdict: Mapping[str, Any]) -> Document | None:
+        """All mends of a function at once, where its text is a file of its own."""
+        file, row = _file_of(verdict["path"])
+        before, after = _lines_of(file), verdict["source"].splitlines(keepends=True)
+        if row or not before or not after:
+            return None
+        matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+        changes = [
+            {
+                "deletedRegion": {"startLine": start + 1, "startColumn": 1, "endLine": end + 1, "endColumn": 1},
+                "insertedContent": {"text": "".join(after[low:high])},
+            }
+            for tag, start, end, low, high in matcher.get_opcodes()
+            if tag != "equal"
+        ]
+        change = {"artifactLocation": self._address(file), "replacements": changes}
+        told = "; ".join(mend["message"] for mend in verdict["mends"])
+        return {"description": {"text": f"The gate {told}."}, "artifactChanges": [change]} if changes else None
+
+
+def _file_of(path: str) -> tuple[str, int]:
+    """The file, and the line of a `.jsonl` file that the verdict is of."""
+    file, _, row = path.rpartition(":")
+    return (file, int(row)) if file and row.isdigit() else (path, 0)
+
+
+@lru_cache(maxsize=4)  # verdicts come file by file
+def _lines_of(file: str) -> tuple[str, ...]:
+    try:
+        return tuple(Path(file).read_text("utf-8-sig").splitlines(keepends=True)) if file.endswith(".py") else ()
+    except (OSError, UnicodeDecodeError):
+        return ()

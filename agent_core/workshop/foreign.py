@@ -1,0 +1,148 @@
+"""Functions written for another agent: `def f(self, …)` whose `self` is a MemGPT agent.
+
+What has an equivalent here is written so; what has none is named with its line and what to write instead. Text →
+text; the lines stay where they are.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..problem import Place, Problem
+from ..registry.spans import column_of, split
+from ..registry.tree import Definition
+
+_ROOTS = frozenset({"memgpt", "letta"})
+_OWN = frozenset({"progress", "scratch", "call"})
+# What the agent showed while it thought; here it is a note beside the progress of the call.
+_NOTES = frozenset({"internal_monologue", "function_message", "system_message", "user_message"})
+_MENDS = {
+    "interface.assistant_message": "return the text instead, and the agent says it",
+    "interface": "write `self.progress(0, note=…)` to tell how far it is, or return the text",
+    "memory": "take the text as a parameter and return the new one: the agent edits its memory, a function computes",
+    "persistence_manager": "take what was found as a parameter: the agent searches, a function computes",
+    "rebuild_memory": "leave the line out: what the model sees is built anew at every step",
+    "functions_python": "write `self.call(name, …)`, which calls another function of the workspace",
+    "pause_heartbeats_start": "leave it out: a function does not steer the agent's turns",
+    "pause_heartbeats_minutes": "leave it out: a function does not steer the agent's turns",
+    "append_to_messages": "return the text instead: what a function returns is what the model reads",
+    "messages": "take the messages as a parameter",
+}
+_ELSE = "take it as a parameter: `self` has progress, scratch and call"
+
+
+@dataclass(frozen=True, slots=True)
+class Adapted:
+    """The text with what could be mapped, the lines where that was, what is to be done by hand, and unused imports."""
+
+    text: str
+    mapped: dict[int, str]
+    problems: tuple[Problem, ...]
+    unused: frozenset[int]
+
+
+def adapt(text: str, path: str) -> Adapted:
+    """The text of a module as it can be here; a text without a foreign `self` comes back as it is."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return Adapted(text, {}, (), frozenset())
+    takers = [node for node in ast.walk(tree) if isinstance(node, Definition) and _takes_self(node)]
+    own = {id(node) for one in tree.body if isinstance(one, ast.ClassDef) for node in ast.walk(one)}
+    takers = [node for node in takers if id(node) not in own]
+    edits, mapped = [], {}
+    for call in (call for node in takers for call in _note_calls(node)):
+        edits.append(
+            (call.lineno, call.col_offset, call.args[0].lineno, call.args[0].col_offset, "self.progress(0, note=")
+        )
+        mapped[call.lineno] = f"`self.{_chain(call.func)[1]}(…)` became a note of progress"
+    for node in takers:
+        hint = _self_of(node).annotation
+        if hint is not None and hint.end_lineno and hint.end_col_offset:
+            name = _self_of(node)
+            edits.append((name.lineno, name.col_offset, hint.end_lineno, hint.end_col_offset, "self"))
+    text = _edited(text, edits)
+    tree = ast.parse(text)
+    found = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom) and _is_foreign(node)]
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    needed = [node for node in found if {alias.asname or alias.name.split(".")[0] for alias in node.names} & used]
+    problems = [*(_import(node, text, path) for node in needed), *_uses(tree, text, path)]
+    return Adapted(text, mapped, tuple(problems), frozenset(node.lineno for node in found if node not in needed))
+
+
+def _takes_self(node: Definition) -> bool:
+    return bool([*node.args.posonlyargs, *node.args.args]) and _self_of(node).arg == "self"
+
+
+def _self_of(node: Definition) -> ast.arg:
+    return [*node.args.posonlyargs, *node.args.args][0]
+
+
+def _note_calls(node: Definition) -> Iterator[ast.Call]:
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Expr(value=ast.Call(args=[argument], keywords=[]) as call) if not isinstance(
+                argument, ast.Starred
+            ):
+                is_own, chain = _chain(call.func)
+                if is_own and chain.removeprefix("interface.") in _NOTES:
+                    yield call
+
+
+def _chain(node: ast.expr) -> tuple[bool, str]:
+    """Whether an expression is an attribute of `self`, and which: `interface.internal_monologue`."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return isinstance(node, ast.Name) and node.id == "self" and bool(parts), ".".join(reversed(parts))
+
+
+def _uses(tree: ast.Module, text: str, path: str) -> Iterator[Problem]:
+    lines = split(text)
+    for node in tree.body:
+        if not isinstance(node, Definition) or not _takes_self(node):
+            continue
+        told: set[int] = set()
+        for inner in ast.walk(node):
+            if not isinstance(inner, ast.Attribute):
+                continue
+            is_own, chain = _chain(inner)
+            if not is_own or chain.split(".")[0] in _OWN or inner.lineno in told:
+                continue
+            told.add(inner.lineno)
+            mend = next((_MENDS[key] for key in _prefixes(chain) if key in _MENDS), _ELSE)
+            what = f"`{lines[inner.lineno - 1].strip()[:160]}` uses `self.{chain}`, which a function does not have here"
+            yield Problem("foreign-context", what, Place(path, inner.lineno, inner.col_offset + 1), mend)
+
+
+def _prefixes(chain: str) -> Iterator[str]:
+    parts = chain.split(".")
+    return (".".join(parts[:count]) for count in range(len(parts), 0, -1))
+
+
+def _is_foreign(node: ast.Import | ast.ImportFrom) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return not node.level and (node.module or "").split(".")[0] in _ROOTS
+    return all(alias.name.split(".")[0] in _ROOTS for alias in node.names)
+
+
+def _import(node: ast.Import | ast.ImportFrom, text: str, path: str) -> Problem:
+    line = split(text)[node.lineno - 1].strip()
+    names = ", ".join(f"`{alias.asname or alias.name}`" for alias in node.names)
+    mend = f"write what {names} stands for above the function: a constant, or a helper of its own"
+    return Problem("foreign-import", f"`{line[:160]}` imports what is not here", Place(path, node.lineno, 1), mend)
+
+
+def _edited(text: str, edits: list[tuple[int, int, int, int, str]]) -> str:
+    """The text with places replaced, from the last to the first; a place that spans lines keeps their ends."""
+    lines = split(text)
+    for line, column, last, end, new in sorted(edits, reverse=True):
+        start = column_of(lines[line - 1], column)
+        stop = column_of(lines[last - 1], end)
+        if line == last:
+            lines[line - 1] = lines[line - 1][:start] + new + lines[line - 1][stop:]
+        else:
+            lines[last - 1] = lines[last - 1][stop:]
+            lines[line - 1] = lines[line - 1][:start] + new + "\n"
+    return "".join(lines)

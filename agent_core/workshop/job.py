@@ -1,0 +1,131 @@
+"""One thing to be judged, with all that its verdict depends on beside the workspace: a value that travels as JSON.
+
+Here a job becomes the published verdicts, in whichever process it is judged.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..gate import Candidate, Gate, GivenExample, ModuleVerdict, Policy
+from ..problem import Place, Problem
+from ..registry.schema import read_module
+from ..registry.snapshot import Snapshot
+from ..registry.source import Source
+
+Row = dict[str, Any]  # Any: JSON of a verdict, with the `path` of what was judged
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A candidate, or a whole file, or (with neither) a problem that stands for its verdict.
+
+    `path` is what the verdict calls it. `around` are modules that stand beside it, or in the place of those of the
+    workspace; one without text is taken away.
+    """
+
+    path: str
+    policy: Policy = "agent"
+    candidate: Candidate | None = None
+    file: Source | None = None
+    around: tuple[Source, ...] = ()
+    problem: Problem | None = None
+
+    def to_json(self) -> Row:
+        """The form in which it goes to another process."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Row) -> "Job":
+        """The job that was sent."""
+        held, file = data["candidate"], data["file"]
+        candidate = None
+        if held is not None:
+            candidate = Candidate(**{**held, "examples": tuple(GivenExample(**one) for one in held["examples"])})
+        return cls(
+            data["path"],
+            data["policy"],
+            candidate,
+            Source(**file) if file else None,
+            tuple(Source(**one) for one in data["around"]),
+        )
+
+
+async def judged(job: Job, gate: Gate, snapshot: Snapshot) -> list[Row]:
+    """The verdict on a candidate, or one for each function of a file."""
+    if job.problem is not None:
+        return [refusal(job.problem, job.path)]
+    for source in job.around:
+        snapshot = _with(source, snapshot)
+    if job.file is not None:
+        return _of_module(await gate.judge_module(job.file, snapshot, job.policy), job.path)
+    assert job.candidate is not None
+    return [{**(await gate.judge(job.candidate, snapshot, job.policy)).to_json(), "path": job.path}]
+
+
+def refusal(problem: Problem, path: str, name: str = "", module: str = "") -> Row:
+    """The verdict on what the gate need not be asked about."""
+    return {
+        "name": name,
+        "module": module,
+        "admitted": False,
+        "standing": "",
+        "version": "",
+        "mends": [],
+        "problems": [problem.to_json()],
+        "stages": [],
+        "source": "",
+        "path": path,
+    }
+
+
+def _with(source: Source, snapshot: Snapshot) -> Snapshot:
+    held = snapshot.modules.get(source.module)
+    if held is not None and (held.path != source.path or not source.text):
+        snapshot = snapshot.without_module(source.module)
+    return snapshot.with_module(read_module(source)) if source.text else snapshot
+
+
+def _of_module(verdict: ModuleVerdict, path: str) -> list[Row]:
+    """A verdict for each function of a module: its own problems, and those of the whole file."""
+    own = verdict.reading.source
+    whole = verdict.to_json()
+    spans = {each.name: (each.line, each.end_line) for each in verdict.reading.functions}
+    if not spans:
+        refused = [one for one in verdict.problems if one.severity == "refuses"]
+        return [{**refusal(one, path, module=own.module), "problems": [_shown(one, path, own.path)]} for one in refused]
+    standings = dict(verdict.standings)  # of a module that cannot be imported, no function has one
+    rows = []
+    for name, span in spans.items():
+        problems = [one for one in verdict.problems if not standings or _concerns(one, span, spans)]
+        refused_here = any(problem.severity == "refuses" for problem in problems)
+        rows.append(
+            {
+                **{key: whole[key] for key in ("module", "stages")},
+                "path": path,
+                "name": name,
+                "admitted": not refused_here,
+                "standing": "" if refused_here else standings[name],
+                "version": own.version,
+                "mends": [],
+                "problems": [_shown(problem, path, own.path) for problem in problems],
+                "source": own.text,
+            }
+        )
+    return rows
+
+
+def _shown(problem: Problem, path: str, own: str) -> Row:
+    """A problem that names the file as it was given, and not as it would be called in a workspace."""
+    return {**problem.to_json(), **({"path": path} if problem.where.path == own else {})}
+
+
+def _concerns(problem: Problem, span: tuple[int, int], spans: dict[str, tuple[int, int]]) -> bool:
+    line = problem.where.line
+    if span[0] <= line <= span[1]:
+        return True
+    return not any(first <= line <= last for first, last in spans.values())
+
+
+def unreadable(path: str, what: str) -> Job:
+    """A file that cannot be judged, as a job with its refusal."""
+    return Job(path, problem=Problem("unreadable", what, Place(path), "check the file and its encoding, UTF-8"))

@@ -1,0 +1,195 @@
+"""Processes of our own that judge shares of many candidates, each with a sandbox: the text stages hold one core.
+
+Nothing of a candidate runs in them, only in their workers. They have no key and no terminal, and go when this
+process does. They speak JSON, a line each; a job that is sent comes back with its number.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+from ..cage import Cage
+from ..errors import WorkspaceError
+from ..gate import Gate, Rules
+from ..registry.function import Reading
+from ..registry.schema import read_module
+from ..registry.snapshot import Snapshot
+from ..registry.source import Source
+from ..settings import SandboxSettings
+from .job import Job, Row, judged
+
+Judge = Callable[[Job], Awaitable[list[Row]]]
+AT_ONCE = 6  # jobs in one process: while one waits for its worker, others are read
+_FEW = 12  # jobs for which another process does not pay: it takes half a second to start
+_LONGEST_LINE = 64 << 20
+_PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "SYSTEMROOT")
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What a verdict depends on: the rules, the sandbox, the functions that are there."""
+
+    rules: Rules
+    sandbox: SandboxSettings
+    snapshot: Snapshot
+
+    def to_json(self) -> Row:
+        """The form in which it goes to another process."""
+        rules = {**asdict(self.rules), "off": sorted(self.rules.off), "reserved": sorted(self.rules.reserved)}
+        readings = [[asdict(reading.source), reading.to_json()] for reading in self.snapshot.readings.values()]
+        return {"rules": rules, "sandbox": self.sandbox.model_dump(), "readings": readings}
+
+    @classmethod
+    def from_json(cls, data: Row) -> "Bench":
+        """The same in the other process."""
+        rules = data["rules"]
+        sets = {key: frozenset(rules[key]) for key in ("off", "reserved")}
+        held = Rules(**{**rules, **sets, "packages": tuple(rules["packages"])})
+        snapshot = Snapshot.empty(held.reserved)
+        for source, reading in data["readings"]:
+            own = Source(**source)
+            snapshot = snapshot.with_module(Reading.from_json(reading, own) or read_module(own))
+        return cls(held, SandboxSettings(**data["sandbox"]), snapshot)
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@asynccontextmanager
+async def judges(bench: Bench, gate: Gate, jobs: int | None, *, processes: int | None = None) -> AsyncIterator[Judge]:
+    """What judges jobs: this process where they are few, else one for each core."""
+    count = processes or (1 if jobs is not None and jobs <= _FEW else cores())
+    if count <= 1 and processes is None:
+        slots = asyncio.Semaphore(AT_ONCE)
+
+        async def here(job: Job) -> list[Row]:
+            async with slots:
+                return await judged(job, gate, bench.snapshot)
+
+        yield here
+        return
+    helpers = [_Process() for _ in range(count)]
+    try:
+        async with asyncio.TaskGroup() as group:
+            started = json.dumps(bench.to_json()).encode() + b"\n"
+            await asyncio.gather(*(each.start(started) for each in helpers))
+            readers = [group.create_task(each.read()) for each in helpers]
+            slots = asyncio.Semaphore(AT_ONCE * count)
+
+            async def there(job: Job) -> list[Row]:
+                if job.problem is not None:
+                    return await judged(job, gate, bench.snapshot)
+                async with slots:
+                    return await min(helpers, key=lambda one: one.load).ask(job)
+
+            yield there
+            for reader in readers:
+                reader.cancel()
+    finally:
+        await asyncio.gather(*(each.end() for each in helpers))
+
+
+class _Process:
+    """One process that judges."""
+
+    def __init__(self) -> None:
+        self._answers: dict[int, asyncio.Future[list[Row]]] = {}
+        self._count = 0
+        self._process: asyncio.subprocess.Process | None = None
+        self._said = TemporaryFile()  # noqa: SIM115 - as long as the process
+
+    @property
+    def load(self) -> int:
+        """How many jobs it has and has not answered."""
+        return len(self._answers)
+
+    async def start(self, ground: bytes) -> None:
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable, "-P", "-B", "-X", "utf8", "-m", f"{__package__}.judge",
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=self._said,
+            env=_environment(), cwd="/", start_new_session=True, limit=_LONGEST_LINE,
+        )  # fmt: skip
+        await self._write(ground)
+
+    async def ask(self, job: Job) -> list[Row]:
+        self._count += 1
+        number = self._count
+        self._answers[number] = asyncio.get_running_loop().create_future()
+        try:
+            await self._write(json.dumps([number, job.to_json()]).encode() + b"\n")
+            return await self._answers[number]
+        finally:
+            del self._answers[number]
+
+    async def read(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        while line := await self._process.stdout.readline():
+            number, rows = json.loads(line)
+            if number in self._answers:
+                self._answers[number].set_result(rows)
+        code = await self._process.wait()
+        self._said.seek(0)
+        last = self._said.read().decode("utf-8", "replace").strip().rpartition("\n")[2]
+        what = f"A process that judges ended unexpectedly (exit code {code}): {last}"
+        raise WorkspaceError(what.removesuffix(": "), mend="Run it again, on fewer files.")
+
+    async def end(self) -> None:
+        self._said.close()
+        if self._process is None or self._process.stdin is None:
+            return
+        with suppress(OSError):
+            self._process.stdin.close()
+        try:
+            async with asyncio.timeout(5):
+                await self._process.wait()
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+
+    async def _write(self, line: bytes) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        with suppress(OSError):  # it has ended, which its reader says
+            self._process.stdin.write(line)
+            await self._process.stdin.drain()
+
+
+def _environment() -> dict[str, str]:
+    """Where packages are found as in this process, and nothing that is secret."""
+    found = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path if entry)
+    return {**{name: os.environ[name] for name in _PASSED_ON if name in os.environ}, "PYTHONPATH": found}
+
+
+async def serve(read: Callable[[], Awaitable[bytes]], write: Callable[[bytes], None], parallel: int) -> None:
+    """Judge what is asked for, until nobody asks any more: the other side of a process."""
+    bench = Bench.from_json(json.loads(await read()))
+    cage = Cage(bench.sandbox, parallel)
+    gate = Gate(cage, limits=cage.limits, rules=bench.rules)
+
+    async def answer(number: int, job: dict[str, Any]) -> None:  # Any: JSON
+        rows = await judged(Job.from_json(job), gate, bench.snapshot)
+        write(json.dumps([number, rows], default=str).encode() + b"\n")
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            asked = deque[asyncio.Task[None]]()
+            while line := await read():
+                asked.append(group.create_task(answer(*json.loads(line))))
+                while asked and asked[0].done():
+                    asked.popleft()
+            for task in asked:  # nobody waits for what is still being judged
+                task.cancel()
+    finally:
+        await cage.aclose()

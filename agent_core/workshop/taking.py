@@ -1,0 +1,155 @@
+"""The files of a library as the modules that they would be here: their names, their imports, what each needs.
+
+Imports between the library's own files are written for their new place; everything else stays the author's text.
+"""
+
+import ast
+import keyword
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from ..problem import Place, Problem
+from ..registry.source import FOLDER, path_of
+from ..registry.spans import split
+from .archive import Library
+from .closure import Parts
+from .foreign import Adapted, adapt
+
+_PASSED_OVER = re.compile(
+    r"(?:^|/)(?:tests?|docs|examples)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest|setup|__main__)\.py$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One file of a library, as a module: `uses` are the modules of the same library that it imports."""
+
+    file: str
+    module: str
+    path: str
+    parts: Parts
+    adapted: Adapted
+    problems: tuple[Problem, ...]
+    uses: frozenset[str]
+
+    @property
+    def text(self) -> str:
+        """Its text as it would stand here."""
+        return self.adapted.text
+
+    def troubles(self, statements: Iterable[int]) -> list[Problem]:
+        """What must be changed by hand in these statements."""
+        spans = [self.parts.text.span(self.parts.text.body[at]) for at in statements]
+        return [one for one in self.problems if any(first <= one.where.line <= last for first, last in spans)]
+
+
+def modules(library: Library, prefix: str) -> Iterator[Part | Problem]:
+    """Each file that can be a module, in the order of their paths; what cannot be read as Python is told."""
+    files = {name: text for name, text in sorted(library.files.items()) if not is_passed_over(name)}
+    files = {name: text for name, text in files.items() if text.strip() or not name.endswith("__init__.py")}
+    targets = {_dotted(name): _target(name, prefix) for name in files if _dotted(name)}
+    for name, text in files.items():
+        dotted = _dotted(name)
+        if not dotted:
+            continue
+        shown = library.base + name
+        adapted = adapt(text, shown)
+        own = f"{dotted}.__init__" if name.endswith("__init__.py") else dotted
+        moved, uses, stuck = _moved(adapted.text, targets, own, shown)
+        parts = Parts.of(moved, shown)
+        if isinstance(parts, Problem):
+            yield parts
+            continue
+        place = path_of(targets[dotted])
+        if name.endswith("__init__.py"):
+            place = place.removesuffix(".py") + "/__init__.py"
+        held = Adapted(moved, adapted.mapped, adapted.problems, adapted.unused)
+        yield Part(shown, targets[dotted], place, parts, held, (*adapted.problems, *stuck), uses - {targets[dotted]})
+
+
+def is_passed_over(name: str) -> bool:
+    """Tests, set-up and the like, which are no functions to be called."""
+    return bool(_PASSED_OVER.search(name))
+
+
+def generations(found: Mapping[str, Part]) -> Iterator[list[Part]]:
+    """The modules in groups, each after those that it uses; modules that use each other come together."""
+    left = dict(found)
+    while left:
+        ready = [part for part in left.values() if not (part.uses & left.keys())] or list(left.values())
+        yield ready
+        for part in ready:
+            del left[part.module]
+
+
+def fitting(name: str) -> str:
+    """A word as a part of a module's name."""
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII).strip() or "library"
+    return f"m{plain}" if plain[0].isdigit() else f"{plain}_" if keyword.iskeyword(plain) else plain
+
+
+def _dotted(name: str) -> str:
+    path = PurePosixPath(name)
+    parts = path.parts[:-1] if path.name == "__init__.py" else (*path.parts[:-1], path.stem)
+    return ".".join(parts)
+
+
+def _target(name: str, prefix: str) -> str:
+    return ".".join([*([prefix] if prefix else []), *map(fitting, _dotted(name).split("."))])
+
+
+def _moved(text: str, targets: Mapping[str, str], own: str, path: str) -> tuple[str, frozenset[str], list[Problem]]:
+    """The text with the library's own modules under their new names, which of them it uses, and what is in the way."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text, frozenset(), []
+    lines, uses, stuck = split(text), set[str](), []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            base = node.module or "" if not node.level else _climbed(own, node)
+            held = [
+                name for name in (base, *(f"{base}.{each.name}".strip(".") for each in node.names)) if name in targets
+            ]
+            uses |= {targets[name] for name in held}
+            if held and not node.level and not _is_standard(base):
+                new = targets.get(base) or targets[held[0]].rpartition(".")[0]
+                _replace(lines, node, rf"\bfrom\s+{re.escape(base)}(?=\s+import\b)", f"from {FOLDER}.{new}".rstrip("."))
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name in targets and not _is_standard(alias.name):
+                    uses.add(targets[alias.name])
+                    stuck += _rename(lines, node, alias, targets[alias.name], path)
+    return "".join(lines), frozenset(uses), stuck
+
+
+def _rename(lines: list[str], node: ast.Import, alias: ast.alias, target: str, path: str) -> list[Problem]:
+    new = f"{FOLDER}.{target}"
+    if alias.asname:
+        _replace(lines, node, rf"(?<![\w.]){re.escape(alias.name)}(?=\s+as\b)", new)
+    elif "." not in alias.name:
+        _replace(lines, node, rf"(?<![\w.]){re.escape(alias.name)}(?![\w.])", f"{new} as {alias.name}")
+    else:
+        package, _, name = alias.name.rpartition(".")
+        what = f"`import {alias.name}` names a module of the library by its path from the top"
+        mend = f"write `from {package} import {name}`, and `{name}.…` where it is used"
+        return [Problem("dotted-import", what, Place(path, node.lineno, node.col_offset + 1), mend)]
+    return []
+
+
+def _replace(lines: list[str], node: ast.stmt, pattern: str, new: str) -> None:
+    at = node.lineno - 1
+    lines[at] = lines[at][: node.col_offset] + re.sub(pattern, new, lines[at][node.col_offset :], count=1)
+
+
+def _climbed(own: str, node: ast.ImportFrom) -> str:
+    parts = own.split(".")
+    base = parts[: len(parts) - node.level] if node.level <= len(parts) else []
+    return ".".join([*base, *([node.module] if node.module else [])])
+
+
+def _is_standard(name: str) -> bool:
+    return name.partition(".")[0] in sys.stdlib_module_names
