@@ -18,6 +18,7 @@ from ..registry.tree import survey
 from ..storage import VersionRow
 
 SHORT = 8
+_MOST_NAMED = 12
 _LONGEST_NUMBER = 6  # digits: more of them are the beginning of a hash
 
 
@@ -130,8 +131,8 @@ def pick(name: str, found: Sequence[Version], wanted: str) -> Version:
 
 def known(found: Sequence[Version]) -> str:
     """A sentence that names the versions there are, the newest ones where they are many."""
-    named = [f"{one.number} ({one.short or one.what})" for one in found[-12:]]
-    return f"There is {', '.join(named)}." if len(found) == 1 else f"There are {', '.join(named)}."
+    named = [f"{one.number} ({one.short or one.what})" for one in found[-_MOST_NAMED:]]
+    return f"{'Its versions:' if len(found) <= _MOST_NAMED else 'Its last versions:'} {', '.join(named)}."
 
 
 def _before(found: Sequence[Version]) -> list[Version]:

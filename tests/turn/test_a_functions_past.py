@@ -44,7 +44,7 @@ async def test_a_function_that_was_deleted_comes_back_and_is_called_in_the_same_
     ("name", "arguments", "says"),
     [
         pytest.param(
-            "rollback_function", {**NAME, "version": "7"}, "has no version `7`. There is 1 (", id="no-version"
+            "rollback_function", {**NAME, "version": "7"}, "has no version `7`. Its versions: 1 (", id="no-version"
         ),
         pytest.param("rollback_function", NAME, "no version before the current one", id="nothing-before"),
         pytest.param("function_history", {"function_name": "no_such"}, "There is no function", id="no-function"),

@@ -1,0 +1,105 @@
+"""A function's past and the candidates that wait, from outside: commands in processes, the prompt in a terminal."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interfaces.support import COUNT_VOWELS, FLAWED, prompt, toolwright
+
+
+@pytest.fixture
+def grown(tmp_path: Path) -> Path:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS)
+    return tmp_path
+
+
+def functions(cwd: Path, verb: str, *words: str, code: int = 0, given: str = "") -> Any:
+    done = toolwright("functions", verb, *words, "--json", cwd=cwd, given=given)
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return json.loads(done.stdout)
+
+
+def test_a_script_looks_at_the_past_of_a_function_and_goes_back(grown: Path) -> None:
+    change = ("--old", '"aeiou"', "--new", '"aeiouäöü"', "--reason", "umlauts count")
+    assert functions(grown, "edit", "count_vowels", *change)["admitted"]
+    first, second = functions(grown, "history", "count_vowels")["versions"]
+    assert (first["by"], second["reason"], second["current"]) == ("human", "umlauts count", True)
+    assert '+    return sum(letter in "aeiouäöü"' in functions(grown, "diff", "count_vowels")["diff"]
+    last = functions(grown, "blame", "count_vowels")["lines"][-1]
+    assert (last["number"], last["version"], last["line"]) == (2, second["version"], 13)
+    assert functions(grown, "rollback", "count_vowels", first["version"][:8])["admitted"]
+    assert (grown / "functions" / "words.py").read_text() == COUNT_VOWELS
+
+
+def test_people_read_the_past_in_columns_and_what_is_missing_is_named(grown: Path) -> None:
+    assert functions(grown, "delete", "count_vowels")["deleted"] == "count_vowels"
+    history = toolwright("functions", "history", "count_vowels", cwd=grown)
+    newest, oldest = history.stdout.splitlines()
+    assert (newest.split()[:2], oldest.split()[0]) == (["2", "deleted"], "1")
+    assert history.stderr == "It is deleted. Next: toolwright functions rollback count_vowels\n"
+    wrong = toolwright("functions", "rollback", "count_vowels", "7", cwd=grown)
+    assert (wrong.returncode, "has no version `7`" in wrong.stderr, "Its versions: 1 (" in wrong.stderr) == (2, True, True)
+    assert "brought back" not in wrong.stdout
+    assert toolwright("functions", "rollback", "count_vowels", cwd=grown).returncode == 0
+    assert (grown / "functions" / "words.py").read_text() == COUNT_VOWELS
+
+
+def test_a_refused_candidate_is_seen_and_confirmed_by_a_script(tmp_path: Path) -> None:
+    create = ("count_vowels", "--module", "words", "--file", "-")
+    assert toolwright("functions", "pending", cwd=tmp_path).stderr == "No candidate stands refused.\n"
+    functions(tmp_path, "create", *create, code=1, given=FLAWED)
+    seen = toolwright("functions", "pending", "count_vowels", cwd=tmp_path)
+    assert "it returned `0`" in seen.stdout
+    assert "def count_vowels(text: str) -> int:" in seen.stdout
+    assert seen.stderr.endswith("toolwright functions confirm count_vowels\n")
+    assert functions(tmp_path, "confirm", "count_vowels")["confirmed"] == ['count_vowels("xyz")']
+    assert functions(tmp_path, "pending") == {}
+    nothing = toolwright("functions", "confirm", "count_vowels", cwd=tmp_path)
+    assert (nothing.returncode, "No candidate named" in nothing.stdout) == (1, True)
+
+
+def test_an_example_is_added_by_a_script_or_refused_with_both_values(grown: Path) -> None:
+    given = ("count_vowels", "--call", 'count_vowels("banana")', "--expected")
+    refused = toolwright("functions", "add-example", *given, "4", cwd=grown)
+    assert (refused.returncode, "you wrote `4`, it returned `3`" in refused.stdout) == (1, True)
+    assert functions(grown, "add-example", *given, "3")["admitted"]
+    added = '        >>> count_vowels("banana")\n        3\n'
+    assert (grown / "functions" / "words.py").read_text() == COUNT_VOWELS.replace("        0\n", f"        0\n{added}")
+
+
+def test_at_the_prompt_a_change_is_seen_blamed_and_taken_back(grown: Path) -> None:
+    toolwright("functions", "edit", "count_vowels", "--old", '"aeiou"', "--new", '"aeiouy"[:5]', cwd=grown)
+    with prompt([], grown, columns=120) as (screen, _):
+        screen.line("/history count_vowels")
+        screen.wait_for("edit of count_vowels")
+        screen.line("/diff count_vowels")
+        screen.wait_for('+    return sum(letter in "aeiouy"[:5]')
+        screen.line("/blame count_vowels")
+        screen.wait_for('13     return sum(letter in "aeiouy"[:5]')
+        screen.line("/rollback count_vowels 9")
+        screen.wait_for("Its versions: 1 (")
+        screen.line("/rollback count_vowels")
+        screen.wait_for("✓ count_vowels joins words as trial")
+        screen.line("/rollback")
+        screen.wait_for("Type /rollback NAME [VERSION].")
+    assert (grown / "functions" / "words.py").read_text() == COUNT_VOWELS
+
+
+def test_at_the_prompt_what_waits_is_settled_and_an_example_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    toolwright("functions", "create", "count_vowels", "--module", "words", cwd=tmp_path, given=FLAWED)
+    with prompt([], tmp_path, columns=120) as (screen, _):
+        screen.line("/pending")
+        screen.wait_for("Where what came back is right: /confirm count_vowels")
+        screen.line("/confirm count_vowels")
+        screen.wait_for("its result was taken as it came back, not predicted")
+        screen.line('/example count_vowels count_vowels("banana") = 4')
+        screen.wait_for("it returned `3`")
+        screen.line('/example count_vowels count_vowels("banana") = 3')
+        screen.wait_for("✓ count_vowels joins words")
+        screen.line("/pending")
+        screen.wait_for("No candidate stands refused.")
+    assert '>>> count_vowels("banana")\n        3\n' in (tmp_path / "functions" / "words.py").read_text()
