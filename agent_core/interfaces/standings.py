@@ -12,13 +12,14 @@ Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a shape that the design 
 
 COMMAND, SLASH = "toolwright functions ", "/"
 _KINDS, _VERSIONS, _SHORT = 5, 5, 8
+_WAYS = {"rollback": "to go back", "release": "to let the model see it all the same"}
 
 
 def quarantine_lines(case: Document, typed: str = COMMAND) -> list[Line]:
     """Why the model no longer sees a function, what worked last, and what to type."""
     below = [line(("dim", "lately: "), failure) for failure in case["failures"]]
     below.append(line(("dim", "last worked: "), _worked(case)))
-    below += [line(("dim", "next: "), ("strong", " or ".join(f"{typed}{way}" for way in case["ways"])))]
+    below += [line(("dim", f"{_WAYS[way.split()[0]]}: "), ("strong", f"{typed}{way}")) for way in case["ways"]]
     what = " kept failing and is quarantined: the model no longer sees it"
     return [line(("bad", "✗ "), ("name", str(case["name"])), what), *indented(below)]
 

@@ -31,7 +31,7 @@ def test_one_shot_tells_of_a_quarantine_once_and_how_to_get_out(place: Path) -> 
         first, second = (toolwright("run", *flags(model), "--message", "go", cwd=place).stderr for _ in range(2))
     assert "✗ part kept failing and is quarantined: the model no longer sees it" in first
     assert "lately: ZeroDivisionError: division by zero (3 ×)" in first
-    assert "next: toolwright functions release part" in first
+    assert "to let the model see it all the same: toolwright functions release part" in first
     assert "quarantined" not in second
     assert document("list", "--standing", "quarantined", cwd=place)["functions"][0]["name"] == "part"
 
@@ -42,7 +42,7 @@ def test_the_prompt_tells_of_a_quarantine_shows_it_and_releases(tmp_path: Path) 
         screen.line("go")
         screen.wait_for("part kept failing and is quarantined")
         screen.wait_for("last worked: this version, ")
-        screen.wait_for("next: /release part")
+        screen.wait_for("all the same: /release part")
         screen.line("/functions")
         screen.wait_for("part  parts  quarantined")
         screen.wait_for("1 function nobody called for long: /functions unused")
