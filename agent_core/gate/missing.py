@@ -11,6 +11,7 @@ from functools import lru_cache
 from .tree import BUILTINS, FunctionNode, bound_names, nodes_of
 
 IMPLICIT = frozenset({"__name__", "__file__", "__doc__", "__builtins__", "__spec__", "__package__", "__annotations__"})
+_ALWAYS = BUILTINS | IMPLICIT
 _COMPREHENSION = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.NamedExpr, ast.Global)
 _BINDING = (ast.alias, ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping)
@@ -27,9 +28,8 @@ def _missing(text: str, tree: ast.Module) -> frozenset[str]:
     bound = bound_names(tree)
     if "*" in bound:
         return frozenset()
-    defined = bound | BUILTINS | IMPLICIT
-    read = {node.id for node in nodes_of(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    if read <= defined or _all_local(tree, defined):
+    defined = bound | _ALWAYS
+    if _all_local(tree, defined):
         return frozenset()
     return frozenset(_globals_read(text) - defined)
 
@@ -41,12 +41,24 @@ def _all_local(tree: ast.Module, defined: frozenset[str]) -> bool:
             if not _reads(statement) <= defined:
                 return False
             continue
-        around = [*statement.decorator_list, statement.args]
-        outer = {name for one in [*around, *filter(None, [statement.returns])] for name in _reads(one)}
         inner = _resolved(statement)
-        if inner is None or not (outer | inner) <= defined:
+        if inner is None or not inner <= defined or not _around(statement) <= defined:
             return False
     return True
+
+
+def _around(function: FunctionNode) -> set[str]:
+    """What is read where a function is defined: its decorators, hints and defaults."""
+    given = function.args
+    arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, [given.vararg, given.kwarg])]
+    parts = [*function.decorator_list, *given.defaults, *given.kw_defaults, function.returns]
+    read: set[str] = set()
+    for part in (*parts, *(one.annotation for one in arguments)):
+        if isinstance(part, ast.Name):
+            read.add(part.id)
+        elif part is not None and not isinstance(part, ast.Constant):
+            read |= _reads(part)
+    return read
 
 
 def _reads(node: ast.AST) -> set[str]:
@@ -56,8 +68,13 @@ def _reads(node: ast.AST) -> set[str]:
 def _resolved(function: FunctionNode) -> set[str] | None:
     """The names that a function's body reads and does not bind; None where it has scopes within scopes."""
     nodes = nodes_of(function)[1:]
-    if any(isinstance(node, _NESTED) for node in nodes):
+    kinds = set(map(type, nodes))
+    if not kinds.isdisjoint(_NESTED):
         return None
+    if kinds.isdisjoint(_COMPREHENSION + _BINDING):
+        names = [node for node in nodes if isinstance(node, ast.Name)]
+        stored = {one.id for one in names if not isinstance(one.ctx, ast.Load)}
+        return {one.id for one in names} - stored - {one.arg for one in nodes if isinstance(one, ast.arg)}
     within: set[int] = set()
     loads: set[str] = set()
     stores = {one.arg for one in nodes if isinstance(one, ast.arg)}
