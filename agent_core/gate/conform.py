@@ -99,6 +99,8 @@ def _return_type(node: FunctionNode) -> Iterator[Finding]:
 
 
 def _defaults(node: FunctionNode) -> Iterator[Finding]:
+    if not node.args.defaults and not node.args.kw_defaults:
+        return
     named = [*node.args.posonlyargs, *node.args.args]
     pairs = list(zip(reversed(named), reversed(node.args.defaults), strict=False))
     pairs += [

@@ -20,6 +20,7 @@ _WORK_TO_COME = re.compile(
     r"|\bimplement (?:this|me|later|the (?:logic|function))\b"
     r"|^#?\s*(?:placeholder|stub|not (?:yet )?implemented|to be implemented)\b)"
 )
+_SCOPES = frozenset([ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef])
 _SAYING = (ast.Return, ast.Expr, ast.Raise)
 HOLLOW = ("placeholder", "not-implemented", "constant", "echo", "print-only")
 
@@ -33,7 +34,8 @@ def substance(draft: Draft) -> Draft:
 
 def check(node: FunctionNode, text: str) -> list[Finding]:
     """Every sign that a function is hollow."""
-    own = list(own_nodes(body(node)))
+    every = nodes_of(node)[1:]
+    own = list(every if _SCOPES.isdisjoint(map(type, every)) else own_nodes(body(node)))
     hollow = list(_hollow(node, own))
     unused = [] if hollow else list(_unused(node))
     return [*hollow, *unused, *_announced(node, own, text)]

@@ -8,6 +8,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -132,6 +133,7 @@ class _Locator:
         return 0 < number <= len(self._lines) and f">>> {first}" in self._lines[number - 1]
 
 
+@lru_cache(maxsize=256)
 def _is_expression(source: str) -> bool:
     try:
         ast.parse(source.strip(), mode="eval")
