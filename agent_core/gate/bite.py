@@ -69,12 +69,13 @@ class Bitten:
     tried: int = 0
     made: int = 0
     usable: int = 0
+    late: bool = False
 
     @property
     def note(self) -> str:
         """What was seen, and what was not reached."""
         if not self.usable:
-            return "no example agrees in a shared worker"
+            return "nothing tried: time was up" if self.late else "no example agrees in a shared worker"
         if not self.made:
             return "there is nothing in it to change"
         late = "" if self.tried == self.made else f"{self.tried} of {self.made} mutants tried: time was up; "
@@ -129,7 +130,7 @@ async def gnaw(subject: Subject, bench: Bench, rules: Rules) -> Bitten:
     own, *others = await trial.agreement([None, *hollow.values()], subject.examples)
     usable = [at for at, agreed in enumerate(own) if agreed]
     if not usable:
-        return Bitten()
+        return Bitten(late=None in own)
     passed = {stub: [row[at] for at in usable] for stub, row in zip(hollow, others, strict=True)}
     examples = [subject.examples[at] for at in usable]
     made = mutants(text, name, rules.bite_mutants)

@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import Final, TypeAlias
 
 from .sites import Site, sites
-from .tree import FunctionNode, body, find, parameters, parse
+from .tree import FunctionNode, body, find, first_line, parameters, parse
 
 MOST_ARGUMENTS: Final = 3  # that a stub hands back
 _WORD: Final = re.compile(rb"\w")
@@ -54,8 +54,9 @@ class Text:
         self._starts = [0, *(found.end() for found in re.finditer(rb"\n", self._bytes))]
 
     def start(self, node: ast.expr | ast.stmt) -> int:
-        """Where a node begins."""
-        return self._starts[node.lineno - 1] + node.col_offset
+        """Where a node begins, decorators included."""
+        line = first_line(node) if isinstance(node, ast.stmt) else node.lineno
+        return self._starts[line - 1] + node.col_offset
 
     def end(self, node: ast.expr | ast.stmt) -> int:
         """Where it ends."""

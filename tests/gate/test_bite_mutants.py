@@ -1,0 +1,159 @@
+"""Mutants of one function: each is Python, another function of the same signature, and knows what would notice."""
+
+import ast
+import textwrap
+import warnings
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_core.gate.mutants import OPERATORS, Mutant, mutants, stubs
+from agent_core.gate.tree import find
+
+from .support import function
+from .wild import function as wild
+
+TEXT = "LIMIT = 3\n\n\ndef _near(x):\n    return x + 1\n\n\n{}\n\n\nafter = [LIMIT   ,2]  # as it was\n"
+
+
+def told(body: str, **options: str) -> list[tuple[str, str, str]]:
+    """Operator, the changed line, the kind of example."""
+    return [(one.operator, one.after.strip(), one.notices) for one in mutants(function(body, **options), "f", 40)]
+
+
+def check(text: str, name: str, mutant: Mutant) -> None:
+    """It parses, differs, and only in the function's body."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        before, after = find(ast.parse(text), name), find(ast.parse(mutant.text), name)
+    assert before is not None
+    assert after is not None
+    assert ast.dump(before) != ast.dump(after), mutant
+    for part in (before.args, before.returns, *before.decorator_list):
+        assert part is None or ast.dump(part) in ast.dump(after)
+    assert ast.get_docstring(before) == ast.get_docstring(after)
+    assert mutant.before != mutant.after
+
+
+def all_of(text: str, name: str) -> list[Mutant]:
+    return [*mutants(text, name, 1000), *stubs(text, name, ["None", "0"]).values()]
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.randoms(use_true_random=False))
+def test_every_mutant_parses_differs_and_keeps_the_signature(luck: Random) -> None:
+    text = wild(luck)
+    made = all_of(text, "f")
+    for mutant in made:
+        check(text, "f", mutant)
+    assert len({mutant.text for mutant in made}) == len(made)
+    assert mutants(text, "f", 1000) == mutants(text, "f", 1000)
+
+
+def test_functions_that_others_wrote_have_mutants_of_the_same_kind() -> None:
+    text = Path(textwrap.__file__).read_text(encoding="utf-8")
+    made = {name: all_of(text, name) for name in ("wrap", "fill", "shorten", "dedent", "indent")}
+    assert len(made["dedent"]) > 10
+    for name, mutants_ in made.items():
+        for one in mutants_:
+            check(text, name, one)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.randoms(use_true_random=False), st.booleans())
+def test_all_but_the_function_stays_byte_for_byte(luck: Random, has_returns: bool) -> None:
+    text = TEXT.format(wild(luck))
+    head, tail = text[: text.index("def f(")].removesuffix("async "), text[text.index("\n\nafter") :]
+    given_text = text.replace("\n", "\r\n") if has_returns else text
+    for mutant in all_of(given_text, "f"):
+        assert mutant.text.startswith(head)
+        assert mutant.text.endswith(tail)
+
+
+@pytest.mark.parametrize(
+    ("body", "operator", "after", "notices"),
+    [
+        ("if a > b:\n    a = b\nreturn a", "negated-condition", "if not (a > b):", "it matters whether `a > b`"),
+        ("return 1 if(a)else b", "negated-condition", "return 1 if(not (a))else b", "matters whether `a`"),
+        ("return [x for x in a if x]", "negated-condition", "return [x for x in a if not (x)]", "whether `x`"),
+        ("for x in a:\n    b += x\nreturn b", "early-return", "break", "second round of `for … in a`"),
+        ("for x in a: b += x\nreturn b", "early-return", "for x in a: b += x; break", "second round of `for … in a`"),
+        ("if not a:\n    return[0]\nreturn b", "other-return", "return None", "an example where `a` is empty"),
+        ("if a == 10:\n    return True\nreturn b", "other-return", "return False", "an example where `a` is `10`"),
+        ("if a:\n    return b\nelse:\n    return a", "other-return", "return None", "where `a` does not hold"),
+        ("return a + b", "arithmetic", "return a - b", "`a + b` is not the same with `-`"),
+        ("a //= b\nreturn a", "arithmetic", "a *= b", "`a // b` is not the same with `*`"),
+        ("return (a) ** (b)", "arithmetic", "return (a) * (b)", "`a ** b`"),
+        ("return a and b", "and-or", "return a or b", "only one of `a` and `b` holds"),
+        ("return a < b", "comparison", "return a > b", "matters whether `a < b`"),
+        ("return a  not   in b", "comparison", "return a  in b", "matters whether"),
+        ("if a > 10:\n    b = 1\nreturn b", "boundary", "if a >= 10:", "an example where `a` equals `10`"),
+        ("return a[0]", "constant", "return a[1]", "the 0 of `a[0]` matters"),
+        ("return a or 'ü'", "constant", 'return a or ""', "the 'ü' of `a or 'ü'` matters"),
+    ],
+)
+def test_an_operator_changes_one_thing_and_says_what_would_notice(
+    body: str, operator: str, after: str, notices: str
+) -> None:
+    found = [(line, kind) for name, line, kind in told(body) if name == operator]
+    assert any(line == after and notices in kind for line, kind in found), found
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "raise ValueError(f'{a} is {b + 1}' + 'no')",
+        "assert a > 3, 'more'\nreturn a",
+        "'a docstring'\nreturn a",
+        "return f'{a + 1}'",
+        "return {1: 2, 3: 4, 5: 6, 7: 8, 9: 10}[a]",
+        "match a:\n    case 1:\n        b = a\nreturn b",
+        "return a  # a + 1",
+        "def inner(x: int = 1) -> None:\n    a(x)\nreturn inner",
+    ],
+)
+def test_what_examples_can_hardly_see_is_left_as_it_is(body: str) -> None:
+    assert told(body) == []
+
+
+def test_the_most_telling_come_first_each_kind_in_turn_and_loops_at_the_end() -> None:
+    body = "while a < 9:\n    a += 1\nif a > b:\n    a = b + 2\nif b:\n    a = 3\nreturn a + b"
+    kinds = [one[0] for one in told(body)]
+    order = list(OPERATORS)
+    assert order.index("negated-condition") < order.index("arithmetic") < order.index("boundary")
+    assert kinds.index("negated-condition") < kinds.index("arithmetic") < kinds.index("boundary")
+    assert [line for _, line, _ in told(body)][-4:] == ["a -= 1", "while a < 10:", "while a <= 9:", "a += 2"]
+    assert [one[0] for one in told(body)[:3]] == [one.operator for one in mutants(function(body), "f", 3)]
+
+
+def test_a_mutant_shows_its_line_as_a_diff_and_counts_from_the_function() -> None:
+    (mutant,) = mutants(TEXT.format("def f(a):\n    # first\n    return a * a"), "f", 9)
+    assert (mutant.diff, mutant.line) == ("-    return a * a\n+    return a / a", 2)
+    (added,) = (one for one in mutants("def f(a):\n    for x in a:\n        print(x)\n", "f", 9))
+    assert added.diff == "+        break"
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ('def f(a):\n    """Do."""\n    x = a\n    return x\n', '"""Do."""\n    return a\n    x = a\n'),
+        ("def f(a): x = a; return x\n", "def f(a): return a; x = a;"),
+        ("def f(a):\n  'Do.'; return [a]\n", "'Do.'; return a; return [a]\n"),
+        ("def f(a):\n    @a\n    def g(): ...\n    return g\n", "return a\n    @a\n    def g()"),
+    ],
+    ids=["docstring", "one-line", "semicolon", "decorated"],
+)
+def test_a_stub_returns_before_the_first_statement_however_it_is_written(text: str, after: str) -> None:
+    found = stubs(text, "f", ["None"])
+    assert list(found) == ["a", "None"]
+    assert after in found["a"].text
+    compile(found["None"].text, "f.py", "exec")
+
+
+@pytest.mark.parametrize("text", ["", "def f(:", "x = 1\n", "def g(): return 1 + 1\n", "def f(a):\n    'Do.'\n"])
+def test_what_has_no_such_function_or_no_body_has_no_mutants(text: str) -> None:
+    assert all_of(text, "f") == []
+    assert mutants("def f(a):\n    return " + "-" * 900 + "a + 1\n", "f", 5) is not None
