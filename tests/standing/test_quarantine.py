@@ -82,6 +82,14 @@ async def test_a_release_by_another_process_is_seen_at_the_next_turn(at_desk: Op
     assert [each["version"] for each in released] == [news.version]
 
 
+async def test_a_release_holds_at_once_where_it_was_given(at_desk: OpenDesk) -> None:
+    desk, _ = await in_quarantine(at_desk)
+    shop = desk.workspace.workshop
+    await shop.release("part")
+    assert not shop.quarantine.holds(shop.registry.snapshot().functions["part"])
+    assert await standing_of(desk) == "trial"
+
+
 async def test_only_what_is_in_quarantine_can_be_released(at_desk: OpenDesk) -> None:
     desk = await workplace(at_desk, [])
     with pytest.raises(UsageError, match="not quarantined"):
