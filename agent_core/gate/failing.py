@@ -77,7 +77,7 @@ def line_of(outcome: Outcome) -> int:
 def described(failure: Failure, call: str) -> str:
     """What happens, where, and in what the call is unlike every example."""
     excuses = [one.words for one in failure.outside if one.weight == failure.weight][:2]
-    unseen = f"; in no example {' and '.join(excuses)}" if excuses else ""
+    unseen = f"; in no example {' and '.join(excuses)}" if excuses and failure.code == "fails-on" else ""
     return f"{fence(call, 160)} {_how(failure.outcome)}{unseen}"
 
 

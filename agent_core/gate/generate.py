@@ -18,7 +18,7 @@ from .boundary import boundary
 from .domain import Domain
 from .drawn import draw
 from .fitting import fits
-from .likeness import Weight
+from .likeness import Likeness, Weight
 from .tree import literal
 from .vary import Value, variants
 
@@ -149,7 +149,16 @@ def _at_edges(parameters: Schema, examples: Sequence[Arguments], domain: Domain)
 
 def _edges(name: str, parameters: Schema, domain: Domain) -> Iterator[Value]:
     known = domain.arguments.get(name)
-    return boundary(parameters["properties"][name], parameters, known.seen if known else ())
+    found = boundary(parameters["properties"][name], parameters, known.seen if known else ())
+    return (_as_seen(value, known) for value in found) if known else found
+
+
+def _as_seen(value: Value, known: Likeness) -> Value:
+    """The value with tuples where the examples have tuples: the schema's array may be either."""
+    if not isinstance(value, list):
+        return value
+    row = [_as_seen(one, known.inside) for one in value] if known.inside else value
+    return tuple(row) if tuple in known.kinds and list not in known.kinds else row
 
 
 def _drawn(

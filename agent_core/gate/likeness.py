@@ -64,7 +64,7 @@ def likeness(values: Sequence[Value], depth: int = 0) -> Likeness:
         tuple(values),
         frozenset(map(type, values)),
         tuple(sorted({len(one) for one in sized})),
-        tuple(sorted({one for one in values if isinstance(one, _NUMBERS) and abs(one) < _HUGE})),
+        tuple(sorted({one for one in values if isinstance(one, _NUMBERS) and type(one) is not bool and abs(one) < _HUGE})),
         letters[:_LETTERS] + "ab" * any(one.islower() for one in letters),
         frozenset(map(_class, set(letters))),
         _records(values, rows, depth) if is_deep else (),
@@ -155,7 +155,7 @@ def differences(value: Value, known: Likeness, *, typed: bool = False) -> Iterat
 
 
 def _of_number(value: float, known: Likeness) -> Iterator[Difference]:
-    if not known.numbers:
+    if not known.numbers or value in known.seen:
         return
     low, high = known.numbers[0], known.numbers[-1]
     largest = max(high, -low)

@@ -20,7 +20,7 @@ from .expected import is_right, named
 from .failing import Failure, described, line_of, mend_of
 from .fitting import fits
 from .generate import Arguments, generate, shown, written
-from .likeness import Difference
+from .likeness import Difference, Weight
 from .proof import _offered
 from .shrink import shrink
 from .substance import HOLLOW
@@ -146,19 +146,20 @@ class Trial:
         return None
 
     async def _still(self, failure: Failure, calls: Sequence[Arguments]) -> list[bool]:
-        """Which of these calls fail in the same way, and are no less like the examples."""
-        schema = self._function.parameters
-        outside = [self._outside(call) for call in calls]
-        tried = [
-            at
-            for at, call in enumerate(calls)
-            if set(outside[at]) <= set(failure.outside) and fits(call, schema, schema)
-        ]
-        outcomes = await self._outcomes([calls[at] for at in tried])
+        """Which of these calls fail in the same way, and are hardly less like the examples."""
+        tried = [call for call in calls if self._is_near(failure, call)]
+        outcomes = await self._outcomes(tried)
         again = {
-            id(one.call) for one in self.failures([calls[at] for at in tried], outcomes) if one.kind == failure.kind
+            id(one.call)
+            for one in self.failures(tried, outcomes)
+            if (one.kind, one.code) == (failure.kind, failure.code)
         }
         return [id(call) in again for call in calls]
+
+    def _is_near(self, failure: Failure, call: Arguments) -> bool:
+        schema = self._function.parameters
+        weighty = {one for one in self._outside(call) if one.weight > Weight.SLIGHT}
+        return weighty <= set(failure.outside) and fits(call, schema, schema)
 
     def told(self, failure: Failure) -> Finding:
         """What is to be said about a call that goes wrong."""

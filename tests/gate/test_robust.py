@@ -1,0 +1,301 @@
+"""Stage 10: which calls go wrong, how they are told, and what is no fault of the function."""
+
+from collections.abc import AsyncIterator, Sequence
+from textwrap import dedent
+
+import pytest
+import pytest_asyncio
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent_core.gate import Candidate, Gate, GivenExample, Policy, Rules, Verdict
+from agent_core.gate.candidate import Policy as AnyPolicy
+from agent_core.gate.conform import conform
+from agent_core.gate.gate import STAGES, Stage, on_text
+from agent_core.gate.proof import prove
+from agent_core.gate.read import read
+from agent_core.gate.robust import robust
+from agent_core.gate.rules import severity
+from agent_core.gate.substance import substance
+from agent_core.gate.trial import load
+from agent_core.registry.snapshot import Snapshot
+from sandbox import Limits, Sandbox
+from tests.gate.support import snapshot_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+CODES = ("crashes", "fails-on", "hangs-on", "not-json")
+ONLY = (
+    Stage("read", on_text(read)),
+    Stage("conform", on_text(conform)),
+    Stage("substance", on_text(substance)),
+    Stage("import", load),
+    Stage("examples", prove),
+    Stage("robust", robust),
+)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def workers() -> AsyncIterator[Sandbox]:
+    async with await Sandbox.start() as sandbox:
+        yield sandbox
+
+
+def gate_of(workers: Sandbox, rules: Rules | None = None) -> Gate:
+    """The stages that this one needs."""
+    return Gate(workers, limits=Limits(wall_s=5), stages=ONLY, rules=rules)
+
+
+async def judged(
+    gate: Sandbox | Gate, code: str, *calls: str, policy: Policy = "agent", snapshot: Snapshot | None = None
+) -> Verdict:
+    examples = tuple(GivenExample(*(part.strip() for part in call.split("→"))) for call in calls)
+    gate = gate_of(gate) if isinstance(gate, Sandbox) else gate
+    return await gate.judge(Candidate("f", dedent(code), "m", examples=examples), snapshot or Snapshot.empty(), policy)
+
+
+def told(verdict: Verdict) -> list[str]:
+    return [f"{one.code}: {one.what}" for one in verdict.problems if one.code in CODES]
+
+
+def note(verdict: Verdict) -> str:
+    return next(report.note for report in verdict.stages if report.stage == "robust")
+
+
+SEARCH = "import re\ndef f(text: str) -> str:\n    return re.search(r'[aeiou]+', text).group()\n"
+SWAP = "def f(a: int, b: int) -> int:\n    if a > b:\n        a, b = swap(a, b)\n    return b - a\n"
+UNSET = "def f(a: list[int]) -> int:\n    for n in a[1:]:\n        last = n\n    return last\n"
+OPTIONAL = "def f(a: int, b: int | None = None) -> int:\n    return a + b\n"
+WRONG = "def f(a: list[int]) -> int:\n    return a[-1] if a else None\n"
+LOOP = "def f(n: int) -> int:\n    while n not in (0, 5, 9):\n        n += 10\n    return n\n"
+HOLDS = "def f(a: list[int]):\n    return map(str, a) if len(a) == 2 else a\n"
+PARTS = "def f(a: str, b: str) -> int:\n    left, right = a.split(':')\n    return int(left) + len(b)\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "calls", "found"),
+    [
+        (SEARCH, ("f('hello') → 'e'", "f('xyz out') → 'ou'"), "crashes: `f(' ')` raises `AttributeError: 'NoneType'"),
+        (SWAP, ("f(1, 4) → 3", "f(2, 9) → 7"), "crashes: `f(2, 1)` raises `NameError: name 'swap' is not"),
+        (UNSET, ("f([1, 2]) → 2", "f([5, 6, 7]) → 7"), "crashes: `f([1])` raises `UnboundLocalError"),
+        (
+            OPTIONAL,
+            ("f(1, 2) → 3", "f(2, 2) → 4"),
+            "crashes: `f(1)` raises `TypeError: unsupported operand type(s) for +: 'int' and 'NoneType'",
+        ),
+        (WRONG, ("f([1]) → 1", "f([5, 6]) → 6", "f([]) → None"), ""),
+        (LOOP, ("f(0) → 0", "f(5) → 5", "f(9) → 9"), "hangs-on: `f(1)` does not end within 1 s"),
+        (HOLDS, ("f([]) → []", "f([1]) → [1]", "f([1, 2, 3]) → [1, 2, 3]"), "not-json: `f([1, 1])` raises"),
+        (PARTS, ("f('1:2', 'x') → 2", "f('12:0', 'yy') → 14"), "fails-on: "),
+    ],
+    ids=["no match", "undefined name", "unset", "None", "own examples fail", "loop", "map", "parts"],
+)
+async def test_a_call_like_the_examples_that_goes_wrong_is_told(
+    workers: Sandbox, code: str, calls: Sequence[str], found: str
+) -> None:
+    assert [one for one in told(await judged(workers, code, *calls)) if one.startswith(found)] or not found
+
+
+@pytest.mark.parametrize(
+    ("code", "calls", "found"),
+    [
+        (
+            "def f(a: list[int]) -> int:\n    return a[0] * 2\n",
+            ("f([1]) → 2", "f([5, 6]) → 10"),
+            "in no example `a` is empty",
+        ),
+        ("def f(n: int) -> int:\n    return 12 // n\n", ("f(3) → 4", "f(4) → 3"), "in no example `n` is zero"),
+        (
+            "def f(n: int) -> int:\n    return 1 if n == 0 else n * f(n - 1)\n",
+            ("f(0) → 1", "f(3) → 6"),
+            "in no example `n` is negative",
+        ),
+        (
+            "def f(a: list[int], b: list[int]) -> int:\n    return sum(a[n] * b[n] for n in range(len(a)))\n",
+            ("f([1], [2]) → 2", "f([1, 2], [3, 4]) → 11", "f([], []) → 0"),
+            "in no example `a` is not as long as `b` and `b` is not as long as `a`",
+        ),
+        (
+            "def f(a: str) -> int:\n    return int(a.strip() or 3)\n",
+            ("f('1') → 1", "f('20') → 20", "f(' 7') → 7"),
+            "has such characters",
+        ),
+    ],
+    ids=["empty", "zero", "negative", "lengths", "characters"],
+)
+async def test_what_no_example_shows_is_only_a_warning_that_says_so(
+    workers: Sandbox, code: str, calls: Sequence[str], found: str
+) -> None:
+    verdict = await judged(workers, code, *calls)
+    assert all(one.startswith("fails-on") for one in told(verdict))
+    assert any(one.endswith(found) for one in told(verdict)), told(verdict)
+
+
+GUARDED = '''
+def f(a: list[int]) -> int:
+    """Take the largest.
+
+    Raises:
+        {0}: it is empty.
+    """
+    return max(a)
+'''
+RAISING = "def f(a: list[int]) -> int:\n    if not a:\n        raise {0}('empty')\n    return max(a)\n"
+SHOWN = '''
+def f(a: list[int]) -> int:
+    """Take the largest.
+
+    >>> f([])
+    Traceback (most recent call last):
+    ValueError: max() arg is an empty sequence
+    """
+    return max(a)
+'''
+
+
+@pytest.mark.parametrize(
+    ("code", "is_right"),
+    [
+        (GUARDED.format("ValueError"), True),
+        (GUARDED.format("Exception"), True),
+        (GUARDED.format("KeyError"), False),
+        (GUARDED.replace("{0}: it is empty.", "Nothing: ever.").replace("max(a)", "a[0]"), False),
+        (RAISING.format("TypeError"), True),
+        (SHOWN, True),
+        ("def f(a: list[int]) -> int:\n    return max(a)\n", False),
+    ],
+    ids=["named", "its kind named", "another named", "none named", "raised", "shown", "unsaid"],
+)
+async def test_an_exception_that_is_named_shown_or_raised_is_right(workers: Sandbox, code: str, is_right: bool) -> None:
+    assert (told(await judged(workers, code, "f([1]) → 1", "f([3, 2]) → 3")) == []) is is_right
+
+
+@pytest.mark.parametrize(
+    ("code", "calls"),
+    [
+        ("def f(a: int, b: int = 2) -> int:\n    return a * b\n", ("f(1) → 2", "f(2, 3) → 6")),
+        ("def f(a: list) -> int:\n    return sum(a)\n", ("f([1]) → 1", "f([2, 3]) → 5", "f([]) → 0")),
+        ("def f(a, b):\n    return a + b\n", ("f(1, 2) → 3", "f(5, 6) → 11")),
+        (
+            "def f(a: list, n: int) -> int:\n    return sum(a[k] for k in range(n))\n",
+            ("f([1], 1) → 1", "f([2, 3], 2) → 5"),
+        ),
+        ("def f(a):\n    return [x for x, _ in a]\n", ("f([(1, 2)]) → [1]", "f([(2, 3), (4, 5)]) → [2, 4]")),
+        ("def f(n: int) -> int:\n    return sum(range(n))\n", ("f(3) → 3", "f(10) → 45")),
+        ("def f(a: list) -> list:\n    return sorted(a)\n", ("f([2, 1]) → [1, 2]", "f(['b', 'a']) → ['a', 'b']")),
+        ("import random\ndef f(n: int) -> int:\n    return random.randint(1, n)\n", ("f(1) → 1",)),
+        ("def f(n: int) -> str:\n    return 'x' * 1000 * n\n", ("f(0) → ''", "f(0) → ''")),
+    ],
+    ids=["plain", "bare list", "no hints", "C array", "pairs", "large", "uniform", "chance", "much"],
+)
+async def test_nothing_is_said_of_what_works_as_its_examples_show(
+    workers: Sandbox, code: str, calls: Sequence[str]
+) -> None:
+    assert told(await judged(workers, code, *calls)) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "calls", "reason"),
+    [
+        ("def f(self, a: int) -> int:\n    return a + 1\n", ("f(1) → 2",), "`self`"),
+        ("def f() -> int:\n    return len('abc')\n", ("f() → 3",), "it takes no arguments"),
+        ("def f(a: int) -> int:\n    pass\n", ("f(1) → 2",), "does nothing yet"),
+        ("import none_such\ndef f(a: int) -> int:\n    return a\n", ("f(1) → 1",), "could not be imported"),
+        ("def f(a: int) -> int:\n    return a + ''\n", ("f(1) → 1",), "its own examples fail"),
+        ("def f(a: object) -> int:\n    return len(str(a))\n", (), "no arguments are known"),
+    ],
+    ids=["self", "no arguments", "hollow", "import", "examples", "unknown"],
+)
+async def test_what_cannot_be_tried_is_passed_over_with_its_reason(
+    workers: Sandbox, code: str, calls: Sequence[str], reason: str
+) -> None:
+    verdict = await judged(workers, code, *calls)
+    assert note(verdict).startswith("not run: ")
+    assert reason in note(verdict)
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "expected"),
+    [
+        *(("agent", code, "refuses") for code in ("crashes", "hangs-on", "not-json")),
+        ("agent", "fails-on", "warns"),
+        *(("human", code, "warns") for code in CODES),
+        *(("import", code, "warns") for code in ("crashes", "hangs-on", "fails-on")),
+        ("import", "not-json", "refuses"),
+    ],
+)
+async def test_what_a_finding_means_is_decided_by_the_policy(policy: AnyPolicy, code: str, expected: str) -> None:
+    assert severity(policy, "robust", code) == expected
+
+
+async def test_a_finding_shows_line_and_mend_as_its_author_sees_them(workers: Sandbox) -> None:
+    code = "def f(a: str, *, tail: str = '') -> str:\n    b = a + tail\n    return b.index('q') and b\n"
+    verdict = await judged(workers, code, "f('aq') → 'aq'", "f('abq', tail='zq') → 'abqzq'", snapshot=AROUND)
+    (problem,) = [one for one in verdict.problems if one.code == "fails-on"]
+    assert problem.what.startswith("`f('a')` raises `ValueError: substring not found` at `return b.index('q') and b`")
+    assert problem.where.line == 3
+    assert problem.mend == "handle that case, or name `ValueError` under `Raises:` if it is meant"
+
+
+AROUND = snapshot_of(m="def g(a: int) -> int:\n    return a\n")
+
+
+async def test_one_finding_for_each_error_and_line_and_three_at_most(workers: Sandbox) -> None:
+    lines = "".join(f"    if n % 5 == {n}:\n        return [][{n}]\n" for n in range(1, 5))
+    verdict = await judged(workers, f"def f(n: int) -> int:\n{lines}    return n\n", "f(0) → 0", "f(50) → 50")
+    assert len(told(verdict)) == 3
+    assert [one.partition("raises")[0] for one in told(verdict)] == [f"fails-on: `f({n})` " for n in (1, 2, 3)]
+
+
+async def test_what_was_not_reached_in_time_is_said(workers: Sandbox) -> None:
+    rules = Rules(robust_s=0.6, robust_each_s=0.5)
+    hurried = gate_of(workers, rules)
+    code = "import time\ndef f(n: int) -> int:\n    time.sleep(0.05 * (n not in (1, 2)))\n    return n * 2\n"
+    verdict = await judged(hurried, code, "f(1) → 2", "f(2) → 4")
+    tried, total = (int(word) for word in note(verdict).split() if word.isdigit())
+    assert note(verdict).endswith("calls tried: time was up")
+    assert 0 < tried < total
+
+
+BODIES = st.lists(
+    st.sampled_from(
+        [
+            "a = a[1:]",
+            "a = a[0]",
+            "a = len(a)",
+            "b = b // len(a)",
+            "b = int(str(b)[:-1])",
+            "a = {b: a}",
+            "a = sorted(a) + [b]",
+            "a.append(b)",
+            "b = a.x",
+            "raise KeyError(b)",
+            "assert b > 1",
+            "a = (n for n in a)",
+            "a = 'é' * b",
+            "del a",
+            "import sys; sys.exit()",
+            "b = (lambda: b)()",
+            "a = f(a, b - 1)",
+        ]
+    ),
+    max_size=4,
+)
+SIGNATURES = st.sampled_from(
+    ["a, b", "a: list[int], b: int", "a: list, b: int = 3", "a: 'list[int] | str', b: object = 1"]
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(signature=SIGNATURES, body=BODIES)
+async def test_the_stage_never_raises_on_any_function(workers: Sandbox, signature: str, body: list[str]) -> None:
+    lines = "".join(f"    {line}\n" for line in body)
+    code = f"def f({signature}):\n{lines}    return [a, b]\n"
+    rules = Rules(robust_calls=30, robust_s=0.4, robust_each_s=0.1)
+    verdict = await judged(gate_of(workers, rules), code, "f([1, 2], 3) → 0", "f([], 1) → 1")
+    assert note(verdict)
+    assert len(told(verdict)) <= 3
+
+
+async def test_the_gate_asks_this_stage_after_the_examples() -> None:
+    names = [stage.name for stage in STAGES]
+    assert names.index("examples") < names.index("robust")
