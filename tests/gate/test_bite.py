@@ -65,7 +65,7 @@ async def test_a_change_that_no_example_notices_is_shown_with_one_that_would(gat
 @pytest.mark.parametrize(
     ("body", "examples", "wanted"),
     [
-        ("if not a:\n    return b\nreturn a + b", STRONG, "add an example where `a` is empty"),
+        ("if not a:\n    return b\nreturn a + b", STRONG, "an example where `a` is empty"),
         ("for one in range(a):\n    b += 1\nreturn b", ("f(1, 2) → 3", "f(1, 3) → 4"), "a second round"),
         ("if a < 1 and b < 1:\n    return a * b\nreturn a + b", ("f(0, 0) → 0", "f(2, 2) → 4"), "only one of"),
     ],
@@ -75,7 +75,8 @@ async def test_the_kind_of_example_that_would_notice_is_named(
     gate: Gate, body: str, examples: tuple[str, ...], wanted: str
 ) -> None:
     verdict = await bitten(gate, body, *examples)
-    assert any(wanted in str(problem.mend) for problem in verdict.problems), verdict.problems
+    assert any(wanted in one.kind_of_example for one in verdict.survivors), verdict.survivors
+    assert sum(problem.code == "weak-examples" for problem in verdict.problems) <= 3
 
 
 @pytest.mark.parametrize(("policy", "severity"), [("agent", "refuses"), ("human", "warns"), ("import", "warns")])
@@ -120,7 +121,7 @@ async def test_mutants_that_never_end_are_noticed_and_cost_their_own_time(gate: 
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(0.0, "nothing tried: time was up"), (0.06, "mutants tried: time was up")]
+    ("seconds", "said"), [(0.0, "nothing tried: time was up"), (0.6, "mutants tried: time was up")]
 )
 async def test_what_was_not_reached_in_time_is_said_and_passes(gate: Gate, seconds: float, said: str) -> None:
     body = "\n".join(["import time", "time.sleep(0.04)", *[f"a = a + {n}" for n in range(9)], "return a + b"])

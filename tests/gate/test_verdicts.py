@@ -151,7 +151,7 @@ async def test_examples_that_need_another_function_are_not_held_against_a_draft(
 
 async def test_a_function_with_the_calls_context_is_tried_without_naming_it(gate: Gate) -> None:
     body = "(self.scratch / 'x').write_text(a)\n    return len((self.scratch / 'x').read_text())"
-    verdict = await judge(gate, documented("f", "self, a: str", "int", body, "f('ab') → 2", "f('') → 0"))
+    verdict = await judge(gate, documented("f", "self, a: str", "int", body, "f('ab') → 2", "f('a') → 1"))
     assert (verdict.admitted, verdict.standing, verdict.problems) == (True, "trial", ())
 
 
