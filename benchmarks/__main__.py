@@ -91,6 +91,7 @@ BENCHES: dict[str, Callable[[Figures], list[Row]]] = {
     "reload": _own_rows,
     "sandbox": _sandbox_rows,
     "create": _own_rows,
+    "gate_stages": _own_rows,
     "startup": _startup_rows,
     "storage": _storage_rows,
 }

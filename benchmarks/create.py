@@ -18,9 +18,9 @@ from .measure import Row, in_turn, median_ms, options, ratio, show, timed
 
 AIM = 15.0
 # Other limits than the spare worker's: such a call is forked on demand.
-_ON_DEMAND = Limits(memory=Limits().memory - (1 << 20))
-_ADD = Code("sums", "def add(a: int, b: int) -> int:\n    return a + b\n", "functions/sums.py", "sums")
-_CODE = '''\
+ON_DEMAND = Limits(memory=Limits().memory - (1 << 20))
+ADD = Code("sums", "def add(a: int, b: int) -> int:\n    return a + b\n", "functions/sums.py", "sums")
+CODE = '''\
 def middle_{n}(values: list[float]) -> float:
     """Find the middle of some numbers.
 
@@ -72,7 +72,7 @@ async def bench(rounds: int) -> list[Row]:
 
 
 async def _call(sandbox: Sandbox) -> float:
-    call = sandbox.call({"sums": _ADD}, "sums", "add", {"a": 1, "b": 2}, limits=_ON_DEMAND)
+    call = sandbox.call({"sums": ADD}, "sums", "add", {"a": 1, "b": 2}, limits=ON_DEMAND)
     outcomes: list[object] = []
 
     async def act() -> None:
@@ -85,7 +85,7 @@ async def _call(sandbox: Sandbox) -> float:
 
 async def _create(workshop: Workshop, numbers: "count[int]") -> float:
     n = next(numbers)
-    seconds = await timed(workshop.create(f"middle_{n}", _CODE.format(n=n)))
+    seconds = await timed(workshop.create(f"middle_{n}", CODE.format(n=n)))
     assert f"middle_{n}" in workshop.names(), await workshop.pending(f"middle_{n}")
     await workshop.delete(f"middle_{n}")
     return seconds
