@@ -78,8 +78,8 @@ async def room(root: Path, cage: Cage) -> AsyncIterator[Room]:
 
 
 def named(name: str, text: str = VOWELS) -> str:
-    """The example function under another name."""
-    return text.replace("count_vowels", name)
+    """A function like the example, under another name; it counts the name's capitals too, so it is no copy."""
+    return text.replace("count_vowels", name).replace('"aeiou"', f'"aeiou{name.upper()}"')
 
 
 USER = named("count_twice").replace("return sum(", "return 0 * count_vowels(text) + sum(")
