@@ -17,7 +17,7 @@ def draw(known: Likeness, chance: random.Random) -> Value:
     return maker(model, known, chance) if maker else model
 
 
-def _draw_number(model: float, known: Likeness, chance: random.Random) -> Value:
+def _draw_number(model: Value, known: Likeness, chance: random.Random) -> Value:
     if not known.numbers:
         return model
     low, high = min(known.numbers[0], 1), known.numbers[-1]

@@ -48,7 +48,8 @@ def gate_of(workers: Sandbox, rules: Rules | None = None) -> Gate:
 async def judged(
     gate: Sandbox | Gate, code: str, *calls: str, policy: Policy = "agent", snapshot: Snapshot | None = None
 ) -> Verdict:
-    examples = tuple(GivenExample(*(part.strip() for part in call.split("→"))) for call in calls)
+    halves = (call.partition(" → ") for call in calls)
+    examples = tuple(GivenExample(call, expected) for call, _arrow, expected in halves)
     gate = gate_of(gate) if isinstance(gate, Sandbox) else gate
     return await gate.judge(Candidate("f", dedent(code), "m", examples=examples), snapshot or Snapshot.empty(), policy)
 
