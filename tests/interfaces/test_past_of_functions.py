@@ -41,7 +41,11 @@ def test_people_read_the_past_in_columns_and_what_is_missing_is_named(grown: Pat
     assert (newest.split()[:2], oldest.split()[0]) == (["2", "deleted"], "1")
     assert history.stderr == "It is deleted. Next: toolwright functions rollback count_vowels\n"
     wrong = toolwright("functions", "rollback", "count_vowels", "7", cwd=grown)
-    assert (wrong.returncode, "has no version `7`" in wrong.stderr, "Its versions: 1 (" in wrong.stderr) == (2, True, True)
+    assert (wrong.returncode, "has no version `7`" in wrong.stderr, "Its versions: 1 (" in wrong.stderr) == (
+        2,
+        True,
+        True,
+    )
     assert "brought back" not in wrong.stdout
     assert toolwright("functions", "rollback", "count_vowels", cwd=grown).returncode == 0
     assert (grown / "functions" / "words.py").read_text() == COUNT_VOWELS

@@ -1,4 +1,4 @@
-"""Examples as a ratchet: what goes is named and needs a reason, what is added holds, what was confirmed stays marked."""
+"""Examples as a ratchet: what goes is named and needs a reason, what is added holds, what was confirmed is marked."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def codes(verdict: dict[str, Any], severity: str = "refuses") -> list[str]:
 
 
 def told(verdict: dict[str, Any]) -> str:
-    return next(each["message"] for each in verdict["problems"] if each["code"] == "example-dropped")
+    return next(str(each["message"]) for each in verdict["problems"] if each["code"] == "example-dropped")
 
 
 LOSSES = [
@@ -63,6 +63,7 @@ async def test_a_reason_given_once_goes_on_with_the_candidate_that_stands_refuse
     [
         pytest.param(VOWELS.replace('("queueing")', "('queueing')"), id="other-quotes"),
         pytest.param(VOWELS.replace(FIVE, THREE + FIVE), id="more-of-them"),
+        pytest.param(VOWELS.replace(FIVE, f"    >>> unrelated = 1\n{FIVE}"), id="a-set-up-that-it-does-not-use"),
         pytest.param(VOWELS.replace(FIVE, "").replace("    0\n", f"    0\n{FIVE}"), id="another-order"),
     ],
 )

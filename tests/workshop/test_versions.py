@@ -47,7 +47,7 @@ async def grown(here: Room) -> None:
 
 
 async def history(here: Room, name: str = "count_vowels") -> list[dict[str, Any]]:
-    return (await here.shop.past.history(name))["versions"]
+    return [*(await here.shop.past.history(name))["versions"]]
 
 
 async def test_a_history_says_who_changed_what_when_and_why(here: Room) -> None:
