@@ -174,6 +174,6 @@ def _says_no_less(old: str, new: str) -> bool:
 def _examples(words: str) -> list[tuple[str, str]]:
     """The examples of a docstring that have a result; those that cannot be read are none."""
     try:
-        return [(one.source, one.want) for one in find_examples(words) if one.want]
+        return [(one.source, one.want.partition("```")[0]) for one in find_examples(words) if one.want]
     except ValueError:
         return []

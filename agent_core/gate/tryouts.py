@@ -34,12 +34,12 @@ def strip_tryouts(text: str, name: str) -> str:
     if not isinstance(tree, ast.Module) or node is None:
         return text
     off = _tryouts(tree, node)
-    gone = {line for one in off for line in range(first_line(one), (one.end_lineno or 0) + 1)}
+    lines = lines_of(text)
+    gone = {line for one in off for line in range(_top(one, lines), (one.end_lineno or 0) + 1)}
     stays = set(map(id, tree.body)) - set(map(id, off))
     if not off or any(one.end_lineno in gone or first_line(one) in gone for one in tree.body if id(one) in stays):
         return text  # nothing to take off, or two statements on one line
-    lines = [line for number, line in enumerate(lines_of(text), 1) if number not in gone]
-    return "".join(lines).rstrip("\n") + "\n"
+    return "".join(line for number, line in enumerate(lines, 1) if number not in gone).rstrip("\n") + "\n"
 
 
 def write_asserts(text: str, name: str) -> str:
@@ -55,6 +55,14 @@ def write_asserts(text: str, name: str) -> str:
             if _normal(one.call) not in written:
                 found.setdefault(one.call, one)
     return _with_examples(text, node, list(found.values())[:_MOST]) if found else text
+
+
+def _top(node: ast.stmt, lines: list[str]) -> int:
+    """The first line of a statement, with the comments right above it."""
+    top = first_line(node)
+    while top > 1 and lines[top - 2].startswith("#"):
+        top -= 1
+    return top
 
 
 def _normal(call: str) -> str:

@@ -79,6 +79,9 @@ def test_values_prove_the_narrowest_hint_that_fits_all(values: list[object], hin
             described("a", "return a.lower()", "f('X') = 'x'"), "f(a: str)", id="one-example-and-the-body-agree"
         ),
         pytest.param(
+            described("a", "return a + 1", "print(f(1)) = 2", "print(f(2)) = 3"), "f(a: int)", id="inside-of-print"
+        ),
+        pytest.param(
             described("self, a", "return a + 1", "f(1) = 2", "f(5) = 6"), "f(self, a: int) -> int", id="beside-self"
         ),
         pytest.param(

@@ -21,6 +21,7 @@ from .support import ADD, function, mends, on_text, snapshot_of
         pytest.param("return datetime.now().year + a + b", "from datetime import datetime", id="datetime-as-class"),
         pytest.param("return datetime.date(a, b, 1).year", "import datetime", id="datetime-as-module"),
         pytest.param("return a + b + int(time.time())", "import time", id="time-as-module"),
+        pytest.param("return floor(sqrt(a)) + b", "from math import floor, sqrt", id="two-of-one-module"),
     ],
 )
 def test_a_standard_name_that_can_mean_one_thing_is_imported(body: str, line: str) -> None:
@@ -135,6 +136,9 @@ def test_another_docstring_style_becomes_google_and_its_types_become_hints(words
         pytest.param("Add.\n    - a: The first.\n    - b: The second.\n    ", id="bullets"),
         pytest.param("Add.\n\n    a: The first.\n    b: The second.\n    ", id="lines"),
         pytest.param("Add.\n\n    `a` - The first.\n    `b` - The second.\n    ", id="dashes"),
+        pytest.param(
+            "Add.\n\n    Arguments:\n        a {int} -- The first.\n        b {int} -- The second.\n    ", id="braces"
+        ),
         pytest.param("Add.\n\n    Args:\n    a: The first.\n    b: The second.\n    ", id="not-indented"),
         pytest.param(
             "Add.\n\n    Inputs:\n      a (int): The first.\n      b (int): The second.\n    ", id="other-heading"
@@ -225,6 +229,8 @@ def test_a_description_that_came_with_the_code_becomes_its_docstring() -> None:
         pytest.param(">>> f(1, 2)  # Returns: 3", id="comment-in-words"),
         pytest.param(">>> f(1, 2) => 3", id="arrow-behind-a-prompt"),
         pytest.param(">>>f(1, 2)\n        3", id="no-space-after-the-prompt"),
+        pytest.param("f(1, 2)  # Output: 3", id="output-in-a-comment"),
+        pytest.param("```python\n        >>> f(1, 2)\n        3\n        ```", id="in-a-fence"),
     ],
 )
 def test_an_example_in_another_form_becomes_a_doctest(written: str) -> None:

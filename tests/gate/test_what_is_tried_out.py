@@ -45,6 +45,7 @@ def test_what_asserts_say_becomes_examples_of_the_docstring(tail: str, example: 
         pytest.param("assert add(1, 2)", id="only-true"),
         pytest.param("assert add( 1,2 ) == 3", id="there-already"),
         pytest.param("def main():\n    print(add(1, 2))\n\n\nmain()", id="main"),
+        pytest.param("# Example usage\nprint(add(1, 2))", id="with-its-comment"),
         pytest.param("import doctest\ndoctest.testmod()", id="doctest"),
     ],
 )

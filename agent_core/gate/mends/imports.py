@@ -92,7 +92,16 @@ _OF_TIME_MODULE = frozenset(
 def add_imports(view: View) -> str:
     """The text with an import for each missing name that can mean one thing only."""
     lines = {line for one in view.missing if (line := _import_line(one, view.tree))}
-    return _insert(view.text, view.tree, sorted(lines, key=_import_order)) if lines else view.text
+    return _insert(view.text, view.tree, _together(lines)) if lines else view.text
+
+
+def _together(lines: set[str]) -> list[str]:
+    """One line for each module."""
+    names: dict[str, list[str]] = {}
+    for line in sorted(lines, key=_import_order):
+        head, _, name = line.partition(" import ")
+        names.setdefault(f"{head} import " if name else line, []).extend([name] if name else [])
+    return [head + ", ".join(several) for head, several in names.items()]
 
 
 def importable(name: str) -> bool:

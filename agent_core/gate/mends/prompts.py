@@ -18,6 +18,8 @@ _TIGHT = re.compile(r"^(\s*>>>)(?=[^\s>])")
 
 def has_other_examples(view: View) -> bool:
     """A line may hold an example in another form than a prompt with its result below."""
+    if "```" in view.words and ">>>" in view.words:
+        return True
     call, marks = f"{view.name}(", ("->", "=>", "→", "==", "#", "return", "gives")
     for line in view.words.splitlines():
         if call in line and (not line.lstrip().startswith(">>> ") or any(mark in line for mark in marks)):
@@ -33,13 +35,22 @@ def write_prompts(view: View) -> str:
         return text
     lines: list[str] = []
     after_result = False
-    for line, following in zip(written.lines, [*written.lines[1:], ""], strict=True):
+    bare = _without_fences(list(written.lines))
+    for line, following in zip(bare, [*bare[1:], ""], strict=True):
         taken = _example(_TIGHT.sub(r"\1 ", line), name, following)
         if after_result and len(taken) == 1 and taken[0].strip() and not taken[0].lstrip().startswith(">>>"):
             lines.append("")  # text right below a result would be read as a part of it
         after_result = len(taken) > 1
         lines += taken
     return text if lines == list(written.lines) else written.rewritten(text, lines)
+
+
+def _without_fences(lines: list[str]) -> list[str]:
+    """The lines without the Markdown fences around prompts: the closing one would be read as a result."""
+    fences = [at for at, line in enumerate(lines) if line.lstrip().startswith("```")]
+    pairs = zip(fences[::2], fences[1::2], strict=False)
+    gone = {at for pair in pairs if any(">>>" in line for line in lines[slice(*pair)]) for at in pair}
+    return [line for at, line in enumerate(lines) if at not in gone]
 
 
 def _example(line: str, name: str, following: str) -> list[str]:
@@ -51,7 +62,9 @@ def _example(line: str, name: str, following: str) -> list[str]:
     has_result = following.strip() not in ("", '"""') and not following.lstrip().startswith(">>>")
     if is_prompt and (found["mark"] == "==" or has_result):
         return [line]
-    result = re.sub(r"^(?:returns?|gives|->|=>)\s*:?\s*", "", found["result"].strip(), flags=re.IGNORECASE)
+    result = re.sub(
+        r"^(?:returns?|gives|outputs?|results?|prints|->|=>)\s*:?\s*", "", found["result"].strip(), flags=re.IGNORECASE
+    )
     if found["mark"] not in ("->", "=>", "→", "=="):
         result = result.rstrip(".;")  # the end of a sentence
     if not _is_literal(result):

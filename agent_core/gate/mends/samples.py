@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...registry.examples import find as find_prompts
-from ..tree import literal, parameters
+from ..tree import literal, nodes_of, parameters, parse
 from .view import View
 
 _MOST = 50  # examples that are looked at
@@ -31,17 +31,17 @@ def _written(view: View) -> Iterator[Sample]:
     except ValueError:
         return
     for one in prompts:
-        arguments = _arguments(view, one.source)
-        if arguments is not None and not one.raises:
-            yield Sample(one.source.strip(), arguments, _results(one.want))
+        for node in _calls(view, one.source) if not one.raises else ():
+            source = ast.unparse(node)
+            is_alone = isinstance(_parsed(one.source), ast.Expr) and source == ast.unparse(ast.parse(one.source))
+            yield Sample(source, _arguments(view, node), _results(one.want) if is_alone else ())
 
 
 def _given(view: View) -> Iterator[Sample]:
     # Given results are compared as Python compares, 2 with 2.0, so they tell no types.
     for one in view.examples[:_MOST]:
-        arguments = _arguments(view, one.call)
-        if arguments is not None:
-            yield Sample(one.call.strip(), arguments)
+        for node in _calls(view, one.call):
+            yield Sample(ast.unparse(node), _arguments(view, node))
 
 
 def _results(text: str) -> tuple[object, ...]:
@@ -52,16 +52,23 @@ def _results(text: str) -> tuple[object, ...]:
     return (value,) if is_literal else ()
 
 
-def _arguments(view: View, call: str) -> dict[str, object] | None:
-    """The literal arguments of a call of the function by their names; None if it is something else."""
-    try:
-        node = ast.parse(call.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id != view.name:
-        return None
-    if any(isinstance(one, ast.Starred) for one in node.args):
-        return None
+def _parsed(source: str) -> ast.stmt | None:
+    tree = parse(source.strip())
+    return tree.body[0] if isinstance(tree, ast.Module) and tree.body else None
+
+
+def _calls(view: View, source: str) -> Iterator[ast.Call]:
+    """The calls of the function in an example, wherever they stand in it."""
+    statement = _parsed(source) if view.name in source else None
+    for node in nodes_of(statement) if statement else ():
+        match node:
+            case ast.Call(func=ast.Name(id=name), args=args) if name == view.name:
+                if not any(isinstance(one, ast.Starred) for one in args):
+                    yield node
+
+
+def _arguments(view: View, node: ast.Call) -> dict[str, object]:
+    """The literal arguments of a call by the names of the parameters."""
     named = {one.arg for one in view.node.args.kwonlyargs}
     order = [one.arg for one in parameters(view.node) if one.arg not in named]
     pairs = [*zip(order, node.args, strict=False), *((one.arg, one.value) for one in node.keywords if one.arg)]

@@ -179,7 +179,7 @@ def _unfold(lines: list[str]) -> list[str]:
 def _take_stray(lines: list[str], missing: list[str]) -> _Moved:
     names = "|".join(map(re.escape, missing))
     stray = re.compile(
-        rf"^(?P<indent>\s*)(?:[-*•]\s+)?[`*]*(?P<name>{names})[`*]*\s*(?:\((?P<kind>[^)]*)\))?\s*(?::|\s[-–—]{{1,2}}\s)\s*(?P<text>\S.*)$"
+        rf"^(?P<indent>\s*)(?:[-*•]\s+)?[`*]*(?P<name>{names})[`*]*\s*(?:[({{](?P<kind>[^)}}]*)[)}}])?\s*(?::|\s[-–—]{{1,2}}\s)\s*(?P<text>\S.*)$"
     )
     moved = _Moved()
     entry, depth = None, 0
