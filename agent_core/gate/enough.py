@@ -20,22 +20,11 @@ ALIKE = ("one-sided-examples", "same-results", "contradictory-examples")
 """Findings that one more call, with another result, would settle."""
 
 _CHANCE = frozenset(
-    [
-        "random",
-        "secrets",
-        "uuid4",
-        "uuid1",
-        "now",
-        "today",
-        "utcnow",
-        "time",
-        "monotonic",
-        "perf_counter",
-        "urandom",
-        "localtime",
-        "gmtime",
-    ]
+    ("uuid4", "uuid1", "now", "today", "utcnow", "urandom", "monotonic", "perf_counter", "time_ns", "getrandbits")
 )
+# Told a moment, these only say it in another way.
+_CLOCK = frozenset(("time", "localtime", "gmtime", "ctime", "asctime"))
+_GENERATORS = frozenset(("random", "secrets"))
 
 
 def is_unproven(tree: ast.Module, node: FunctionNode | None, function: Function) -> Unproven:
@@ -53,13 +42,22 @@ def is_unproven(tree: ast.Module, node: FunctionNode | None, function: Function)
 
 def _is_by_chance(tree: ast.Module) -> bool:
     """A call of what differs each time: chance, or the clock."""
+    drawn = {*_CHANCE, *_imported(tree)}
     for node in ast.walk(tree):
         match node:
-            case ast.Call(func=ast.Attribute(attr=name)) if name in _CHANCE:
+            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) if name in drawn:
                 return True
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name))) if name in ("random", "secrets"):
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name))) if name in _GENERATORS:
+                return True
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="time"), attr=name), args=[]) if name in _CLOCK:
                 return True
     return False
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    """The names that are taken out of a module of chance."""
+    taken = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module in _GENERATORS]
+    return {alias.asname or alias.name for node in taken for alias in node.names}
 
 
 def too_few(function: Function, examples: Sequence[Example | GivenExample], unproven: Unproven) -> Iterator[Finding]:

@@ -87,7 +87,9 @@ async def prove(draft: Draft, bench: Bench) -> Draft:
     twice = contradicted(examples)
     told_of = [one for one in results if one.call not in twice]
     missing = [*too_few(function, examples, unproven)]
-    offered = await _other_call(results, draft, bench) if any(one.code in TOO_FEW for one in missing) else None
+    offered = (
+        await _other_call(results, draft, bench) if any(one.code in {*TOO_FEW, *ALIKE} for one in missing) else None
+    )
     draft = replace(draft, trials=replace(draft.trials, offered=offered))
     draft = draft.with_findings(STAGE, [*_told(told_of, function.name), *(_offering(one, offered) for one in missing)])
     return with_result_hint(replace(draft, note=_note(agreed, len(results), len(examples))))

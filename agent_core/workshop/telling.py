@@ -30,11 +30,10 @@ def admitted(verdict: Verdict, function: Function, done: str) -> str:
     lines = [f"`{verdict.name}` {done} in {function.path} and can be called now. It is: {signature(function)}"]
     lines += [f"Mended: {mend.message}" for mend in verdict.mends]
     lines += [f"Note: {problem}" for problem in verdict.problems if problem.severity == "warns"][:MAX_PROBLEMS]
-    if verdict.standing == "draft":
-        lines.append("It is a draft: its examples could not prove it, so its answers are unproven. Say so to the user.")
     if verdict.confirmed:
         lines.append(f"Taken as they came back, not as predicted: {'; '.join(verdict.confirmed)}.")
-    lines.append(f"Next: call `{verdict.name}` with the user's data.")
+    unproven = ", and say that its result is unproven: no example shows it" if verdict.standing == "draft" else ""
+    lines.append(f"Next: call `{verdict.name}` with the user's data{unproven}.")
     return "\n".join(lines)
 
 

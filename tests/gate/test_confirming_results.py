@@ -66,7 +66,7 @@ async def test_a_lacking_example_is_confirmed_with_what_came_back(gate: Gate) ->
     verdict = await judge(gate, code)
     confirmed = await gate.confirm(Candidate("f", code, "m"), verdict, Snapshot.empty())
     assert (confirmed.admitted, confirmed.standing, confirmed.confirmed) == (True, "trial", ("f(0)",))
-    assert ">>> f(0)\n    False\n" in confirmed.source
+    assert ">>> f(0)\n        False\n" in confirmed.source
 
 
 async def test_no_example_is_lent_to_a_function_without_one_that_holds(gate: Gate) -> None:

@@ -230,3 +230,18 @@ async def test_more_examples_than_are_run_are_counted_in_the_note(gate: Gate) ->
     verdict = await judge(gate, documented("f", "a: int", "int", "return a * 2", *examples))
     assert verdict.admitted
     assert note(verdict, "examples") == "50 of 50 examples agree; 2 more were not run"
+
+
+@pytest.mark.parametrize(
+    ("body", "is_draft"),
+    [
+        pytest.param("import time\n    return time.strftime('%M:%S', time.gmtime(a))", False, id="told-a-moment"),
+        pytest.param("import datetime\n    return str(datetime.time(a))", False, id="a-time-of-day"),
+        pytest.param("import time\n    return str(time.time() + a)", True, id="clock"),
+        pytest.param("from random import randint\n    return str(randint(0, a))", True, id="chance"),
+        pytest.param("import random\n    return str(random.randint(0, a))", True, id="chance-by-module"),
+    ],
+)
+async def test_only_what_differs_each_time_is_left_unproven(gate: Gate, body: str, is_draft: bool) -> None:
+    verdict = await judge(gate, documented("f", "a: int", "str", body))
+    assert verdict.standing == ("draft" if is_draft else "")
