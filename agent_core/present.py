@@ -1,7 +1,7 @@
 """What is known about functions, as text for a model: short, in pages, and with the next thing to do."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .untrusted import block, fence, one_line, shorten
@@ -37,8 +37,14 @@ def introspection(found: Shape) -> str:
         *_statistics(found["statistics"]),
         f"Used by: {', '.join(found['callers']) or 'no other'}. Uses: {', '.join(found['callees']) or 'none'}.",
         f"{len(found['versions'])} versions of its module are kept.",
+        *_confirmed((found.get("verdict") or {}).get("confirmed")),
     ]
     return "\n".join(lines)
+
+
+def _confirmed(calls: Sequence[str] | None) -> list[str]:
+    """Which examples are weaker evidence, if any."""
+    return [f"Taken as they came back, not as predicted: {'; '.join(map(fence, calls))}."] if calls else []
 
 
 def history(found: Shape) -> str:
@@ -62,9 +68,8 @@ def _version(row: Shape) -> list[str]:
     name = f"{row['number']} ({row['version'][:8]})" if row["version"] else f"{row['number']}"
     lines = [f"- {name}{now}: {row['what']} {when} by {one_line(who, 80)}, +{row['added']} -{row['removed']} lines."]
     lines[0] += f" Why: {one_line(row['reason'], 200)}" if row["reason"] else ""
-    if row["confirmed"]:
-        lines.append(f"  Taken as they came back, not as predicted: {'; '.join(map(fence, row['confirmed']))}.")
-    return [*lines, *(f"  {shorten(text, 400)}." for text in row["dropped"])]
+    below = [*_confirmed(row["confirmed"]), *(f"{shorten(text, 400)}." for text in row["dropped"])]
+    return [*lines, *(f"  {text}" for text in below)]
 
 
 def pending(name: str, kept: Shape) -> str:

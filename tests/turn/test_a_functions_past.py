@@ -101,3 +101,11 @@ async def test_a_candidate_that_waits_is_settled_in_a_later_conversation(at_desk
     assert list(await desk.workspace.workshop.all_pending()) == ["count_vowels"]
     await desk.agent.begin_anew()
     assert "can be called now" in answers(await desk.say("Confirm it."))[0]
+
+
+async def test_a_result_that_was_confirmed_is_marked_wherever_the_function_is_looked_at(at_desk: OpenDesk) -> None:
+    create = Ask(Wanted("create_function", {**NAME, "function_code_with_docstring": FLAWED}))
+    looks = [Ask(Wanted(name, NAME)) for name in ("introspect_function", "function_history")]
+    (_, _, *shown), _ = await ask(at_desk, create, Ask(Wanted("confirm_function", NAME)), *looks)
+    marked = 'Taken as they came back, not as predicted: `count_vowels("queueing")`.'
+    assert [marked in text for text in shown] == [True, True]
