@@ -92,6 +92,7 @@ BENCHES: dict[str, Callable[[Figures], list[Row]]] = {
     "sandbox": _sandbox_rows,
     "create": _own_rows,
     "gate_stages": _own_rows,
+    "bulk": _own_rows,
     "startup": _startup_rows,
     "storage": _storage_rows,
 }

@@ -7,6 +7,7 @@ import importlib
 import inspect
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 
@@ -32,7 +33,10 @@ class Context:
         found = getattr(importlib.import_module(__package__), function)
         takes_self = next(iter(inspect.signature(found).parameters), "") == "self"
         value = found(self, **arguments) if takes_self else found(**arguments)
-        return asyncio.run(value) if inspect.isawaitable(value) else value
+        if not inspect.isawaitable(value):
+            return value
+        with ThreadPoolExecutor(1) as apart:  # whoever calls may itself be in a loop
+            return apart.submit(asyncio.run, value).result()
 '''
 
 TESTS = '''"""Every example in the docstrings, run and compared: `python -m unittest` or `python -m pytest`."""

@@ -1,0 +1,162 @@
+"""`functions check` on many files: streamed in order, on all cores, in the forms that scripts and services read."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_core.interfaces.sarif import SarifLog
+from tests.interfaces.support import COUNT_VOWELS, FLAWED, HERE, toolwright
+from tests.kit.terminal import TOOLWRIGHT, terminal
+
+UNHINTED = COUNT_VOWELS.replace("    Args:\n        text: What to look at.\n\n", "").replace("vowels", "more")
+TWO = f"{COUNT_VOWELS}\n\n{UNHINTED}"
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    """Files of every kind, one of which holds something that is refused."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "a file.py").write_text(COUNT_VOWELS)
+    (tmp_path / "lib" / "two.py").write_text(TWO)
+    lines = [json.dumps({"name": "count_vowels", "code": code}) for code in [COUNT_VOWELS] * 13 + [FLAWED]]
+    (tmp_path / "many.jsonl").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def test_many_paths_are_judged_in_order_and_counted(many: Path) -> None:
+    done = toolwright("functions", "check", "lib", "many.jsonl", "--json", cwd=many)
+    rows = [json.loads(text) for text in done.stdout.splitlines()]
+    assert [row["path"] for row in rows] == [
+        "lib/a file.py", "lib/two.py", "lib/two.py", *(f"many.jsonl:{n}" for n in range(1, 15)),
+    ]  # fmt: skip
+    assert [row["admitted"] for row in rows] == [True, True, False, *[True] * 13, False]
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        pytest.param(["--policy", "human"], 0, "✓ 2 judged: 2 could join, 1 warned", id="human"),
+        pytest.param(["--policy", "human", "--strict"], 1, "✗ 2 judged: 1 could join, 1 refused", id="strict"),
+        pytest.param(["--policy", "human", "--quiet"], 0, "", id="quiet"),
+    ],
+)
+def test_a_strict_check_refuses_what_a_human_is_only_warned_of(
+    many: Path, options: list[str], code: int, said: str
+) -> None:
+    done = toolwright("functions", "check", "lib/two.py", *options, cwd=many)
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (code, [said] if said else [])
+
+
+def test_the_switch_of_a_team_holds_for_checks_and_for_saves(many: Path) -> None:
+    (many / "toolwright.toml").write_text("[gate]\nstrict = true\n")
+    (many / "functions").mkdir()
+    (many / "functions" / "two.py").write_text(TWO)
+    checked = toolwright("functions", "check", "functions/two.py", "--policy", "human", cwd=many)
+    saved = toolwright("functions", "reload", "--json", cwd=many)
+    assert (checked.returncode, saved.returncode) == (1, 1), checked.stdout
+
+
+def test_what_does_not_go_together_is_a_wrong_use(many: Path) -> None:
+    for options in (["--json", "--sarif"], ["--name", "f"], ["--module", "m"]):
+        assert toolwright("functions", "check", "many.jsonl", *options, cwd=many).returncode == 2
+
+
+def test_ctrl_c_ends_with_what_was_judged_and_a_whole_log(many: Path) -> None:
+    slow = COUNT_VOWELS.replace("    return", "    for n in range(10**7):\n        pass\n    return")
+    lines = [json.dumps({"name": "count_vowels", "code": COUNT_VOWELS})] + [
+        json.dumps({"name": "count_vowels", "code": slow.replace("10**7", f"10**7 + {n}")}) for n in range(30)
+    ]
+    (many / "slow.jsonl").write_text("\n".join(lines))
+    command = [*TOOLWRIGHT, "functions", "check", "slow.jsonl", "bad.jsonl", "--json"]
+    (many / "bad.jsonl").write_text("{\n")
+    with subprocess.Popen(
+        command, cwd=many, text=True, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": HERE}
+    ) as process:
+        assert process.stdout is not None
+        first = json.loads(process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        rest = [json.loads(text) for text in process.stdout.read().splitlines()]
+        assert process.wait(timeout=20) == 1
+    assert first["admitted"]
+    assert rest[-1]["error"]["code"] == "interrupted"
+    assert len(rest) < 30
+
+
+def test_a_bar_on_a_terminal_tells_how_far_it_is_and_goes(many: Path) -> None:
+    with terminal("functions", "check", "-q", "many.jsonl", cwd=many) as screen:
+        screen.wait_for("of 14 judged")
+        assert screen.exit_code() == 1
+        text = "\n".join(screen.screen())
+    assert "14 judged: 13 could join, 1 refused" in text
+    assert "░" not in text
+
+
+def test_the_sarif_log_is_what_code_scanning_takes(many: Path) -> None:
+    (many / "lib" / "mendable.py").write_text(COUNT_VOWELS.replace("text: str", "text").replace("vowels", "all"))
+    (many / "few.jsonl").write_text("\n" + json.dumps({"name": "count_vowels", "code": FLAWED}))
+    done = toolwright("functions", "check", "lib", "few.jsonl", "--sarif", cwd=many)
+    assert (done.returncode, done.stderr) == (1, "")
+    log = json.loads(done.stdout)
+    (run,) = log["runs"]
+    rules = run["tool"]["driver"]["rules"]
+    assert (log["version"], run["tool"]["driver"]["name"]) == ("2.1.0", "Toolwright")
+    for result in run["results"]:
+        check_result(result, rules)
+    assert len({result["partialFingerprints"]["primaryLocationLineHash"] for result in run["results"]}) == len(
+        run["results"]
+    )
+    assert {result["level"] for result in run["results"]} >= {"error", "note"}
+    refused = [one for one in run["results"] if one["ruleId"] == "example-disagrees"]
+    assert refused[0]["locations"][0]["physicalLocation"] == {
+        "artifactLocation": {"uri": "few.jsonl", "uriBaseId": "SRCROOT"}, "region": {"startLine": 2},
+    }  # fmt: skip
+
+
+def check_result(result: dict[str, Any], rules: list[dict[str, Any]]) -> None:
+    """What the published schema and GitHub's page on SARIF require of a result and its rule."""
+    rule = rules[result["ruleIndex"]]
+    assert rule["id"] == result["ruleId"]
+    for key in ("shortDescription", "fullDescription", "help"):
+        assert rule[key]["text"]
+    assert result["level"] in {"error", "warning", "note"}
+    assert result["message"]["text"]
+    (location,) = result["locations"]
+    place = location["physicalLocation"]
+    assert place["region"]["startLine"] >= 1
+    assert place["region"].get("startColumn", 1) >= 1
+    assert not place["artifactLocation"]["uri"].startswith(("/", ".."))
+    assert " " not in place["artifactLocation"]["uri"]
+    assert result["partialFingerprints"]["primaryLocationLineHash"]
+    for fix in result.get("fixes", ()):
+        assert fix["artifactChanges"][0]["replacements"][0]["deletedRegion"]["startLine"] >= 1
+
+
+def test_the_fix_of_a_mend_gives_the_text_that_the_gate_judged(tmp_path: Path) -> None:
+    (file := tmp_path / "a.py").write_text("import os\n\ndef f(x):\n    return x\n")
+    source = "import os\n\n\ndef f(x: int) -> int:\n    return x\n"
+    mend = {"code": "hint", "message": "wrote hints", "diff": ""}
+    verdict = {"name": "f", "path": str(file), "problems": [], "mends": [mend], "source": source}
+    pieces: list[str] = []
+    log = SarifLog(pieces.append, "1.0.0", tmp_path)
+    log.add(verdict)
+    log.close()
+    (result,) = json.loads("".join(pieces))["runs"][0]["results"]
+    lines = file.read_text().splitlines(keepends=True)
+    for change in reversed(result["fixes"][0]["artifactChanges"][0]["replacements"]):
+        region = change["deletedRegion"]
+        lines[region["startLine"] - 1 : region["endLine"] - 1] = [change["insertedContent"]["text"]]
+    assert "".join(lines) == source
+
+
+def test_an_empty_log_and_one_that_was_cut_off_are_whole_documents(tmp_path: Path) -> None:
+    for whole in (True, False):
+        pieces: list[str] = []
+        SarifLog(pieces.append, "1.0.0", tmp_path).close(whole=whole)
+        (run,) = json.loads("".join(pieces))["runs"]
+        assert (run["results"], run["invocations"]) == ([], [{"executionSuccessful": whole}])

@@ -1,0 +1,144 @@
+"""`functions export`: a package that works, and proves itself, where there is no Toolwright."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from agent_core.errors import UsageError
+from agent_core.registry.source import Source
+from agent_core.workshop import Handing
+from agent_core.workshop.export import relative
+from tests.kit.desk import VOWELS
+from tests.workshop.support import Room
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+LETTERS = f'''{VOWELS}
+
+def ratio(n: int, of: int) -> float:
+    """Divide.
+
+    Args:
+        n: The part.
+        of: The whole.
+
+    >>> ratio(1, 3)
+    0.3333333333
+    >>> ratio(1, 0)
+    Traceback (most recent call last):
+        ...
+    ZeroDivisionError: division by zero
+    """
+    return n / of
+'''
+PAGES = '''from functions.letters import count_vowels
+import functions.letters as all_letters
+
+
+async def told(self, texts: list[str]) -> dict[str, int]:
+    """Count in each text.
+
+    Args:
+        texts: Where to count.
+
+    >>> told(["queue"])
+    {'queue': 4}
+    >>> told([])
+    {}
+    """
+    self.progress(0, len(texts), "counting")
+    (self.scratch / "seen").write_text("yes")
+    assert all_letters.count_vowels is count_vowels
+    return {text: self.call("count_vowels", text=text) for text in texts}
+'''
+
+
+async def a_workspace(here: Room) -> None:
+    await here.save(LETTERS)
+    (here.root / "functions" / "web").mkdir()
+    await here.save(PAGES, here.root / "functions" / "web" / "pages.py")
+    assert here.shop.names() == ["count_vowels", "ratio", "told"]
+
+
+def alone(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(folder)!r})\n{arguments[0]}"],
+        cwd=folder, text=True, capture_output=True, timeout=50, check=False,
+    )  # fmt: skip
+
+
+RUN = "import unittest; unittest.main(module=None, argv=['x', 'discover'])"
+
+
+async def test_an_exported_package_works_and_its_examples_pass_without_us(here: Room, tmp_path: Path) -> None:
+    await a_workspace(here)
+    report = await here.shop.bulk.hand_out(Handing(tmp_path / "my-package"))
+    assert report["functions"] == ["count_vowels", "ratio", "told"]
+    ran = alone(tmp_path / "my-package", RUN)
+    assert (ran.returncode, "Ran 1 test" in ran.stderr) == (0, True), ran.stderr
+    use = (
+        "import my_package as m, asyncio; print(asyncio.run(m.told(m.Context(), ['ae'])), 'agent_core' in sys.modules)"
+    )
+    assert alone(tmp_path / "my-package", use).stdout == "{'ae': 2} False\n"
+    project = tomllib.loads((tmp_path / "my-package" / "pyproject.toml").read_text())["project"]
+    assert (project["name"], project["dependencies"]) == ("my-package", [])
+
+
+async def test_the_tests_of_an_exported_package_can_fail(here: Room, tmp_path: Path) -> None:
+    await a_workspace(here)
+    await here.shop.bulk.hand_out(Handing(tmp_path / "out", package="handed"))
+    module = tmp_path / "out" / "handed" / "letters.py"
+    module.write_text(module.read_text().replace("aeiou", "aei"))
+    ran = alone(tmp_path / "out", RUN)
+    assert ran.returncode != 0
+    assert "function='count_vowels'" in ran.stderr
+
+
+async def test_named_functions_come_with_what_they_need_and_nothing_else(here: Room, tmp_path: Path) -> None:
+    await a_workspace(here)
+    await here.save(LETTERS + "\n\n" + VOWELS.replace("count_vowels", "count_more"))
+    report = await here.shop.bulk.hand_out(Handing(tmp_path / "one", ("ratio",)))
+    assert report["functions"] == ["ratio"]
+    assert "count_vowels" not in (tmp_path / "one" / "one" / "letters.py").read_text()
+    await here.shop.bulk.hand_out(Handing(tmp_path / "two", ("told",)))
+    assert alone(tmp_path / "two", RUN).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("names", "package", "held", "said"),
+    [
+        pytest.param((), "", "a.txt", "is not empty", id="not-empty"),
+        pytest.param(("nothing",), "", "", "nothing", id="unknown"),
+        pytest.param((), "json", "", "cannot be called", id="standard-name"),
+        pytest.param((), "no-name", "", "cannot be called", id="no-identifier"),
+    ],
+)
+async def test_a_folder_is_not_written_over_and_a_wrong_name_is_told(  # noqa: PLR0917
+    here: Room, tmp_path: Path, names: tuple[str, ...], package: str, held: str, said: str
+) -> None:
+    await a_workspace(here)
+    (folder := tmp_path / "out").mkdir()
+    if held:
+        (folder / held).write_text("mine")
+    with pytest.raises(UsageError, match=said):
+        await here.shop.bulk.hand_out(Handing(folder, names, package))
+    assert [path.name for path in folder.iterdir()] == ([held] if held else [])
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "becomes"),
+    [
+        pytest.param("a", "from functions.b import c", "from .b import c", id="top"),
+        pytest.param("a", "from functions import b", "from . import b", id="whole"),
+        pytest.param("w.a", "from functions.w.b import c", "from ..w.b import c", id="deep"),
+        pytest.param("w.a", "import functions.w.b as b", "from ..w import b as b", id="as"),
+        pytest.param("a", "import functions.w.b\nx = functions.w.b.f", "import p.w.b\nx = p.w.b.f", id="dotted"),
+        pytest.param("a", "import functionsx.b", "import functionsx.b", id="another"),
+        pytest.param("a", "from .b import c", "from .b import c", id="relative"),
+    ],
+)
+async def test_imports_between_modules_are_written_for_the_package(module: str, line: str, becomes: str) -> None:
+    assert relative(line + "\n", Source.of(module, line), "p") == becomes + "\n"

@@ -1,0 +1,230 @@
+"""`functions import`: a library is judged function by function, joins module by module, and can be run again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_core.workshop import Taking
+from tests.kit.desk import VOWELS
+from tests.workshop.support import Room
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SLUG = '''def slug(title):
+    """Make a title fit for an address.
+
+    :param title: What to turn.
+
+    >>> slug("Hello, World")
+    'hello-world'
+    >>> slug("A b")
+    'a-b'
+    """
+    return MARK.sub("-", title.lower()).strip("-")
+'''
+TEXT = f'''"""Helpers for text."""
+
+import re
+import memgpt
+
+MARK = re.compile(r"[^a-z0-9]+")
+
+
+# The one that most use.
+{SLUG}
+
+def _shout(text):
+    return text.upper()
+
+
+def loud(title: str) -> str:
+    """Shout a slug.
+
+    Args:
+        title: What to shout.
+
+    >>> loud("a b")
+    'A-B'
+    >>> loud("x")
+    'X'
+    """
+    return _shout(slug(title))
+'''
+HOLLOW = '''
+
+def later(text: str) -> str:
+    """Do it.
+
+    Args:
+        text: What.
+    """
+    raise NotImplementedError
+
+
+def needs_later(text: str) -> str:
+    """Do it.
+
+    Args:
+        text: What.
+    """
+    return later(text) + "!"
+'''
+USER = '''from helpers.text import slug
+from helpers import _shared
+
+
+def shown(title: str) -> str:
+    """Show a slug.
+
+    Args:
+        title: What to show.
+
+    >>> shown("a b")
+    '<a-b>'
+    >>> shown("x")
+    '<x>'
+    """
+    return _shared.OPEN + slug(title) + ">"
+'''
+
+
+async def taken(here: Room, path: Path, **options: Any) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = []
+    report = await here.shop.bulk.take_over(Taking(path, **options), rows.append, lambda _: None)
+    assert sorted(row["name"] for row in rows) == sorted(row["name"] for row in report["functions"])
+    return report
+
+
+def outcomes(report: dict[str, Any]) -> dict[str, str]:
+    return {row["name"]: row["outcome"] for row in report["functions"]}
+
+
+def codes(report: dict[str, Any], name: str) -> set[str]:
+    (row,) = [row for row in report["functions"] if row["name"] == name]
+    return {one["code"] for one in row["problems"] if one["severity"] == "refuses"}
+
+
+def a_library(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (root / "lib" / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / "lib" / name).write_text(text)
+    return root / "lib"
+
+
+async def test_a_module_that_is_admitted_whole_keeps_the_authors_text(here: Room, tmp_path: Path) -> None:
+    report = await taken(here, a_library(tmp_path, {"text.py": TEXT}))
+    assert outcomes(report) == {"slug": "mended", "loud": "joined"}
+    written = (here.root / "functions" / "text.py").read_text()
+    above, _, below = written.partition("# The one that most use.\n")
+    assert above == TEXT.partition("# The one")[0].replace("import memgpt\n", "")
+    assert "def slug(title: str) -> str:" in below
+    assert below.endswith(TEXT.partition("def _shout")[1] + TEXT.partition("def _shout")[2])
+    history = await here.store.module_history("text")
+    assert [(row.by, row.reason) for row in history] == [("human", "imported from lib")]
+    assert {row["standing"] for row in report["functions"]} == {"trial"}
+
+
+async def test_what_is_refused_stays_out_with_all_that_needs_it(here: Room, tmp_path: Path) -> None:
+    report = await taken(here, a_library(tmp_path, {"text.py": TEXT + HOLLOW}))
+    assert outcomes(report) == {"slug": "mended", "loud": "joined", "later": "refused", "needs_later": "refused"}
+    assert "not-implemented" in codes(report, "later")
+    assert codes(report, "needs_later") == {"needs-refused"}
+    written = (here.root / "functions" / "text.py").read_text()
+    assert "later" not in written
+    assert here.shop.names() == ["loud", "slug"]
+    places = [one["line"] for row in report["functions"] if row["name"] == "later" for one in row["problems"]]
+    assert all(line > TEXT.count("\n") for line in places)
+
+
+async def test_modules_that_use_each_other_join_with_the_helpers_that_they_need(here: Room, tmp_path: Path) -> None:
+    files = {
+        "helpers/__init__.py": "",
+        "helpers/text.py": TEXT,
+        "helpers/_shared.py": 'OPEN = "<"\n',
+        "helpers/_unused.py": "OTHER = 1\n",
+        "app/page.py": USER,
+        "tests/test_page.py": "def test_x():\n    pass\n",
+    }
+    report = await taken(here, a_library(tmp_path, files), prefix="taken")
+    assert set(outcomes(report).values()) == {"joined", "mended"}, report
+    modules = [row["module"] for row in report["modules"]]
+    assert modules == ["taken.helpers.text", "taken.helpers._shared", "taken.app.page"]
+    assert [row["code"] for row in report["files"]] == ["passed-over"]
+    called = await here.shop.call("shown", {"title": "A b"})
+    assert called["value"] == "<a-b>"
+
+
+async def test_an_import_can_be_run_again_and_overwrites_nothing(here: Room, tmp_path: Path) -> None:
+    library = a_library(tmp_path, {"text.py": TEXT})
+    await taken(here, library)
+    before = (here.root / "functions" / "text.py").read_text()
+    assert outcomes(await taken(here, library)) == {"slug": "skipped", "loud": "skipped"}
+    more = TEXT + "\n\n" + VOWELS
+    (library / "text.py").write_text(more.replace("Shout a slug", "Shout a slug very"))
+    again = await taken(here, library)
+    assert outcomes(again) == {"slug": "skipped", "loud": "refused", "count_vowels": "joined"}
+    assert codes(again, "loud") == {"name-taken"}
+    after = (here.root / "functions" / "text.py").read_text()
+    assert after.startswith(before)
+    assert "very" not in after
+
+
+async def test_a_name_that_is_there_already_is_told_and_stays(here: Room, tmp_path: Path) -> None:
+    await here.save(VOWELS)
+    other = VOWELS.replace("aeiou", "aeiouy")
+    report = await taken(here, a_library(tmp_path, {"a.py": other, "b.py": TEXT, "c.py": TEXT}))
+    assert codes(report, "count_vowels") == {"name-taken"}
+    assert [row["outcome"] for row in report["functions"] if row["name"] == "slug"].count("refused") == 1
+    assert here.letters.read_text() == VOWELS
+    assert not (here.root / "functions" / "a.py").exists()
+
+
+async def test_a_file_that_is_there_and_in_nobodys_use_is_not_written_over(here: Room, tmp_path: Path) -> None:
+    (target := here.root / "functions" / "text.py").write_text("def broken(:\n")
+    report = await taken(here, a_library(tmp_path, {"text.py": TEXT}))
+    assert set(outcomes(report).values()) == {"refused"}
+    assert codes(report, "slug") == {"not-written"}
+    assert target.read_text() == "def broken(:\n"
+
+
+async def test_a_dry_run_says_the_same_and_writes_nothing(here: Room, tmp_path: Path) -> None:
+    library = a_library(
+        tmp_path, {"text.py": TEXT + HOLLOW, "page.py": USER.replace("helpers.", "").partition("\n")[0]}
+    )
+    tried = await taken(here, library, dry_run=True)
+    assert (here.leftovers(), here.shop.names()) == ([], [])
+    assert outcomes(tried) == outcomes(await taken(here, library))
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "code"),
+    [
+        pytest.param("def a(x: int) -> int:\n    return b(x)\n\n\ndef b(x: int) -> int:\n    return a(x)\n", "a",
+                     "call-each-other", id="each-other"),
+        pytest.param("def a(self, x: str) -> str:\n    return self.memory.get(x)\n", "a", "foreign-context", id="self"),
+        pytest.param("import memgpt\n\n\ndef a() -> str:\n    return memgpt.NAME\n", "a",
+                     "foreign-import", id="import"),
+        pytest.param("import os.path as p, no.such\n\n\ndef a(x: str) -> str:\n    return no.such(x)\n", "a",
+                     "needs-packages", id="package"),
+    ],
+)  # fmt: skip
+async def test_what_cannot_be_taken_as_it_is_is_named(
+    here: Room, tmp_path: Path, text: str, name: str, code: str
+) -> None:
+    report = await taken(here, a_library(tmp_path, {"a.py": text}))
+    assert code in codes(report, name)
+    assert here.leftovers() == []
+
+
+async def test_lines_of_candidates_join_with_the_examples_that_came_beside_them(here: Room, tmp_path: Path) -> None:
+    code = "def twice(n):\n    return n + n\n"
+    examples = [{"call": "twice(2)", "expected": "4"}, {"call": "twice('a')", "expected": "'aa'"}]
+    rows = [{"name": "twice", "code": code, "examples": examples, "description": "Double it."}, {"name": "no"}]
+    (path := tmp_path / "my-set.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    report = await taken(here, path)
+    assert outcomes(report) == {"twice": "mended"}
+    assert [row["code"] for row in report["files"]] == ["not-a-candidate"]
+    assert len((await here.shop.introspect("twice"))["examples"]) == 2
+    assert outcomes(await taken(here, path)) == {"twice": "skipped"}

@@ -1,0 +1,66 @@
+"""Functions that were written for a MemGPT agent: what has an equivalent is mapped, all else is named with its line."""
+
+import pytest
+
+from agent_core.workshop.foreign import adapt
+
+HEAD = "from memgpt.agent import Agent\n\n\ndef f(self: Agent, text: str) -> str:\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "becomes"),
+    [
+        pytest.param("self.interface.internal_monologue(text)", "self.progress(0, note=text)", id="thought"),
+        pytest.param('self.interface.function_message(f"{text}!")', 'self.progress(0, note=f"{text}!")', id="message"),
+        pytest.param('self.interface.internal_monologue("é" + text)', 'self.progress(0, note="é" + text)', id="accent"),
+        pytest.param("self.progress(1, 2)", "self.progress(1, 2)", id="own"),
+    ],
+)
+def test_what_has_an_equivalent_is_written_so(line: str, becomes: str) -> None:
+    found = adapt(f"{HEAD}    {line}\n    return text\n", "a.py")
+    assert found.problems == ()
+    assert found.text == HEAD.replace(": Agent, text", ", text") + f"    {becomes}\n    return text\n"
+    assert found.unused == {1}
+    assert list(found.mapped) == ([5] if line != becomes else [])
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        pytest.param('self.memory.edit_append("human", text)', "take the text as a parameter", id="core"),
+        pytest.param(
+            "found = self.persistence_manager.recall_memory.text_search(text)", "the agent searches", id="recall"
+        ),
+        pytest.param("self.interface.assistant_message(text)", "return the text instead", id="say"),
+        pytest.param("kept = self.interface.internal_monologue(text)", "self.progress(0, note=…)", id="value-is-used"),
+        pytest.param("self.rebuild_memory()", "leave the line out", id="rebuild"),
+        pytest.param("text = self.functions_python['g'](text)", "self.call(name, …)", id="other-function"),
+        pytest.param("text = self.whatever.there.may_be", "progress, scratch and call", id="unknown"),
+    ],
+)
+def test_what_has_none_is_named_with_its_line_and_what_to_write(line: str, says: str) -> None:
+    (problem,) = adapt(f"def f(self, text: str) -> str:\n    {line}\n    return text\n", "a.py").problems
+    assert (problem.code, problem.where.line) == ("foreign-context", 2)
+    assert line in problem.what
+    assert says in (problem.mend or "")
+
+
+def test_an_import_that_is_used_is_named_and_one_that_is_not_goes() -> None:
+    text = "from memgpt.constants import LIMIT\nimport memgpt\n\n\ndef f(self) -> int:\n    return LIMIT\n"
+    found = adapt(text, "a.py")
+    assert [(one.code, one.where.line) for one in found.problems] == [("foreign-import", 1)]
+    assert found.unused == {2}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("class A:\n    def f(self):\n        return self.memory\n", id="method"),
+        pytest.param("def f(x):\n    return x.interface.internal_monologue(x)\n", id="another-name"),
+        pytest.param("def f(:\n", id="not-python"),
+        pytest.param("def f(self):\n    return self.call('g')\n", id="ours"),
+    ],
+)
+def test_a_text_that_is_not_of_a_foreign_agent_stays_as_it_is(text: str) -> None:
+    found = adapt(text, "a.py")
+    assert (found.text, found.problems, found.mapped) == (text, (), {})

@@ -1,0 +1,92 @@
+"""A function is taken with what it needs of its module, and nothing else; what stays is kept word for word."""
+
+import ast
+
+import pytest
+
+from agent_core.problem import Problem
+from agent_core.workshop.closure import Parts, only
+
+MODULE = '''"""Helpers."""
+
+from __future__ import annotations
+
+import os
+import re
+
+MARK = re.compile(r"\\W+")
+TABLE = {}
+TABLE["a"] = 1
+__all__ = ["slug", "look", "shape"]
+
+
+# What most pages use.
+def slug(text):
+    return MARK.sub("-", text)
+
+
+class Point:
+    pass
+
+
+def _lower(text):
+    return slug(text).lower()
+
+
+def look(text):
+    return TABLE.get(_lower(text))
+
+
+def shape(point: "Point"):
+    return os.sep
+
+
+print(look("x"))
+'''
+
+
+def parts(text: str = MODULE) -> Parts:
+    found = Parts.of(text)
+    assert not isinstance(found, Problem)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "uses", "bound"),
+    [
+        pytest.param("slug", set(), {"slug", "MARK", "re", "*"}, id="constant-and-import"),
+        pytest.param("look", {"slug"}, {"look", "_lower", "TABLE", "*"}, id="helper-and-changed-constant"),
+        pytest.param("shape", set(), {"shape", "Point", "os", "*"}, id="class-in-a-hint-that-is-a-text"),
+    ],
+)
+def test_what_a_function_needs_is_found_by_the_names_that_are_read(name: str, uses: set[str], bound: set[str]) -> None:
+    found = parts()
+    needed = found.needed([name], frozenset(found.public) - {name})
+    assert found.uses(name) == uses
+    assert {one for at in needed for one in found.binds[at]} == bound
+    code, places = found.candidate(needed)
+    assert len(code.splitlines()) == len(places)
+    lines = MODULE.splitlines()
+    assert all(text == lines[place - 1] for text, place in zip(code.splitlines(), places, strict=True) if text)
+
+
+def test_a_constant_that_is_changed_later_brings_the_change() -> None:
+    found = parts()
+    code, _ = found.candidate(found.needed(["look"], frozenset({"slug", "shape"})))
+    assert 'TABLE["a"] = 1' in code
+    assert "print" not in code
+
+
+def test_a_module_with_some_of_its_functions_keeps_their_text_and_drops_the_rest() -> None:
+    text = only(MODULE, {"slug"})
+    assert isinstance(text, str)
+    head, _, function = MODULE.partition("# What")
+    assert text.endswith("# What" + function.partition("\n\n\n")[0] + "\n")
+    assert '__all__ = ["slug"]' in text
+    gone = {"os", "TABLE", "Point", "_lower", "look", "shape", "print"}
+    assert not {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)} & gone
+    assert head.splitlines()[0] == text.splitlines()[0]
+
+
+def test_all_of_a_module_is_its_text_as_it_was() -> None:
+    assert only(MODULE, {"slug", "look", "shape"}, is_bare=False) == MODULE
