@@ -1,4 +1,4 @@
-"""How the gate judges a library: `python -m benchmarks.gate PATH [--json]`.
+"""How the gate judges a library: `python -m benchmarks.gate PATH [--policy P] [--unmended] [--json]`.
 
 PATH holds one function a line: `name`, `code`, `examples`, and variants that must not pass (`stub`,
 `placeholder`, `hardcoded`, `mutants`). Good functions should be admitted, all else refused.
@@ -128,21 +128,46 @@ def _codes_of(judged: list[Judged], severity: str) -> dict[str, int]:
 
 
 def show(result: dict[str, Any]) -> None:  # Any: JSON
-    """The figures as a table."""
-    print(f"{'kind':<12}{'count':>7}{'admitted':>10}{'refused':>9}{'refused %':>11}  by stage")
+    """The figures as a table, then what was warned of and mended, then each refusal of a good function."""
+    total = sum(figures["count"] for figures in result["kinds"].values())
+    mended = "" if result["mended"] else ", as published: nothing mended"
+    print(f"policy {result['policy']}{mended}: {total} verdicts in {result['seconds']:.0f} s\n")
+    print(f"{'kind':<12}{'count':>6}{'admitted':>10}{'':>7}{'refused':>9}{'':>7}{'p50':>9}  refused by stage")
     for kind, figures in result["kinds"].items():
-        share = 100 * figures["refused"] / max(1, figures["count"])
-        row = f"{kind:<12}{figures['count']:>7}{figures['admitted']:>10}{figures['refused']:>9}{share:>10.1f}%"
-        print(f"{row}  {figures['by_stage']}")
+        if figures["count"]:
+            print(_row(kind, figures))
     good = result["kinds"]["good"]
-    for label, key in (("refused by code", "by_code"), ("warned of", "warnings"), ("mended", "mends")):
-        print(f"good, {label}: {good[key]}")
-    for one in result["good_refused"]:
-        print(f"  {one['id']} {one['name']}: " + " | ".join(one["problems"]))
-    print(f"admitted although hollow or broken: {len(result['bad_admitted'])}")
-    for one in result["bad_admitted"]:
-        print(f"  {one['id']} {one['kind']} {one['standing']}")
-    print(f"\n{sum(one['count'] for one in result['kinds'].values())} verdicts in {result['seconds']} s")
+    for label, key in (("good, refused", "by_code"), ("good, told", "warnings"), ("good, mended", "mends")):
+        _counts(label, good[key], good["count"])
+    _listed("good, but refused", [f"{one['id']} {one['name']}: {one['problems'][0]}" for one in result["good_refused"]])
+    for kind in KINDS[1:]:
+        bad = [f"{one['id']} as {one['standing']}" for one in result["bad_admitted"] if one["kind"] == kind]
+        _listed(f"{kind}, but admitted", bad)
+
+
+def _row(kind: str, figures: dict[str, Any]) -> str:  # Any: JSON
+    count = figures["count"]
+    stages = ", ".join(f"{stage} {number}" for stage, number in figures["by_stage"].items())
+    cells = "".join(
+        f"{figures[key]:>{width}}{figures[key] / count:>7.1%}" for key, width in (("admitted", 10), ("refused", 9))
+    )
+    return f"{kind:<12}{count:>6}{cells}{figures['p50_ms']:>6.0f} ms  {stages}"
+
+
+def _counts(label: str, found: dict[str, int], count: int) -> None:
+    """Codes with how many functions they are of, two to a line."""
+    if not found:
+        return
+    print(f"\n{label} (of {count})")
+    cells = [f"{code} {number} ({number / count:.1%})" for code, number in found.items()]
+    for start in range(0, len(cells), 2):
+        print("  " + "".join(f"{cell:<38}" for cell in cells[start : start + 2]).rstrip())
+
+
+def _listed(label: str, lines: list[str]) -> None:
+    if lines:
+        print(f"\n{label}: {len(lines)}")
+        print("\n".join(f"  {line}" for line in lines))
 
 
 def main() -> None:
@@ -157,8 +182,9 @@ def main() -> None:
     wanted = [case for case in cases(options.path) if case.kind in (options.kind or KINDS)][: options.limit]
     off = frozenset({"*"} if options.unmended else ())
     started = time.perf_counter()
-    result = summary(asyncio.run(judge_all(wanted, options.policy, off)), time.perf_counter() - started)
-    result["seconds"] = round(time.perf_counter() - started, 2)
+    judged = asyncio.run(judge_all(wanted, options.policy, off))
+    told = {"policy": options.policy, "mended": not options.unmended}
+    result = {**told, **summary(judged, time.perf_counter() - started)}
     if options.json:
         print(json.dumps(result, indent=2, ensure_ascii=False))
     else:
