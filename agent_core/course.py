@@ -4,8 +4,9 @@ Pure: takes what happened, gives what follows. The loop carries it out.
 """
 
 import json
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -19,6 +20,7 @@ MAX_SAME_FAILURES = 3
 MAX_SAME_ANSWERS = 5
 MAX_CUTS = 3
 
+_CLAIM = re.compile(r"\bI(?:'ve| have)? (?:just )?(?:made|created|wrote|written|defined)\b[^.!?\n`]{0,40}`(\w+)`")
 _SHORTER = "Write it much shorter, or do it in parts"
 
 
@@ -52,11 +54,13 @@ class Course:
     _runs: dict[_Same, int] = field(default_factory=dict)
     _times: Counter[_Same] = field(default_factory=Counter)
 
-    def after_reply(self, reply: Reply, refused: Sequence[str], *, more_waits: bool) -> GoOn | Ended:
-        """After a reply without a call. `refused` names candidates of this turn that stand refused."""
+    def after_reply(
+        self, reply: Reply, refused: Sequence[str], made: Collection[str], *, more_waits: bool
+    ) -> GoOn | Ended:
+        """After a reply without a call. `refused` names candidates that stand refused, `made` what this turn made."""
         if reply.finish == "length":
             return self._after_cut(reply)
-        objection = _objection(reply, refused)
+        objection = _objection(reply, refused, made)
         if objection is not None and objection[0] not in self._advised:
             self._advised.add(objection[0])
             return GoOn(objection[1])
@@ -115,7 +119,7 @@ def _cut_advice(cut: Sequence[str]) -> str:
     return f"Your message was cut off at its length limit, in {' and '.join(cut)}: that was not called. {_SHORTER}."
 
 
-def _objection(reply: Reply, refused: Sequence[str]) -> tuple[str, str] | None:
+def _objection(reply: Reply, refused: Sequence[str], made: Collection[str]) -> tuple[str, str] | None:
     """Why a reply without a call should not end the turn yet: a name for it, and what to tell the model."""
     if not reply.text.strip():
         return "empty", "Your reply was empty. Answer the user, or call a function."
@@ -123,6 +127,10 @@ def _objection(reply: Reply, refused: Sequence[str]) -> tuple[str, str] | None:
         names = ", ".join(f"`{name}`" for name in refused)
         said = f"Nothing was made or changed: {names} stands refused. "
         return "refused", said + "Mend it with edit_function or create_function, or tell the user that it was not done."
+    claimed = [name for name in _CLAIM.findall(reply.text) if name not in made]
+    if claimed:
+        said = f"`{claimed[0]}` was not made in this turn. "
+        return "claimed", said + "Reply again and say only what was done; if the user wants a new function, make it."
     return None
 
 

@@ -82,7 +82,8 @@ class Stepper:
             turn.warn(reply.note)
         if not reply.calls:
             more_waits = bool(await turn.store.waiting(turn.agent))
-            return course.after_reply(reply, list(turn.refused), more_waits=more_waits)
+            made = {name for names in turn.made.values() for name in names}
+            return course.after_reply(reply, list(turn.refused), made, more_waits=more_waits)
         done = await self._dispatcher.run(reply.calls, snapshot, turn)
         await self._tell_quarantined(done, turn)
         for each in done:

@@ -94,3 +94,14 @@ async def test_a_deleted_function_is_gone_at_the_next_step(at_desk: OpenDesk) ->
     events = await desk.say("Make and delete it.")
     assert "There is no function `count_vowels`" in answers(events)[-1]
     assert not (desk.functions / "grown.py").exists()
+
+
+async def test_a_claim_of_a_function_that_was_not_made_is_not_let_through(at_desk: OpenDesk) -> None:
+    claim = Say("There are 5. I made `vowels_in` for this.")
+    desk = await at_desk([claim, Expect(Say("There are 5."), contains("`vowels_in` was not made in this turn"))])
+    assert ended(await desk.say("How many vowels are in 'queueing'?")).reply == "There are 5."
+
+
+async def test_what_was_made_in_the_turn_may_be_told(at_desk: OpenDesk) -> None:
+    desk = await at_desk([create(VOWELS), Say("I made `count_vowels` for this.")])
+    assert ended(await desk.say("Make count_vowels.")).reply == "I made `count_vowels` for this."
