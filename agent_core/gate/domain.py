@@ -21,13 +21,14 @@ class Domain:
     typed: frozenset[str] = frozenset()  # parameters whose type is declared to the last item
 
     def outside(self, call: Mapping[str, Value]) -> list[Difference]:
-        """The ways in which a call is unlike every example, the weightiest first."""
+        """The ways in which a call is unlike every example that can be read, the weightiest first."""
         found = [
             Difference(f"`{name}` {one.words}", one.weight)
             for name, value in call.items()
             if name in self.arguments
             for one in differences(value, self.arguments[name], typed=name in self.typed)
         ]
+        found += [Difference(f"`{name}` is given", Weight.SUPPOSED) for name in call if name not in self.arguments]
         for one, other, kind in self.broken(call):
             _check, words, weight = _RELATIONS[kind]
             found.append(Difference(f"`{one}` {words} `{other}`", weight))

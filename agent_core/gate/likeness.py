@@ -64,7 +64,7 @@ def likeness(values: Sequence[Value], depth: int = 0) -> Likeness:
         tuple(values),
         frozenset(map(type, values)),
         tuple(sorted({len(one) for one in sized})),
-        tuple(sorted({one for one in values if isinstance(one, _NUMBERS) and type(one) is not bool and abs(one) < _HUGE})),
+        tuple(sorted({one for one in values if type(one) in _NUMBERS and abs(one) < _HUGE})),
         letters[:_LETTERS] + "ab" * any(one.islower() for one in letters),
         frozenset(map(_class, set(letters))),
         _records(values, rows, depth) if is_deep else (),

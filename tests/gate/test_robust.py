@@ -116,12 +116,17 @@ async def test_a_call_like_the_examples_that_goes_wrong_is_told(
             "in no example `a` is not as long as `b` and `b` is not as long as `a`",
         ),
         (
+            "def f(a: int, b: str = '') -> int:\n    return a + (b or 1)\n",
+            ("f(1) → 2", "f(2) → 3"),
+            "in no example `b` is given",
+        ),
+        (
             "def f(a: str) -> int:\n    return int(a.strip() or 3)\n",
             ("f('1') → 1", "f('20') → 20", "f(' 7') → 7"),
             "has such characters",
         ),
     ],
-    ids=["empty", "zero", "negative", "lengths", "characters"],
+    ids=["empty", "zero", "negative", "lengths", "not given", "characters"],
 )
 async def test_what_no_example_shows_is_only_a_warning_that_says_so(
     workers: Sandbox, code: str, calls: Sequence[str], found: str
