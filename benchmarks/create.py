@@ -38,7 +38,7 @@ def middle_{n}(values: list[float]) -> float:
     7
     """
     if not values:
-        raise ValueError("there is no middle of nothing")
+        raise ValueError("there is no middle {n} of nothing")
     ordered = sorted(values)
     half = len(ordered) // 2
     if len(ordered) % 2:

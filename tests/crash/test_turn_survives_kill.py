@@ -12,7 +12,7 @@ import pytest
 from agent_core.assemble import Workspace
 from agent_core.messages import Answer, Assistant, Message, User
 from tests.kit import Ask, Repeat, Say, ScriptedModel, Seen, Wanted, scripted
-from tests.kit.desk import VOWELS
+from tests.kit.desk import another
 from tests.kit.steps import Step
 
 NOTE = '''\
@@ -36,7 +36,7 @@ def talker() -> object:
         if seen.messages[-1]["role"] == "tool":
             return Say(f"reply {number}")
         name = f"count_vowels{number}"
-        code = VOWELS.replace("count_vowels", name)
+        code = another(name)
         create = Wanted(
             "create_function", {"function_name": name, "function_code_with_docstring": code}, f"create{number}"
         )

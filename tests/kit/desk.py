@@ -32,6 +32,11 @@ def count_vowels(text: str) -> int:
 '''
 
 
+def another(name: str) -> str:
+    """A function like the example, under another name; it counts the name's capitals too, so it is no copy."""
+    return VOWELS.replace("count_vowels", name).replace('"aeiou"', f'"aeiou{name.upper()}"')
+
+
 @dataclass
 class Desk:
     """What a test of a turn has at hand."""

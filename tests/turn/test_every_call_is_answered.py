@@ -5,7 +5,7 @@ import pytest
 from agent_core.events import CallAnswered, Warned
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Repeat, Say, Wanted, contains
-from tests.kit.desk import VOWELS, answers, ended, of
+from tests.kit.desk import VOWELS, another, answers, ended, of
 
 BAD = "def broken(x):\n    pass\n"
 PROBE = '''\
@@ -34,7 +34,7 @@ async def test_two_creations_one_of_them_refused_and_an_unknown_name_are_all_ans
     for number in range(rounds):
         name = f"count_vowels{number}"
         calls = (
-            create(name, VOWELS.replace("count_vowels", name)),
+            create(name, another(name)),
             create("broken", BAD),
             Wanted("no_such", {"n": number}),
         )

@@ -4,7 +4,7 @@ import pytest
 
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Wanted
-from tests.kit.desk import VOWELS, Desk, answers
+from tests.kit.desk import VOWELS, Desk, another, answers
 
 
 async def ask(at_desk: OpenDesk, *calls: Wanted, files: dict[str, str] | None = None) -> tuple[list[str], Desk]:
@@ -110,7 +110,7 @@ async def test_a_module_name_that_leaves_the_folder_is_refused(at_desk: OpenDesk
 
 async def test_a_module_may_be_named_as_its_file(at_desk: OpenDesk) -> None:
     given = {"function_name": "count_more", "module_name": "x.py"}
-    code = VOWELS.replace("count_vowels", "count_more")
+    code = another("count_more")
     _, desk = await ask(at_desk, Wanted("create_function", {**given, "function_code_with_docstring": code}))
     assert (desk.functions / "x.py").exists()
 

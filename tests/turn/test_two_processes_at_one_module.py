@@ -9,18 +9,15 @@ from agent_core.registry.function import CACHE_FORMAT
 from agent_core.registry.source import hash_of
 from agent_core.storage import STATE, BeginWrite, SaveReading
 from agent_core.workshop.one_writer import only_writer
-from tests.kit.desk import VOWELS
-
-
-def named(name: str) -> str:
-    """A function like the example, under another name; it counts the name's capitals too, so it is no copy."""
-    return VOWELS.replace("count_vowels", name).replace('"aeiou"', f'"aeiou{name.upper()}"')
+from tests.kit.desk import VOWELS, another
 
 
 async def test_functions_that_are_made_at_once_are_there_or_refused(tmp_path: Path) -> None:
     async with Workspace.open(tmp_path) as one, Workspace.open(tmp_path) as other:
         shops = [one.workshop, other.workshop] * 4
-        made = await asyncio.gather(*(shop.create(f"f{n}", named(f"f{n}"), "letters") for n, shop in enumerate(shops)))
+        made = await asyncio.gather(
+            *(shop.create(f"f{n}", another(f"f{n}"), "letters") for n, shop in enumerate(shops))
+        )
     joined = [verdict["name"] for verdict in made if verdict["admitted"]]
     text = (tmp_path / "functions/letters.py").read_text()
     assert joined

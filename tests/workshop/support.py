@@ -12,7 +12,7 @@ from agent_core.clock import Clock
 from agent_core.settings import load
 from agent_core.storage import Store, open_store, prepare_state_dir
 from agent_core.workshop import Workshop
-from tests.kit.desk import VOWELS
+from tests.kit.desk import VOWELS, another
 
 FLAGS = {"sandbox.wall_s": 2}
 
@@ -79,7 +79,7 @@ async def room(root: Path, cage: Cage) -> AsyncIterator[Room]:
 
 def named(name: str, text: str = VOWELS) -> str:
     """A function like the example, under another name; it counts the name's capitals too, so it is no copy."""
-    return text.replace("count_vowels", name).replace('"aeiou"', f'"aeiou{name.upper()}"')
+    return another(name) if text == VOWELS else text.replace("count_vowels", name)
 
 
 USER = named("count_twice").replace("return sum(", "return 0 * count_vowels(text) + sum(")
