@@ -106,7 +106,8 @@ async def bench(path: Path) -> dict[str, Any]:  # Any: JSON
 
 async def _hits(gate: Gate, name: str, code: str, snapshot: Snapshot) -> list[str]:
     """What one function of the library is called a copy of, or near to."""
-    verdict = await gate.judge(Candidate(name, code, snapshot.functions[name].module, replaces=True), snapshot)
+    module = snapshot.functions[name].module
+    verdict = await gate.judge(Candidate(name, code, module), snapshot.without_module(module))
     return [f"{code}: {said}" for code in ("copy", "near-copy") for said in _about(verdict, code)]
 
 
