@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from ..registry.source import HUGE_NUMBER
 
@@ -105,26 +106,36 @@ _NOT_NODES = frozenset(
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
-_PARTS: dict[type[ast.AST], tuple[str, ...]] = {}  # what `_parts` found out
+_PARTS: dict[type, tuple[str, ...] | None] = {}  # what `_parts` found out
 
 
-def _parts(kind: type[ast.AST]) -> tuple[str, ...]:
-    """The fields of a kind of node that may hold nodes, the last first."""
+def _parts(kind: type) -> tuple[str, ...] | None:
+    """The fields of a kind of node that may hold nodes, the last first; None for what is no node."""
+    if not issubclass(kind, ast.AST):
+        return None
     if issubclass(kind, ast.Constant | ast.Global | ast.Nonlocal | ast.alias):
         return ()
     return tuple(name for name in reversed(kind._fields) if name not in _NOT_NODES)
 
 
-def _push(node: ast.AST, stack: list[ast.AST]) -> None:
-    kind = type(node)
-    if kind not in _PARTS:
-        _PARTS[kind] = _parts(kind)
-    for name in _PARTS[kind]:
-        value = getattr(node, name, None)
-        if isinstance(value, list):
-            stack.extend([one for one in reversed(value) if isinstance(one, ast.AST)])
-        elif isinstance(value, ast.AST):
-            stack.append(value)
+def _walk(stack: list[Any], *, within: bool) -> Iterator[ast.AST]:  # Any: whatever a field holds
+    """The nodes below those of a stack, its last first; `within` goes into inner functions and classes too."""
+    while stack:
+        node = stack.pop()
+        kind = node.__class__
+        if kind not in _PARTS:
+            _PARTS[kind] = _parts(kind)
+        parts = _PARTS[kind]
+        if parts is None:
+            continue
+        yield node
+        if within or kind not in _INNER:
+            for name in parts:
+                value = getattr(node, name, None)  # absent in a tree made by hand
+                if value.__class__ is list:
+                    stack.extend(reversed(value))
+                else:
+                    stack.append(value)  # what is no node is left out when its turn comes
 
 
 @lru_cache(maxsize=64)
@@ -133,25 +144,14 @@ def nodes_of(tree: ast.AST) -> tuple[ast.AST, ...]:
 
     Three times as fast as `ast.walk`, and kept for a while.
     """
-    found: list[ast.AST] = []
     if isinstance(tree, ast.Module):  # made of its statements' own, which are asked for too
         return (tree, *(node for statement in tree.body for node in nodes_of(statement)))
-    stack = [tree]
-    while stack:
-        node = stack.pop()
-        found.append(node)
-        _push(node, stack)
-    return tuple(found)
+    return tuple(_walk([tree], within=True))
 
 
 def own_nodes(statements: list[ast.stmt]) -> Iterator[ast.AST]:
     """The nodes of a body without those of the functions and classes that are defined in it."""
-    stack: list[ast.AST] = list(reversed(statements))
-    while stack:
-        node = stack.pop()
-        yield node
-        if not isinstance(node, _INNER):
-            _push(node, stack)
+    return _walk(list(reversed(statements)), within=False)
 
 
 @lru_cache(maxsize=64)

@@ -30,7 +30,7 @@ class Asserted:
 def strip_tryouts(text: str, name: str) -> str:
     """The code without what only tries the function out; as it is where the function might depend on that."""
     tree = parse(text)
-    node = find(tree, name) if isinstance(tree, ast.Module) else None
+    node = find(tree, name) if isinstance(tree, ast.Module) and len(tree.body) > 1 else None
     if not isinstance(tree, ast.Module) or node is None:
         return text
     off = _tryouts(tree, node)
@@ -44,9 +44,9 @@ def strip_tryouts(text: str, name: str) -> str:
 
 def write_asserts(text: str, name: str) -> str:
     """The text with what its asserts say of the function as examples in the docstring."""
-    tree = parse(text)
+    tree = parse(text) if "assert" in text else None
     node = find(tree, name) if isinstance(tree, ast.Module) else None
-    if not isinstance(tree, ast.Module) or node is None or "assert" not in text:
+    if not isinstance(tree, ast.Module) or node is None:
         return text
     written = {_normal(line) for line in (ast.get_docstring(node, clean=False) or "").splitlines() if ">>>" in line}
     found: dict[str, Asserted] = {}

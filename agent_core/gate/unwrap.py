@@ -19,12 +19,14 @@ Unwrapping = tuple[str, str, Callable[[str], str]]
 
 def strip_fence(text: str) -> str:
     """The code between the first pair of fences; an unclosed one ends with the text."""
-    found = _FENCE.search(text)
+    found = _FENCE.search(text) if "```" in text else None
     return found[1] if found and not _is_python(text) else text
 
 
 def strip_prompts(text: str) -> str:
     """The code without the interpreter's prompts, where every line of code has one."""
+    if not text.lstrip().startswith((">>>", "...")):
+        return text
     lines = text.splitlines()
     prompted = [line for line in lines if line.strip()]
     if not prompted or _is_python(text) or not all(_PROMPT.match(line.strip()) for line in prompted):
