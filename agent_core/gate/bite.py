@@ -20,9 +20,10 @@ from .agreement import agrees, expectation, given_agrees, literal_value, promise
 from .candidate import GivenExample
 from .draft import Draft, Finding
 from .enough import is_unproven
-from .mutants import OPERATORS, Mutant, mutants, stubs
+from .mutants import OPERATORS, mutants, stubs
 from .proof import MOST
 from .rules import Rules
+from .splice import Mutant
 from .substance import HOLLOW
 from .trial import Bench
 from .verdict import TOO_FEW, Survivor

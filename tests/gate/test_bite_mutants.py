@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_core.gate.mutants import OPERATORS, Mutant, mutants, stubs
+from agent_core.gate.mutants import OPERATORS, mutants, stubs
+from agent_core.gate.splice import Mutant
 from agent_core.gate.tree import find
 
 from .support import function
