@@ -26,16 +26,14 @@ from .taken import (
     Known,
     Taken,
     admission,
-    by_agent,
+    all_placed,
     disagreeing,
     gone,
-    kept_writes,
     module_at,
     noted,
-    placed,
-    precedence,
     stored,
     unchanged,
+    waiting,
 )
 
 _TRIES = 3
@@ -108,21 +106,24 @@ class Loader:
 
     async def _refresh(self, sources: dict[str, Found], known: Known, finished: frozenset[str]) -> Change:
         before = self._registry.snapshot()
-        taken = await asyncio.gather(*(self._take(path, found, known, before) for path, found in sources.items()))
-        snapshot = before
-        writes: list[Write] = []
-        moved = {each.module for each in taken if each.reading is not None}
-        for each in sorted(taken, key=lambda one: precedence(one, known)):
-            snapshot = placed(snapshot, each)
-            found = kept_writes(each, snapshot, moved)
-            writes += map(by_agent, found) if each.path in finished else found
+        late = {path: self._read_one(Path(path).relative_to("functions")) for path in waiting(before) - sources.keys()}
+        sources = {**sources, **late}
+        taken: dict[str, Taken] = {}
+        snapshot, writes, retried = before, list[Write](), set(sources)
+        while retried:
+            found = await asyncio.gather(*(self._take(path, sources[path], known, snapshot) for path in retried))
+            taken.update({each.path: each for each in found})
+            snapshot, writes = all_placed(before, taken.values(), known, finished)
+            # What it imports may have come in the same moment.
+            unfit = {path for path, each in taken.items() if each.lacks_import}
+            retried = unfit if unfit < retried else set()
         if writes:
             async with only_writer(self._state):  # a file that another process just wrote is its to write down
                 await self._store.apply(writes)
         return self._registry.swap(
             snapshot,
-            disagreeing=dict(pair for each in taken for pair in each.disagreeing),
-            noted=dict(pair for each in taken for pair in each.noted),
+            disagreeing=dict(pair for each in taken.values() for pair in each.disagreeing),
+            noted=dict(pair for each in taken.values() for pair in each.noted),
         )
 
     def _read(self, paths: list[Path] | None, known: Known) -> dict[str, Found]:

@@ -4,7 +4,7 @@ Values and pure functions of the loader: how a file's outcome is placed in a sna
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -43,6 +43,33 @@ class Taken:
     gone: bool = False
     disagreeing: tuple[tuple[str, str], ...] = ()
     noted: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def lacks_import(self) -> bool:
+        """Whether it could not be imported: what it imports may yet come."""
+        return _lacks_import(self.problems)
+
+
+def _lacks_import(problems: Iterable[Problem]) -> bool:
+    return any(problem.code == "import-fails" for problem in problems)
+
+
+def waiting(snapshot: Snapshot) -> set[str]:
+    """The files that stand rejected because they could not be imported."""
+    return {path for path, problems in snapshot.rejections.items() if _lacks_import(problems)}
+
+
+def all_placed(
+    before: Snapshot, taken: Collection[Taken], known: Known, finished: frozenset[str]
+) -> tuple[Snapshot, list[Write]]:
+    """The snapshot with what came of every file, and what is written down of it."""
+    snapshot, writes = before, list[Write]()
+    moved = {each.module for each in taken if each.reading is not None}
+    for each in sorted(taken, key=lambda one: precedence(one, known)):
+        snapshot = placed(snapshot, each)
+        found = kept_writes(each, snapshot, moved)
+        writes += map(by_agent, found) if each.path in finished else found
+    return snapshot, writes
 
 
 def unchanged(path: str, found: Source, known: Known, before: Snapshot) -> Reading | None:

@@ -1,0 +1,60 @@
+"""Modules that need one another come in any order, and at once."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_core import Workspace
+
+DOUBLE = 'def double(n: int) -> int:\n    """Double a number.\n\n    >>> double(2)\n    4\n    """\n    return 2 * n\n'
+USER = (
+    "from functions.parts import double\n\n\ndef quadruple(n: int) -> int:\n"
+    '    """Take a number four times.\n\n    >>> quadruple(2)\n    8\n    """\n    return double(double(n))\n'
+)
+CHAIN = "from functions.a_user import quadruple\n\n\n" + USER.split("\n\n\n")[1].replace(
+    "double(double(n))", "quadruple(n)"
+).replace("def quadruple", "def once_more").replace(">>> quadruple", ">>> once_more")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "functions").mkdir()
+    return tmp_path
+
+
+def write(root: Path, **modules: str) -> list[Path]:
+    paths = [root / "functions" / f"{name}.py" for name in modules]
+    for path, text in zip(paths, modules.values(), strict=True):
+        path.write_text(text, encoding="utf-8")
+    return paths
+
+
+async def test_a_folder_taken_over_whole_offers_what_imports_its_neighbours(root: Path) -> None:
+    write(root, a_chain=CHAIN, a_user=USER, parts=DOUBLE)
+    async with Workspace.open(root) as workspace:
+        assert workspace.workshop.names() == ["double", "once_more", "quadruple"]
+        assert workspace.workshop.rejected() == ()
+
+
+async def test_a_file_that_came_before_what_it_imports_is_taken_when_that_comes(root: Path) -> None:
+    async with Workspace.open(root) as workspace:
+        await workspace.workshop.saved(write(root, user=USER))
+        assert workspace.workshop.names() == []
+        await workspace.workshop.saved(write(root, parts=DOUBLE))
+        assert workspace.workshop.names() == ["double", "quadruple"]
+
+
+async def test_files_that_need_each_other_s_new_version_are_taken_together(root: Path) -> None:
+    write(root, parts=DOUBLE, user=USER)
+    async with Workspace.open(root) as workspace:
+        renamed = write(root, parts=DOUBLE.replace("double", "twice"), user=USER.replace("double", "twice"))
+        await workspace.workshop.saved(renamed)
+        assert workspace.workshop.names() == ["quadruple", "twice"]
+        assert workspace.workshop.rejected() == ()
+
+
+async def test_what_imports_nothing_that_is_there_is_rejected_once_more(root: Path) -> None:
+    write(root, user=USER, other=USER.replace("parts", "nowhere").replace("quadruple", "eightfold"))
+    async with Workspace.open(root) as workspace:
+        assert workspace.workshop.names() == []
+        assert "import-fails" in {problem.code for problem in workspace.workshop.rejected()}
