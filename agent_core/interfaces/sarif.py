@@ -17,7 +17,6 @@ from urllib.parse import quote
 Document: TypeAlias = dict[str, Any]  # Any: JSON of SARIF
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_ABOUT = "https://github.com/toolwright/toolwright"
 _LEVELS = {"refuses": "error", "warns": "warning"}
 _BASE = "SRCROOT"
 
@@ -48,7 +47,6 @@ class SarifLog:
             "name": "Toolwright",
             "version": self._version,
             "semanticVersion": self._version,
-            "informationUri": _ABOUT,
             "rules": list(self._rules.values()),
         }
         rest = {

@@ -97,7 +97,7 @@ def _read_lines(taking: Taking, report: Report) -> tuple[dict[str, Part], dict[s
             module = candidate.module or f"{prefix}.{fitting(candidate.name)}"
             found = Parts.of(candidate.code, where)
             if isinstance(found, Problem) or candidate.name not in found.public or module in given:
-                what = found.what if isinstance(found, Problem) else f"it does not define `{candidate.name}` anew"
+                what = _why_not(found, candidate, is_twice=module in given)
                 report.files.append(file_row(Problem("not-a-candidate", what, Place(where), "mend that line")))
                 continue
             alone = replace(found, public=(candidate.name,))
@@ -105,6 +105,12 @@ def _read_lines(taking: Taking, report: Report) -> tuple[dict[str, Part], dict[s
             parts[module] = Part(where, module, path_of(module), alone, adapted, (), frozenset())
             given[module] = replace(candidate, module=module)
     return parts, given
+
+
+def _why_not(found: Parts | Problem, candidate: Candidate, *, is_twice: bool) -> str:
+    if is_twice:
+        return f"a line above holds a `{candidate.name}` too, which is taken"
+    return found.what if isinstance(found, Problem) else f"it does not define `{candidate.name}`"
 
 
 def file_row(problem: Problem) -> Row:

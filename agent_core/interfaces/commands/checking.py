@@ -15,6 +15,7 @@ from ..sarif import SarifLog
 from ..scene import Scene, print_json, scene
 from ..spans import Line, line, write
 from ..verdicts import verdict_lines
+from ..wrap import fitted
 
 Policy = Literal["agent", "human", "import"]
 POLICIES = ("agent", "human", "import")
@@ -93,7 +94,15 @@ class _Told:
         if self.scene.as_json:
             print_json(verdict)
         else:
-            write(verdict_lines(verdict, "could join"), sys.stdout)
+            write(fitted(self._lines(verdict), sys.stdout), sys.stdout)
+
+    def _lines(self, verdict: dict[str, Any]) -> list[Line]:
+        """The verdict with its line of a `.jsonl` file; where little is to be said, only what refuses."""
+        problems = [one for one in verdict["problems"] if not self.is_quiet or one.get("severity") != "warns"]
+        shown = {**verdict, "problems": problems, "mends": [] if self.is_quiet else verdict["mends"]}
+        headline, *others = verdict_lines(shown, "could join")
+        path = verdict["path"]
+        return [headline if path.endswith(".py") else (*headline, ("dim", f" · {path}")), *others]
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.progress.__exit__()
