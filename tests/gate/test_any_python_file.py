@@ -137,7 +137,7 @@ def test_reader_and_mender_hold_on_generated_modules(code: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@settings(max_examples=5000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(modules())
 def test_reader_and_mender_hold_on_thousands_of_generated_modules(code: str) -> None:
     holds(code)
