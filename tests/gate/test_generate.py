@@ -162,6 +162,14 @@ def test_what_held_in_all_examples_holds_in_most_of_the_drawn() -> None:
     assert all(call["p1"] == len(call["p0"]) for call in calls(schema_of("list[int]", "int"), *examples))
 
 
+def test_what_is_drawn_has_the_traits_of_what_was_seen() -> None:
+    known = likeness([[1, 2, 3, 9], [4, 5], [2, 6, 7]])
+    for seed in range(50):
+        row = draw(known, random.Random(seed))
+        assert row == sorted(set(row))
+        assert all(1 <= one <= 9 for one in row)
+
+
 @pytest.mark.parametrize(
     ("call", "found"),
     [

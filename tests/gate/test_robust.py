@@ -69,6 +69,7 @@ OPTIONAL = "def f(a: int, b: int | None = None) -> int:\n    return a + b\n"
 WRONG = "def f(a: list[int]) -> int:\n    return a[-1] if a else None\n"
 LOOP = "def f(n: int) -> int:\n    while n not in (0, 5, 9):\n        n += 10\n    return n\n"
 HOLDS = "def f(a: list[int]):\n    return map(str, a) if len(a) == 2 else a\n"
+LATER = "def f(n: int) -> int:\n    return n if n > 0 else missing\n"
 PARTS = "def f(a: str, b: str) -> int:\n    left, right = a.split(':')\n    return int(left) + len(b)\n"
 
 
@@ -86,9 +87,10 @@ PARTS = "def f(a: str, b: str) -> int:\n    left, right = a.split(':')\n    retu
         (WRONG, ("f([1]) → 1", "f([5, 6]) → 6", "f([]) → None"), ""),
         (LOOP, ("f(0) → 0", "f(5) → 5", "f(9) → 9"), "hangs-on: `f(1)` does not end within 1 s"),
         (HOLDS, ("f([]) → []", "f([1]) → [1]", "f([1, 2, 3]) → [1, 2, 3]"), "not-json: `f([1, 1])` raises"),
+        (LATER, ("f(1) → 1", "f(2) → 2"), "crashes: `f(0)` raises `NameError"),
         (PARTS, ("f('1:2', 'x') → 2", "f('12:0', 'yy') → 14"), "fails-on: "),
     ],
-    ids=["no match", "undefined name", "unset", "None", "own examples fail", "loop", "map", "parts"],
+    ids=["no match", "undefined name", "unset", "None", "own examples fail", "loop", "map", "later", "parts"],
 )
 async def test_a_call_like_the_examples_that_goes_wrong_is_told(
     workers: Sandbox, code: str, calls: Sequence[str], found: str
@@ -146,6 +148,16 @@ def f(a: list[int]) -> int:
     return max(a)
 '''
 RAISING = "def f(a: list[int]) -> int:\n    if not a:\n        raise {0}('empty')\n    return max(a)\n"
+DECODING = '''
+import json
+def f(a: list[int]) -> int:
+    """Take the largest.
+
+    Raises:
+        {0}: it is empty.
+    """
+    return max(a) if a else json.loads("")
+'''
 SHOWN = '''
 def f(a: list[int]) -> int:
     """Take the largest.
@@ -166,10 +178,17 @@ def f(a: list[int]) -> int:
         (GUARDED.format("KeyError"), False),
         (GUARDED.replace("{0}: it is empty.", "Nothing: ever.").replace("max(a)", "a[0]"), False),
         (RAISING.format("TypeError"), True),
+        (RAISING.replace("raise {0}('empty')", "error = KeyError('empty')\n        raise error"), True),
+        (DECODING.format("JSONDecodeError"), True),
+        (DECODING.format("ValueError"), True),
+        (DECODING.format("KeyError"), False),
         (SHOWN, True),
         ("def f(a: list[int]) -> int:\n    return max(a)\n", False),
     ],
-    ids=["named", "its kind named", "another named", "none named", "raised", "shown", "unsaid"],
+    ids=[
+        *("named", "its kind named", "another named", "none named", "raised", "raised by name"),
+        *("json", "json's kind", "another than json's", "shown", "unsaid"),
+    ],
 )
 async def test_an_exception_that_is_named_shown_or_raised_is_right(workers: Sandbox, code: str, is_right: bool) -> None:
     assert (told(await judged(workers, code, "f([1]) → 1", "f([3, 2]) → 3")) == []) is is_right
