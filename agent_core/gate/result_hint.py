@@ -20,7 +20,8 @@ _LACK = "no-return-type"
 
 def with_result_hint(draft: Draft) -> Draft:
     """The draft with the type of its results, if it was admitted without and they prove one."""
-    lacks = any(one.code == _LACK and one.severity == "warns" for one in draft.problems)
+    is_refused = any(one.severity == "refuses" for one in draft.problems)
+    lacks = not is_refused and any(one.code == _LACK for one in draft.problems)
     before = view_of(draft) if lacks and not draft.trials.disagreements and draft.rules.makes(_CODE) else None
     text = hint_result(before, dict(draft.trials.values)) if before else draft.text
     if before is None or text == draft.text or not keeps_meaning(draft.text, text, draft.candidate.name):
