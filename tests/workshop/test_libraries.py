@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agent_core.workshop import Taking
+from benchmarks.bulk import made
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room
 
@@ -228,3 +229,14 @@ async def test_lines_of_candidates_join_with_the_examples_that_came_beside_them(
     assert [row["code"] for row in report["files"]] == ["not-a-candidate"]
     assert len((await here.shop.introspect("twice"))["examples"]) == 2
     assert outcomes(await taken(here, path)) == {"twice": "skipped"}
+
+
+async def test_a_large_library_is_judged_by_other_processes_and_joins_all_the_same(here: Room, tmp_path: Path) -> None:
+    (path := tmp_path / "many.jsonl").write_text("\n".join(made(13)))
+    first = outcomes(await taken(here, path))
+    joined = sorted(name for name, outcome in first.items() if outcome in {"joined", "mended"})
+    assert len(first) == 13
+    assert joined
+    assert here.shop.names() == joined
+    again = outcomes(await taken(here, path))
+    assert [name for name in sorted(again) if again[name] == "skipped"] == joined
