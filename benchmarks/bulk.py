@@ -21,7 +21,7 @@ from agent_core.workshop.judges import cores
 from .measure import Row, in_turn, median_ms, ratio, show
 
 AIM = 1.7
-_MADE = 96
+_MADE = 144
 _BODY = '''def count_{name}(text: str, limit: int = {limit}) -> int:
     """Count the letters {letters!r} in a text, up to a limit.
 

@@ -31,6 +31,7 @@ import re
 import memgpt
 
 MARK = re.compile(r"[^a-z0-9]+")
+SPARE = 3  # which nothing needs
 
 
 # The one that most use.
@@ -134,6 +135,7 @@ async def test_what_is_refused_stays_out_with_all_that_needs_it(here: Room, tmp_
     assert codes(report, "needs_later") == {"needs-refused"}
     written = (here.root / "functions" / "text.py").read_text()
     assert "later" not in written
+    assert "SPARE" not in written
     assert here.shop.names() == ["loud", "slug"]
     places = [one["line"] for row in report["functions"] if row["name"] == "later" for one in row["problems"]]
     assert all(line > TEXT.count("\n") for line in places)
