@@ -92,11 +92,15 @@ async def _at_address(url: str, name: str, key: str, why: str) -> Chosen:
         name = quirks().openai_model
     if name:
         return Chosen(url, name, key, f"{name} at {url}: {why}")
-    entry = _pick(await list_models(url, key=key, timeout_s=_LISTING_S) or [], "")
+    listed = await list_models(url, key=key, timeout_s=_LISTING_S)
+    entry = _pick(listed or [], "")
     if entry is None:
+        does = (
+            "lists no models" if listed is not None else "does not answer, refuses the key, or does not list its models"
+        )
         raise ModelError(
-            f"{url} lists no models, and none is named.",
-            mend="Name one: --model NAME. (The address usually ends in /v1.)",
+            f"{url} {does}, and no model is named.",
+            mend="Check the address (it usually ends in /v1) and the key, or name a model: --model NAME.",
         )
     return Chosen(
         url,

@@ -96,7 +96,7 @@ class Changes:
         """A function's text taken out of its module; the module's file goes with its last function."""
         before = self._registry.snapshot()
         if name not in before.functions:
-            raise unknown_function(name)
+            raise unknown_function(name, before.functions)
         snapshot = await self._ground.settled(before.functions[name].module, name, before)
         function = snapshot.functions[name]
         users = callers(name, snapshot)
@@ -117,7 +117,7 @@ class Changes:
         """The exact text of a function as it is now, with the comments above it, which are replaced with it."""
         text = own_text(name, self._registry.snapshot())
         if text is None:
-            raise unknown_function(name)
+            raise unknown_function(name, self._registry.snapshot().functions)
         return text
 
     def _module_of(self, name: str, snapshot: Snapshot, pending: dict[str, Any] | None) -> str:  # Any: JSON

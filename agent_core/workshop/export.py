@@ -123,7 +123,7 @@ def _chosen(names: tuple[str, ...], snapshot: Snapshot) -> _Chosen:
     chosen = _Chosen(snapshot)
     for name in names:
         if name not in snapshot.functions:
-            raise unknown_function(name)
+            raise unknown_function(name, snapshot.functions)
         chosen.take(snapshot.functions[name].module, [name])
     for module in () if names else snapshot.modules:
         chosen.take(module, None)

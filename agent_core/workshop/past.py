@@ -41,7 +41,7 @@ class Past:
         """
         found = history.versions(await self._store.function_history(name), name)
         if not found:
-            raise unknown_function(name)
+            raise unknown_function(name, self._ground.registry.snapshot().functions)
         return found
 
     async def history(self, name: str) -> dict[str, Any]:  # Any: JSON
@@ -111,7 +111,7 @@ class Past:
         """One more example in a function's docstring, if it holds; otherwise the function stays as it was."""
         before = self._ground.registry.snapshot()
         if name not in before.functions:
-            raise unknown_function(name)
+            raise unknown_function(name, before.functions)
         snapshot = await self._ground.settled(before.functions[name].module, name, before)
         function = snapshot.functions[name]
         known = ratchet.holds(function, call.strip().removeprefix(">>>"))

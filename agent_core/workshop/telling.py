@@ -31,7 +31,8 @@ def admitted(verdict: Verdict, function: Function, done: str) -> str:
     lines += [f"Mended: {mend.message}" for mend in verdict.mends]
     lines += [f"Note: {problem}" for problem in verdict.problems if problem.severity == "warns"][:MAX_PROBLEMS]
     if verdict.confirmed:
-        lines.append(f"Taken as they came back, not as predicted: {'; '.join(verdict.confirmed)}.")
+        # Without the calls: a small model takes the last values that it reads for the user's.
+        lines.append(f"Taken as they came back, not as predicted: {len(verdict.confirmed)} of its examples.")
     unproven = ", and say that its result is unproven: no example shows it" if verdict.standing == "draft" else ""
     lines.append(f"Next: call `{verdict.name}` with the user's data{unproven}.")
     return "\n".join(lines)

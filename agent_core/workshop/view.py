@@ -1,7 +1,8 @@
 """What is known about functions, in the published shapes."""
 
+import difflib
 import fnmatch
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,7 +81,7 @@ async def introspection(sight: Sight, name: str) -> dict[str, Any]:
     """
     function = sight.snapshot.functions.get(name)
     if function is None:
-        raise unknown_function(name)
+        raise unknown_function(name, sight.snapshot.functions)
     verdict = await sight.store.verdict(function.body_hash, name)
     rows = await sight.store.call_stats(name)
     return {
@@ -106,11 +107,11 @@ def example_result(result: ExampleResult) -> dict[str, Any]:
     return {**shown, "passed": result.agreed}
 
 
-def unknown_function(name: str) -> UsageError:
-    """The error for a name that is no function of the workspace."""
-    return UsageError(
-        f"There is no function `{name}` in functions/.", mend="Look at the list of functions for what there is."
-    )
+def unknown_function(name: str, known: Iterable[str] = ()) -> UsageError:
+    """The error for a name that is none of the functions known."""
+    near = difflib.get_close_matches(name, [*known], n=1, cutoff=0.6)
+    mend = f"Did you mean `{near[0]}`?" if near else "Look at the list of functions for what there is."
+    return UsageError(f"There is no function `{name}` in functions/.", mend=mend)
 
 
 def _matches(function: Function, wanted: Wanted) -> bool:

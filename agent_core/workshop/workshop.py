@@ -265,7 +265,7 @@ class Workshop:
     def _function(self, name: str) -> Function:
         function = self.registry.snapshot().functions.get(name)
         if function is None:
-            raise view.unknown_function(name)
+            raise view.unknown_function(name, self.registry.snapshot().functions)
         return function
 
     async def make(self, plan: Plan, author: Author | None) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def test_the_version_is_answered_without_importing_a_parser(tmp_path: Path) -> N
         pytest.param(["functons"], "Did you mean 'functions'?", id="command"),
         pytest.param(["functions", "lst"], "Did you mean 'list'?", id="verb"),
         pytest.param(["run", "--mesage", "x"], "--message", id="option"),
-        pytest.param(["functions", "check"], "Missing argument 'FILE'", id="missing-argument"),
+        pytest.param(["functions", "check"], "Missing argument 'PATH...'", id="missing-argument"),
         pytest.param(["functions", "check", "none.py"], "does not exist", id="missing-file"),
         pytest.param(["functions", "list", "--standing", "good"], "'quarantined'", id="unknown-standing"),
         pytest.param(["run", "--message", " "], "The message is empty", id="empty-message"),
@@ -97,7 +97,7 @@ def test_an_unforeseen_error_is_short_and_leaves_a_private_traceback(
     assert kept.stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.parametrize("command", [["functions", "list"], ["run", "--message", "hi"], ["functions", "check", "x.py"]])
+@pytest.mark.parametrize("command", [["functions", "list"], ["run", "--message", "hi"], ["functions", "test", "f"]])
 def test_a_command_in_a_folder_that_is_no_workspace_makes_nothing_and_names_init(
     tmp_path: Path, command: list[str]
 ) -> None:

@@ -56,7 +56,7 @@ async def test_an_address_without_a_name_gives_its_first_model_that_talks(script
 
 
 async def test_an_address_that_lists_nothing_needs_a_name() -> None:
-    with pytest.raises(ModelError, match="Name one: --model NAME"):
+    with pytest.raises(ModelError, match="or name a model: --model NAME"):
         await choose(ModelSettings(base_url="http://127.0.0.1:9/v1"), NONE)
 
 

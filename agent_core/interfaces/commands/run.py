@@ -10,7 +10,7 @@ import click
 
 from agent_core.errors import NoModel, NoWorkspace
 
-from ..faults import REFUSED, innermost
+from ..faults import innermost
 from ..options import RunOptions
 from ..scene import Scene, scene
 
@@ -31,7 +31,7 @@ def run(scene: Scene, **given: Any) -> int:  # Any: the options above, as RunOpt
             return _talk(options)
         except (NoModel, NoWorkspace, ExceptionGroup) as error:
             options = _with_what_lacks(options, error)
-    return REFUSED
+    return 0  # the human has left
 
 
 def _talk(options: RunOptions) -> int:
