@@ -39,7 +39,8 @@ def strip_tryouts(text: str, name: str) -> str:
     stays = set(map(id, tree.body)) - set(map(id, off))
     if not off or any(one.end_lineno in gone or first_line(one) in gone for one in tree.body if id(one) in stays):
         return text  # nothing to take off, or two statements on one line
-    return "".join(line for number, line in enumerate(lines, 1) if number not in gone).rstrip("\n") + "\n"
+    left = "".join(line for number, line in enumerate(lines, 1) if number not in gone).rstrip("\n") + "\n"
+    return strip_tryouts(left, name)  # what only they needed can go now, too
 
 
 def write_asserts(text: str, name: str) -> str:
@@ -90,15 +91,15 @@ def _tryouts(tree: ast.Module, node: FunctionNode) -> list[ast.stmt]:
             found.append(one)
         else:
             is_last = False
-    return list(reversed(found)) if not _is_missed(found, tree) else []
+    return _not_missed(list(reversed(found)), tree)
 
 
-def _is_missed(found: list[ast.stmt], tree: ast.Module) -> bool:
-    """What stays needs a name that would go."""
+def _not_missed(found: list[ast.stmt], tree: ast.Module) -> list[ast.stmt]:
+    """Those of them that nothing which stays needs a name of."""
     gone = set(map(id, found))
-    names = {name for one in found for name in (*_stored(one), getattr(one, "name", ""))}
-    stays = [one for one in tree.body if id(one) not in gone]
-    return any(name in names for one in stays for name in _global_reads(one)) and bool(names)
+    needed = {name for one in tree.body if id(one) not in gone for name in _global_reads(one)}
+    kept = [one for one in found if not needed & {*_stored(one), getattr(one, "name", "")}]
+    return kept if len(kept) == len(found) else _not_missed(kept, tree)
 
 
 def _reached(tree: ast.Module, node: FunctionNode) -> dict[int, ast.stmt]:
