@@ -103,7 +103,7 @@ class StandingSettings(_Section):
     retire_days: float = Field(
         180, ge=0, description="Days without a call after which a function is offered for retirement; 0: never."
     )
-    keep_calls: int = Field(100, ge=10, description="Calls of a function that are kept one by one; totals stay.")
+    keep_calls: int = Field(100, ge=1, description="Calls of a function that are kept one by one; totals stay.")
 
 
 class Settings(BaseSettings):

@@ -13,6 +13,8 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import Source
 from sandbox import Sandbox
 
+DOUBTS = {"weak-examples", "fails-on"}  # what an agent is told, and may leave so
+
 with_gate = pytest.mark.asyncio(loop_scope="module")
 FOLDER = Path(__file__).parents[2] / "functions"
 STARTERS = {
@@ -43,7 +45,8 @@ async def test_a_starter_that_is_sent_again_changes_nothing(gate: Gate, function
     snapshot = Snapshot.empty().with_module(read_module(source))
     code = "".join(source.text.splitlines(keepends=True)[function.line - 1 : function.end_line])
     verdict = await gate.judge(Candidate(function.name, code, function.module, replaces=True), snapshot)
-    assert [str(problem) for problem in verdict.problems] == []
+    assert [str(problem) for problem in verdict.problems if problem.code not in DOUBTS] == []
+    assert verdict.admitted
     assert verdict.module_text == source.text
 
 
