@@ -35,13 +35,19 @@ def json_to_csv(rows: str) -> str:
     Returns:
         CSV text with a heading line; what a row lacks stays empty.
 
+    Raises:
+        ValueError: The text is no JSON, or no list of objects.
+
     Examples:
         >>> json_to_csv('[{"name": "Ada", "age": 36}, {"name": "Bob, jr."}]')
         'name,age\\nAda,36\\n"Bob, jr.",\\n'
         >>> json_to_csv('[{"a": 1}, {"b": 2}]')
         'a,b\\n1,\\n,2\\n'
     """
-    return _text(json.loads(rows))
+    found = json.loads(rows)
+    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        raise ValueError("This is not a list of objects.")
+    return _text(found)
 
 
 def select_columns(table: str, columns: list[str]) -> str:
