@@ -52,5 +52,5 @@ async def test_a_starter_that_is_sent_again_changes_nothing(gate: Gate, function
 
 def test_every_starter_is_a_short_module_of_a_few_functions() -> None:
     for name, source in STARTERS.items():
-        assert source.text.count("\n") <= 140, name
+        assert source.text.count("\n") <= 150, name
         assert 3 <= len(read_module(source).functions) <= 6, name
