@@ -33,8 +33,9 @@ def admitted(verdict: Verdict, function: Function, done: str) -> str:
     if verdict.confirmed:
         # Without the calls: a small model takes the last values that it reads for the user's.
         lines.append(f"Taken as they came back, not as predicted: {len(verdict.confirmed)} of its examples.")
-    unproven = ", and say that its result is unproven: no example shows it" if verdict.standing == "draft" else ""
-    lines.append(f"Next: call `{verdict.name}` with the user's data{unproven}.")
+    if verdict.standing == "draft":
+        lines.append("It is a draft: no example could prove its results.")
+    lines.append(f"Next: call `{verdict.name}` with the user's data.")
     return "\n".join(lines)
 
 
