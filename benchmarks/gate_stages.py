@@ -66,8 +66,13 @@ async def _call(sandbox: Sandbox) -> float:
     return seconds
 
 
+def _code(n: int) -> str:
+    """The candidate, with a docstring that nobody has read before."""
+    return CODE.format(n=n).replace('"""', f'"""Number {n}. ', 1)
+
+
 async def _parse(numbers: "count[int]") -> float:
-    code = CODE.format(n=next(numbers))
+    code = _code(next(numbers))
     began = time.perf_counter()
     node = ast.parse(code).body[0]
     assert isinstance(node, ast.FunctionDef)
@@ -80,7 +85,7 @@ async def _judge(gate: Gate, numbers: "count[int]") -> float:
     verdicts: list[Verdict] = []
 
     async def act() -> None:
-        candidate = Candidate(f"middle_{n}", CODE.format(n=n), "middles")
+        candidate = Candidate(f"middle_{n}", _code(n), "middles")
         verdicts.append(await gate.judge(candidate, Snapshot.empty()))
 
     seconds = await timed(act())
