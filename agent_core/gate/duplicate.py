@@ -16,6 +16,7 @@ from .trial import Bench
 
 STAGE = "duplicate"
 NEAR, SAME_WORDS, SAME_BODY = 0.65, 0.9, 0.65
+WORTH_TELLING = 0.3
 SMALL = 15  # words of a form: what says so little means what its types say
 
 
@@ -55,7 +56,8 @@ def _with_nearest(draft: Draft, one: Sketch, alike: Alike, copies: list[str], ap
     if nearest is None:
         return replace(draft, note="nothing is like it")
     found = list(_like(draft, functions[nearest.name], nearest))
-    return replace(draft.with_findings(STAGE, found), note=f"nearest: `{nearest.name}`, {nearest.score:.2f} of 1")
+    note = f"nearest: `{nearest.name}`, {nearest.score:.2f} of 1" if nearest.score >= WORTH_TELLING else ""
+    return replace(draft.with_findings(STAGE, found), note=note)
 
 
 def _like(draft: Draft, other: Function, nearest: Likeness) -> Iterator[Finding]:

@@ -53,7 +53,7 @@ async def neighbours(draft: Draft, bench: Bench) -> Draft:
     if draft.trial is None or draft.function is None:
         return draft.skip("the module could not be imported")
     if name not in draft.snapshot.functions:
-        return replace(draft, note="the function is new")
+        return draft
     users = dependents([name], draft.snapshot)
     if not users:
         return replace(draft, note="no function calls it")
