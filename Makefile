@@ -17,7 +17,7 @@ test: .venv/.dev
 	$(BIN)/python -m pytest -q -n 2 -m "not slow and not model"
 
 soak: .venv/.dev
-	$(BIN)/python -m pytest -q -m "slow"
+	$(BIN)/python -m pytest -q -m "(slow or hypothesis) and not model" --hypothesis-profile searching
 
 check: .venv/.dev
 	$(BIN)/ruff format --check .

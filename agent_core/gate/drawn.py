@@ -42,11 +42,17 @@ def _draw_row(model: Any, known: Likeness, chance: random.Random) -> Value:
         return type(model)(draw(part, chance) for part in known.parts)
     row = [draw(known.inside, chance) for _ in range(_size(model, known, chance))]
     if "is uneven" in known.traits:
-        least = min((len(one) for one in row), default=0)
-        row = [one[:least] for one in row]
+        row = _evened(row)
     if "repeats an item" in known.traits:
         row = [one for at, one in enumerate(row) if one not in row[:at]]
     return type(model)(_ordered(row) if "is not in order" in known.traits else row)
+
+
+def _evened(row: list[Value]) -> list[Value]:
+    """Rows cut to the length of the shortest; what is no row, which a dict beside the even ones may hold, is left out."""
+    rows = [one for one in row if isinstance(one, list | tuple)]
+    least = min(map(len, rows), default=0)
+    return [one[:least] for one in rows]
 
 
 def _ordered(row: list[Value]) -> list[Value]:

@@ -129,7 +129,7 @@ def holds(code: str) -> None:
     assert not once.mends or isinstance(ast.parse(once.text), ast.Module)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(modules())
 def test_reader_and_mender_hold_on_generated_modules(code: str) -> None:
     holds(code)
@@ -137,7 +137,7 @@ def test_reader_and_mender_hold_on_generated_modules(code: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@settings(max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=2000, suppress_health_check=[HealthCheck.too_slow])
 @given(modules())
 def test_reader_and_mender_hold_on_thousands_of_generated_modules(code: str) -> None:
     holds(code)

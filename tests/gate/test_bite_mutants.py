@@ -43,7 +43,7 @@ def all_of(text: str, name: str) -> list[Mutant]:
     return [*mutants(text, name, 1000), *stubs(text, name, ["None", "0"]).values()]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.randoms(use_true_random=False))
 def test_every_mutant_parses_differs_and_keeps_the_signature(luck: Random) -> None:
     text = wild(luck)
@@ -63,7 +63,7 @@ def test_functions_that_others_wrote_have_mutants_of_the_same_kind() -> None:
             check(text, name, one)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.randoms(use_true_random=False), st.booleans())
 def test_all_but_the_function_stays_byte_for_byte(luck: Random, has_returns: bool) -> None:
     text = TEXT.format(wild(luck))

@@ -310,7 +310,7 @@ SIGNATURES = st.sampled_from(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(signature=SIGNATURES, body=BODIES)
 async def test_the_stage_never_raises_on_any_function(workers: Sandbox, signature: str, body: list[str]) -> None:
     lines = "".join(f"    {line}\n" for line in body)

@@ -25,7 +25,7 @@ def asking(fails: Callable[[Arguments], bool], rounds: list[int]) -> Callable[[S
     return ask
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.dictionaries(st.sampled_from("abc"), VALUES, min_size=1), st.integers(0, 40))
 async def test_what_is_shrunk_still_fails_and_is_never_longer(arguments: Arguments, least: int) -> None:
     def fails(one: Arguments) -> bool:
@@ -37,7 +37,7 @@ async def test_what_is_shrunk_still_fails_and_is_never_longer(arguments: Argumen
     assert found.keys() == arguments.keys()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(VALUES)
 def test_lesser_values_are_of_the_same_kind_and_candidates_are_smaller(value: Any) -> None:
     assert {type(one) for one in lesser(value)} <= {type(value)}

@@ -76,7 +76,7 @@ def computed(text: str) -> list[Any]:
     return [function(*([context] if takes_self else []), a, 3, words) for a in (1, 4) for words in ("", "x")]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(candidates())
 def test_mending_what_was_mended_changes_nothing(code: str) -> None:
     once = mended(code)
@@ -85,14 +85,14 @@ def test_mending_what_was_mended_changes_nothing(code: str) -> None:
     assert (twice.text, [one.code for one in twice.mends]) == (once.text, [])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(candidates())
 def test_a_mend_never_changes_what_a_function_computes(code: str) -> None:
     bare = read(Draft(Candidate("f", code, "lib"), "agent", Rules(), Snapshot.empty(), code)).text
     assert computed(mended(code).text) == computed(bare)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(candidates())
 def test_every_word_of_a_docstring_outlives_its_mending(code: str) -> None:
     draft = mended(code)
