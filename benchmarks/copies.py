@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.gate import Candidate, Gate, Verdict
-from agent_core.gate.commute import act
-from agent_core.gate.facts import facts
+from agent_core.gate.alike.commute import act
+from agent_core.gate.alike.facts import facts
 from agent_core.gate.gate import STAGES
 from agent_core.gate.tree import FunctionNode, body, find
 from agent_core.registry.schema import read_module

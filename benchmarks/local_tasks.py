@@ -24,7 +24,7 @@ from typing import Any, Final
 from agent_core import Settings, Workspace
 from agent_core.events import CallAnswered
 from agent_core.gate import GivenExample
-from agent_core.gate.agreement import given_agrees
+from agent_core.gate.examples.agreement import given_agrees
 from agent_core.model.local.server import open_local
 from agent_core.registry.snapshot import Snapshot
 from agent_core.settings import ModelSettings, TurnSettings

@@ -16,14 +16,14 @@ from ..registry.examples import Example
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
 from ..untrusted import fence
-from .agreement import agrees, expectation, given_agrees, literal_value, promises_floats
 from .candidate import GivenExample
 from .draft import Draft, Finding
-from .enough import is_unproven
-from .mutants import OPERATORS, mutants, stubs
+from .examples.agreement import agrees, expectation, given_agrees, literal_value, promises_floats
+from .examples.enough import is_unproven
+from .mutation.mutants import OPERATORS, mutants, stubs
+from .mutation.splice import Mutant
 from .proof import MOST
 from .rules import Rules
-from .splice import Mutant
 from .substance import HOLLOW
 from .trial import Bench
 from .verdict import TOO_FEW, Survivor

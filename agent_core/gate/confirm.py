@@ -7,7 +7,7 @@ import ast
 
 from ..problem import Problem
 from .candidate import Candidate, GivenExample
-from .example_text import with_example
+from .examples.example_text import with_example
 from .tree import find, lines_of, parse
 from .verdict import Disagreement, Verdict
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ..problem import Place, Problem
-from ..registry.function import Reading
+from ..registry.function import Function, Reading
 from ..registry.snapshot import Snapshot
 from .candidate import Candidate, Policy
 from .rules import Rules, severity
@@ -68,6 +68,17 @@ class Draft:
     def function(self) -> FunctionNode | None:
         """The promised function, once the text has been read."""
         return find(self.tree, self.candidate.name) if self.tree else None
+
+    @property
+    def loaded(self) -> Function | None:
+        """The promised function as its module has it, once that could be imported."""
+        functions = self.reading.functions if self.reading and self.trial else ()
+        found = next((one for one in functions if one.name == self.candidate.name), None)
+        if found is None or self.own is None:
+            return None
+        own = next((one for one in self.own.functions if one.name == found.name), None)
+        # The examples' lines are those of the candidate's text: that is what its author sees.
+        return replace(found, examples=own.examples) if own else found
 
     @property
     def module_names(self) -> frozenset[str]:

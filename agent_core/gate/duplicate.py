@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..registry.function import Function
-from .alike import Alike, Likeness, Sketch, sketch, surroundings
+from .alike.index import Alike, Likeness, Sketch, sketch, surroundings
 from .draft import Draft, Finding
 from .trial import Bench
 

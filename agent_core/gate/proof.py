@@ -11,16 +11,15 @@ from dataclasses import dataclass, replace
 from sandbox import Evaluation, Killed, Outcome, Raised, Refused, Returned, TimedOut
 
 from ..registry.examples import Example
-from ..registry.function import Function
 from ..registry.snapshot import Snapshot
 from ..untrusted import fence
-from .agreement import agrees, given_agrees, promises_floats, said
 from .candidate import GivenExample
 from .draft import Draft, Finding, Trials
-from .enough import ALIKE, contradicted, is_unproven, too_few
-from .result_hint import with_result_hint
+from .examples.agreement import agrees, given_agrees, promises_floats, said
+from .examples.enough import ALIKE, contradicted, is_unproven, too_few
+from .examples.result_hint import with_result_hint
+from .examples.suggest import other_call
 from .substance import HOLLOW
-from .suggest import other_call
 from .trial import Bench
 from .verdict import TOO_FEW, Disagreement
 
@@ -68,7 +67,7 @@ class ExampleResult:
 
 async def prove(draft: Draft, bench: Bench) -> Draft:
     """The draft with what its examples showed."""
-    function = _offered(draft)
+    function = draft.loaded
     if function is None or draft.tree is None:
         return draft.skip("the module could not be imported")
     if draft.has(*HOLLOW):
@@ -115,16 +114,6 @@ def _offering(finding: Finding, offered: Disagreement | None) -> Finding:
 def _note(agreed: int, ran: int, written: int) -> str:
     left = f"; {written - ran} more were not run" if written > ran else ""
     return f"{agreed} of {ran} examples agree{left}"
-
-
-def _offered(draft: Draft) -> Function | None:
-    functions = draft.reading.functions if draft.reading and draft.trial else ()
-    found = next((one for one in functions if one.name == draft.candidate.name), None)
-    if found is None or draft.own is None:
-        return None
-    own = next((one for one in draft.own.functions if one.name == found.name), None)
-    # The examples' lines are those of the candidate's text: that is what its author sees.
-    return replace(found, examples=own.examples) if own else found
 
 
 async def run(

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from ..registry.source import check_module_name
 from .draft import Draft, Finding
-from .hidden import hidden
-from .private import make_private
+from .reading.hidden import hidden
+from .reading.private import make_private
+from .reading.tryouts import strip_tryouts, write_asserts
+from .reading.unwrap import UNWRAPPINGS
 from .tree import BUILTINS, Unparsable, functions, lines_of, parse
-from .tryouts import strip_tryouts, write_asserts
-from .unwrap import UNWRAPPINGS
 
 NAME = re.compile(r"^[a-zA-Z_][a-zA-Z0-9_]{0,63}$", re.ASCII)
 STAGE = "read"

@@ -13,16 +13,15 @@ from itertools import groupby
 from sandbox import Attempt, Killed, Outcome, Raised, Refused, Returned, TimedOut
 
 from ..registry.function import Function
-from .domain import Domain, domain
+from .arguments.domain import Domain, domain
+from .arguments.failing import Failure, described, line_of, mend_of
+from .arguments.fitting import fits
+from .arguments.generate import Arguments, generate, shown, written
+from .arguments.likeness import Difference, Weight
+from .arguments.shrink import shrink
 from .draft import Draft, Finding
-from .enough import is_unproven
-from .expected import is_right, named
-from .failing import Failure, described, line_of, mend_of
-from .fitting import fits
-from .generate import Arguments, generate, shown, written
-from .likeness import Difference, Weight
-from .proof import _offered
-from .shrink import shrink
+from .examples.enough import is_unproven
+from .examples.expected import is_right, named
 from .substance import HOLLOW
 from .trial import Bench
 
@@ -35,7 +34,7 @@ _LONG = 3600.0
 
 async def robust(draft: Draft, bench: Bench) -> Draft:
     """The draft with the calls that go wrong."""
-    function = _offered(draft)
+    function = draft.loaded
     reason = _not_for(draft, function)
     if reason or function is None:
         return draft.skip(reason)

@@ -16,11 +16,11 @@ from ..registry.snapshot import Snapshot
 from ..registry.source import Source
 from ..registry.uses import code_hash, importers
 from . import capability, conform, neighbours, proof, substance
-from .alike import surroundings
+from .alike.index import surroundings
 from .candidate import Policy
 from .draft import TOO_DEEP, Finding
-from .enough import is_unproven, too_few
-from .hidden import hidden
+from .examples.enough import is_unproven, too_few
+from .reading.hidden import hidden
 from .rules import Rules, severity
 from .tree import FunctionNode, find, lines_of, parse
 from .trial import Bench, try_module

@@ -18,7 +18,7 @@ from ..registry.source import Source
 from ..registry.validation import check_schema
 from ..registry.writing import CANDIDATE, place_function
 from ..untrusted import fence
-from .alike import Alike
+from .alike.index import Alike
 from .draft import Draft, Finding
 
 STAGE = "import"

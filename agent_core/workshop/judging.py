@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..gate import Candidate, Gate, Policy, Verdict
 from ..gate.confirm import with_returned_values
-from ..gate.example_text import with_example
+from ..gate.examples.example_text import with_example
 from ..problem import Place, Problem
 from ..registry.function import Function, Reading
 from ..registry.schema import read_module

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ..gate import Candidate, Gate
-from ..gate.example_text import with_example
+from ..gate.examples.example_text import with_example
 from ..problem import Place, Problem
 from ..registry.schema import read_module
 from ..registry.snapshot import Snapshot

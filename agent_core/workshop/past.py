@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from ..gate import Candidate, Policy
-from ..gate.example_text import with_example
+from ..gate.examples.example_text import with_example
 from ..problem import Problem
 from ..registry.examples import Example
 from ..registry.function import Function

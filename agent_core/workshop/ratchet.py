@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from ..gate.agreement import literal_value
+from ..gate.examples.agreement import literal_value
 from ..problem import Place, Problem, Severity
 from ..registry.examples import Example
 from ..registry.function import Function, Reading

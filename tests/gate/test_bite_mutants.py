@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_core.gate.mutants import OPERATORS, mutants, stubs
-from agent_core.gate.splice import Mutant
+from agent_core.gate.mutation.mutants import OPERATORS, mutants, stubs
+from agent_core.gate.mutation.splice import Mutant
 from agent_core.gate.tree import find
 
 from .support import function

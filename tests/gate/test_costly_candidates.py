@@ -3,7 +3,7 @@
 import pytest
 
 from agent_core.gate import Candidate, Gate
-from agent_core.gate.private import make_private
+from agent_core.gate.reading.private import make_private
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import Source
 from tests.gate.support import function

@@ -3,7 +3,7 @@
 import pytest
 
 from agent_core.gate import Gate, Policy
-from agent_core.gate.hidden import hidden
+from agent_core.gate.reading.hidden import hidden
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import Source
 

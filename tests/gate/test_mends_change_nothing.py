@@ -11,9 +11,9 @@ import pytest
 
 from agent_core.gate import Candidate, GivenExample, Rules
 from agent_core.gate.draft import Draft
+from agent_core.gate.examples.suggest import changed
 from agent_core.gate.mend import mend
 from agent_core.gate.read import read
-from agent_core.gate.suggest import changed
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import Source

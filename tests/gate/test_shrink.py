@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_core.gate.generate import Arguments
-from agent_core.gate.shrink import lesser, measure, shrink, smaller
+from agent_core.gate.arguments.generate import Arguments
+from agent_core.gate.arguments.shrink import lesser, measure, shrink, smaller
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),

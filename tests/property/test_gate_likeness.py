@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_core.gate import Candidate, Gate
-from agent_core.gate.commute import act
-from agent_core.gate.facts import facts
-from agent_core.gate.normal import normal_form
+from agent_core.gate.alike.commute import act
+from agent_core.gate.alike.facts import facts
+from agent_core.gate.alike.normal import normal_form
 from agent_core.gate.tree import functions
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot

@@ -7,13 +7,13 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from ..registry.examples import Example
-from ..registry.function import Function
+from ...registry.examples import Example
+from ...registry.function import Function
+from ..candidate import GivenExample
+from ..capability import EFFECTS, uses_context
+from ..draft import Finding
+from ..tree import FunctionNode, parameters
 from .agreement import literal_value
-from .candidate import GivenExample
-from .capability import EFFECTS, uses_context
-from .draft import Finding
-from .tree import FunctionNode, parameters
 
 Unproven = Literal["", "effects", "chance", "no-parameters", "no-result"]
 ALIKE = ("one-sided-examples", "same-results", "contradictory-examples")

@@ -7,7 +7,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from .tree import FunctionNode
+from ..tree import FunctionNode
 
 _ONE_SHOT = frozenset(["iter", "map", "filter", "zip", "enumerate", "reversed", "open"])
 _NUMERIC_CALLS = frozenset(["len", "int", "float", "abs", "round", "ord", "sum", "pow", "hash"])

@@ -9,7 +9,7 @@ import re
 import textwrap
 from collections.abc import Callable
 
-from .tree import parse
+from ..tree import parse
 
 _FENCE = re.compile(r"^[ \t]*```[ \t]*[\w+-]*[ \t]*\n(.*?)(?:^[ \t]*```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _PROMPT = re.compile(r"^(?:>>>|\.\.\.)(?: |$)")

@@ -16,10 +16,10 @@ from functools import lru_cache
 from heapq import nlargest
 from itertools import pairwise
 
-from ..registry.function import Function
-from ..registry.snapshot import Snapshot
+from ...registry.function import Function
+from ...registry.snapshot import Snapshot
+from ..tree import lines_of
 from .normal import normal_form
-from .tree import lines_of
 
 WEIGHTS: Mapping[str, float] = {"name": 0.25, "description": 0.3, "body": 0.45}
 _GRAM, _WINDOW = 4, 2

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from .tree import FunctionNode, body
+from ..tree import FunctionNode, body
 
 _MOST_IN_A_TABLE: Final = 4
 _UNSEEN = (ast.Raise, ast.Assert, ast.JoinedStr, ast.arguments, ast.expr_context, ast.operator, ast.pattern)

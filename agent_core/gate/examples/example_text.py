@@ -8,10 +8,10 @@ import ast
 import re
 from typing import Final
 
-from ..problem import Place, Problem
-from ..registry.source import Source, parse
-from ..registry.spans import column_of, split
-from ..registry.tree import Definition, survey
+from ...problem import Place, Problem
+from ...registry.source import Source, parse
+from ...registry.spans import column_of, split
+from ...registry.tree import Definition, survey
 from .agreement import literal_value
 
 _ERROR = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Iteration|Warning)(?::.*)?$")

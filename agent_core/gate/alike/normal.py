@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..registry.tree import Scope, survey
+from ...registry.tree import Scope, survey
+from ..tree import BUILTINS, FunctionNode, parse
 from .facts import Facts, facts
 from .names import Words
-from .tree import BUILTINS, FunctionNode, parse
 from .words import Writer
 
 

@@ -8,11 +8,11 @@ import hashlib
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from ..tree import FunctionNode, body, takes_self
 from .commute import cannot_fail, canonical, is_pure
 from .facts import Facts, is_number
 from .names import Names, Word, Words
 from .shape import arguments, brief, flat, is_truth, only_remembers, positive, shaped, without_end
-from .tree import FunctionNode, body, takes_self
 
 _DROPPED = frozenset(["annotation", "returns", "type_comment", "type_params", "ctx", "decorator_list", "kind"])
 _EMPTY: dict[Word, Words] = {

@@ -49,7 +49,7 @@ def _draw_row(model: Any, known: Likeness, chance: random.Random) -> Value:
 
 
 def _evened(row: list[Value]) -> list[Value]:
-    """Rows cut to the length of the shortest; what is no row, which a dict beside the even ones may hold, is left out."""
+    """Rows cut to the length of the shortest; what is no row (a dict may hold it) is left out."""
     rows = [one for one in row if isinstance(one, list | tuple)]
     least = min(map(len, rows), default=0)
     return [one[:least] for one in rows]

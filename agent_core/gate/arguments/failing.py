@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sandbox import Killed, Outcome, Raised, TimedOut
 
-from ..untrusted import fence
+from ...untrusted import fence
 from .generate import Arguments
 from .likeness import Difference, Weight
 from .shrink import measure

@@ -5,14 +5,14 @@ A part of stage 8. The text is placed anew, and nothing runs again: a builtin ty
 
 from dataclasses import replace
 
-from ..problem import Problem
-from ..registry.function import Reading
-from ..registry.schema import read_module
-from ..registry.source import Source
-from .draft import Draft
-from .mend import keeps_meaning, view_of
-from .mends import hint_result, inferred
-from .trial import placed
+from ...problem import Problem
+from ...registry.function import Reading
+from ...registry.schema import read_module
+from ...registry.source import Source
+from ..draft import Draft
+from ..mend import keeps_meaning, view_of
+from ..mends import hint_result, inferred
+from ..trial import placed
 
 _CODE = "inferred-hints"
 _LACK = "no-return-type"

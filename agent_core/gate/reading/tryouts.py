@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .mends.prose import prose
-from .mends.signature import offset
-from .tree import FunctionNode, find, first_line, lines_of, literal, nodes_of, parse
+from ..mends.prose import prose
+from ..mends.signature import offset
+from ..tree import FunctionNode, find, first_line, lines_of, literal, nodes_of, parse
 
 _DRIVERS = frozenset(["print", "main", "unittest.main", "doctest.testmod", "pytest.main"])
 _TEST = re.compile(r"^(main|check|demo|tests?|run_tests?|test_\w+|_?tests?_\w+|example_usage|\w+_test)$")

@@ -10,12 +10,12 @@ from itertools import chain, islice, zip_longest
 
 from sandbox import Evaluation, Outcome, Returned
 
-from ..registry.snapshot import Snapshot
+from ...registry.snapshot import Snapshot
+from ..arguments.vary import variants
+from ..tree import literal
+from ..trial import Bench
+from ..verdict import Disagreement
 from .agreement import said
-from .tree import literal
-from .trial import Bench
-from .vary import variants
-from .verdict import Disagreement
 
 _MOST = 12  # calls that are tried
 _LONGEST = 200  # characters of a result that is worth writing down

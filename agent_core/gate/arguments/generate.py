@@ -13,13 +13,13 @@ from decimal import Decimal
 from itertools import chain, islice
 from pathlib import PurePosixPath
 
-from ..registry.typenames import Schema
+from ...registry.typenames import Schema
+from ..tree import literal
 from .boundary import boundary
 from .domain import Domain
 from .drawn import draw
 from .fitting import fits
 from .likeness import Likeness, Weight
-from .tree import literal
 from .vary import Value, variants
 
 Arguments = dict[str, Value]

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from sandbox.outcome import Outcome, Raised, Returned
 
-from ..registry.examples import Example
-from .candidate import GivenExample
-from .tree import literal
+from ...registry.examples import Example
+from ..candidate import GivenExample
+from ..tree import literal
 
 _MISSING = object()
 _LAST_DIGITS: Final = 1e-9  # what is lost between two ways to compute the same

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Final, TypeAlias
 
+from ..tree import body, find, parameters, parse
 from .sites import Site, sites
 from .splice import Change, Mutant, Text
-from .tree import body, find, parameters, parse
 
 MOST_ARGUMENTS: Final = 3  # that a stub hands back
 

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from .tree import FunctionNode, first_line
+from ..tree import FunctionNode, first_line
 
 _WORD: Final = re.compile(rb"\w")
 

@@ -1,0 +1,1 @@
+"""What examples say and lack: whether a result agrees, whether they suffice, what to offer, how to write one."""

@@ -1,0 +1,1 @@
+"""What the read stage takes off a text or refuses at once: wrapping, tryouts, hidden characters, public helpers."""
