@@ -1,13 +1,11 @@
 """What the tests of the prompt and of the commands share: programs in processes, and a function to grow."""
 
-import os
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.kit import Script, ScriptedModel, Wanted, scripted
-from tests.kit.terminal import TOOLWRIGHT, Terminal, terminal
+from tests.kit.terminal import Terminal, terminal
 
 HERE = str(Path(__file__).resolve().parents[2])
 READY = "sandbox full", "sandbox core", "SANDBOX OFF"
@@ -43,23 +41,6 @@ def create(code: str, name: str = "count_vowels") -> Wanted:
     """The model's call that makes a function."""
     arguments = {"function_name": name, "function_code_with_docstring": code, "module_name": "words", "reason": "asked"}
     return Wanted("create_function", arguments)
-
-
-def toolwright(
-    *arguments: str, cwd: Path, given: str = "", environment: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """The program run to its end, with pipes."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    return subprocess.run(
-        [*TOOLWRIGHT, *arguments],
-        cwd=cwd,
-        input=given,
-        text=True,
-        capture_output=True,
-        timeout=50,
-        check=False,
-        env={**kept, "PYTHONPATH": HERE, **(environment or {})},
-    )
 
 
 def flags(model: ScriptedModel) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from agent_core.interfaces.sarif import SarifLog
-from tests.interfaces.support import COUNT_VOWELS, FLAWED, HERE, toolwright
+from tests.interfaces.support import COUNT_VOWELS, FLAWED, HERE
+from tests.kit.program import toolwright
 from tests.kit.terminal import TOOLWRIGHT, terminal
 
 UNHINTED = COUNT_VOWELS.replace("    Args:\n        text: What to look at.\n\n", "").replace("vowels", "more")

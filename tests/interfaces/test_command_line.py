@@ -1,5 +1,4 @@
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,24 +7,8 @@ import pytest
 
 from agent_core import __version__
 from agent_core.interfaces.faults import innermost, report_crash
-from tests.kit.terminal import TOOLWRIGHT, terminal
-
-
-def toolwright(
-    *arguments: str, cwd: Path, given: str = "", environment: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    here = str(Path(__file__).resolve().parents[2])
-    return subprocess.run(
-        [*TOOLWRIGHT, *arguments],
-        cwd=cwd,
-        input=given,
-        text=True,
-        capture_output=True,
-        timeout=50,
-        check=False,
-        env={**kept, "PYTHONPATH": here, **(environment or {})},
-    )
+from tests.kit.program import toolwright
+from tests.kit.terminal import terminal
 
 
 def test_the_version_is_answered_without_importing_a_parser(tmp_path: Path) -> None:

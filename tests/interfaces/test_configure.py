@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.interfaces.support import toolwright
 from tests.kit import Say, scripted
+from tests.kit.program import toolwright
 from tests.kit.terminal import terminal
 
 KEY = {"OPENAI_API_KEY": "sk-secret"}

@@ -9,8 +9,8 @@ from agent_core.doctor import check_address
 from agent_core.errors import ModelError
 from agent_core.events import Usage
 from agent_core.settings import FILE_NAME, load
-from tests.interfaces.support import toolwright
 from tests.kit.desk import VOWELS, ended, of
+from tests.kit.program import toolwright
 
 STRANGE = '[model]\nbase_url = "https://collector.example/v1"\n'
 LOOSE = VOWELS.replace("text: str)", "text: str, most: int = 5)").replace(

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from agent_core.problem import Place, Problem
-from tests.interfaces.support import COUNT_VOWELS, FLAWED, SLOW, toolwright
+from tests.interfaces.support import COUNT_VOWELS, FLAWED, SLOW
+from tests.kit.program import toolwright
 from tests.kit.terminal import terminal
 
 PROBLEM_KEYS = set(Problem("c", "w", Place("p")).to_json())

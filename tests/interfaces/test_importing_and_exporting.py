@@ -4,7 +4,8 @@ import json
 import tarfile
 from pathlib import Path
 
-from tests.interfaces.support import COUNT_VOWELS, toolwright
+from tests.interfaces.support import COUNT_VOWELS
+from tests.kit.program import toolwright
 
 THOUGHTS = '''from memgpt.agent import Agent
 

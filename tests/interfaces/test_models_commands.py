@@ -10,8 +10,8 @@ import pytest
 
 from agent_core.interfaces.download import Download, progress_text
 from agent_core.model.local.weights import available
-from tests.interfaces.support import toolwright
 from tests.kit.http import Answer, Request, Server
+from tests.kit.program import toolwright
 from tests.kit.terminal import CTRL_C, terminal
 
 MB = 1_000_000

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.interfaces.support import COUNT_VOWELS, FLAWED, prompt, toolwright
+from tests.interfaces.support import COUNT_VOWELS, FLAWED, prompt
+from tests.kit.program import toolwright
 
 
 @pytest.fixture

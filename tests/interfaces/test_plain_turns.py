@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.interfaces.support import COUNT_VOWELS, HERE, create, flags, toolwright
+from tests.interfaces.support import COUNT_VOWELS, HERE, create, flags
 from tests.kit import Ask, Expect, Fail, Say, Script, Wanted, contains, scripted
+from tests.kit.program import toolwright
 from tests.kit.terminal import CTRL_C, TOOLWRIGHT, terminal
 
 GROW: Script = [Ask(create(COUNT_VOWELS)), Ask(Wanted("count_vowels", {"text": "queueing"})), Say("There are **5**.")]

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.interfaces.support import leave, toolwright
+from tests.interfaces.support import leave
 from tests.kit import Say, ScriptedModel, scripted
+from tests.kit.program import toolwright
 from tests.kit.terminal import Terminal, terminal
 
 CHOICE = "Type 1, 2 or 3 and Enter"

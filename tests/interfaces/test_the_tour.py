@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from agent_core.model.tour.script import LABEL, SERVED, play, script
-from tests.interfaces.support import leave, toolwright
+from tests.interfaces.support import leave
+from tests.kit.program import toolwright
 from tests.kit.terminal import terminal
 
 VOWELS = "how many vowels are in queueing?"

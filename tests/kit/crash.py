@@ -3,11 +3,12 @@
 They are forked from a server that has imported the work already, so that a hundred kills are quick.
 """
 
-import multiprocessing
 import os
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
+
+from tests.kit.program import FORKING
 
 Work = Callable[[str, Connection], None]
 """What a process does: it is given an argument, and sends one text per thing that is acknowledged."""
@@ -17,10 +18,8 @@ class Worker:
     """A process at work. It ends by itself or by `kill`; what it sent before is kept."""
 
     def __init__(self, work: Work, argument: str) -> None:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([work.__module__])
-        self._reports, sender = context.Pipe(duplex=False)
-        self._process = context.Process(target=work, args=(argument, sender))
+        self._reports, sender = FORKING.Pipe(duplex=False)
+        self._process = FORKING.Process(target=work, args=(argument, sender))
         self._process.start()
         sender.close()
 

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pyte
 
+from .program import Program, surroundings
+
 TOOLWRIGHT = (sys.executable, "-m", "agent_core")
 ENTER, ALT_ENTER, CTRL_C, CTRL_D, TAB, ESCAPE, UP = "\r", "\x1b\r", "\x03", "\x04", "\t", "\x1b", "\x1b[A"
 
@@ -41,16 +43,8 @@ class Terminal:
         self._changed = threading.Condition()
         self._master, slave = pty.openpty()
         self._resize(columns, rows)
-        self.process = subprocess.Popen(
-            command,
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            cwd=cwd,
-            env=_environment(environment or {}),
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        )
+        around = surroundings({"TERM": "xterm-256color", "PYTHONUTF8": "1", **(environment or {})})
+        self.process = self._start(command, slave, cwd, around)
         os.close(slave)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -138,6 +132,20 @@ class Terminal:
         self._reader.join(5)
         os.close(self._master)
 
+    def _start(
+        self, command: Sequence[str], slave: int, cwd: Path, environment: Mapping[str, str]
+    ) -> "subprocess.Popen[bytes] | Program":
+        return subprocess.Popen(
+            command,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            cwd=cwd,
+            env=environment,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+
     def _resize(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
@@ -158,6 +166,13 @@ class Terminal:
                 self._changed.notify_all()
 
 
+class Toolwright(Terminal):
+    """A terminal whose program is ours: its command is the arguments alone."""
+
+    def _start(self, command: Sequence[str], slave: int, cwd: Path, environment: Mapping[str, str]) -> Program:
+        return Program(command, [slave] * 3, cwd=cwd, environment=environment)
+
+
 @contextmanager
 def terminal(
     *arguments: str,
@@ -167,14 +182,8 @@ def terminal(
     rows: int = 24,
 ) -> Iterator[Terminal]:
     """`toolwright` with these arguments in a terminal; ended on leaving."""
-    running = Terminal((*TOOLWRIGHT, *arguments), cwd=cwd, environment=environment, columns=columns, rows=rows)
+    running = Toolwright(arguments, cwd=cwd, environment=environment, columns=columns, rows=rows)
     try:
         yield running
     finally:
         running.close()
-
-
-def _environment(given: Mapping[str, str]) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "PYTHONPATH") if name in os.environ}
-    here = str(Path(__file__).resolve().parents[2])
-    return {**kept, "PYTHONPATH": here, "TERM": "xterm-256color", "PYTHONUTF8": "1", **given}

@@ -5,9 +5,9 @@ import pytest
 from agent_core.errors import UsageError
 from agent_core.events import Quarantined
 from tests.conftest import OpenDesk
-from tests.interfaces.support import toolwright
 from tests.kit import Ask, Expect, Say, Wanted, contains, shows
 from tests.kit.desk import Desk, answers, of
+from tests.kit.program import toolwright
 from tests.standing.support import PART_OTHERWISE, failing, hides, part, standing_of, workplace
 
 

@@ -9,9 +9,10 @@ import pytest
 from agent_core.agent import Agent
 from agent_core.assemble import Workspace
 from tests.conftest import OpenDesk
-from tests.interfaces.support import flags, prompt, toolwright
+from tests.interfaces.support import flags, prompt
 from tests.kit import Ask, Say, Wanted, scripted
 from tests.kit.desk import answers
+from tests.kit.program import toolwright
 from tests.standing.support import PART, PART_OTHERWISE, failing, part, put, workplace
 
 SHORT_WHILE = "1e-12"  # days

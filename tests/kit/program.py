@@ -1,0 +1,112 @@
+"""`toolwright` in processes of its own, as `python -m agent_core` starts it, but forked from one that has imported it.
+
+What happens from nothing is for the tests that run `TOOLWRIGHT`; here each of hundreds of starts would cost a second.
+"""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from fcntl import ioctl
+from multiprocessing.connection import Connection
+from pathlib import Path
+from tempfile import TemporaryFile
+from termios import TIOCSCTTY
+from typing import IO
+
+from agent_core.__main__ import main
+
+FORKING = multiprocessing.get_context("forkserver")
+FORKING.set_forkserver_preload(
+    [
+        __name__,
+        "agent_core.interfaces.commands.run",
+        "agent_core.interfaces.opened",
+        "agent_core.interfaces.plain",
+        "agent_core.interfaces.repl.app",
+        "agent_core.model.client",
+        "tests.crash.storage_work",
+    ]
+)
+
+
+class Program:
+    """The command line at work in a process, with the standard streams that it is given."""
+
+    def __init__(
+        self, arguments: Sequence[str], streams: Sequence[int], *, cwd: Path, environment: Mapping[str, str]
+    ) -> None:
+        ends = [Connection(os.dup(stream)) for stream in streams]
+        given = (list(arguments), ends, str(cwd), dict(environment))
+        self._process = FORKING.Process(target=_become, args=given)
+        self._process.start()
+        for end in ends:
+            end.close()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid or 0
+
+    def poll(self) -> int | None:
+        """Its exit code, if it has ended."""
+        return self._process.exitcode
+
+    def wait(self, timeout_s: float | None = None) -> int:
+        """Its exit code, when it has ended."""
+        self._process.join(timeout_s)
+        if (code := self.poll()) is None:
+            raise subprocess.TimeoutExpired("toolwright", timeout_s or 0)
+        return code
+
+    def kill(self) -> None:
+        self._process.kill()
+
+
+def toolwright(
+    *arguments: str, cwd: Path, given: str = "", environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """The program run to its end, without a terminal."""
+    with TemporaryFile() as typed, TemporaryFile() as out, TemporaryFile() as err:
+        typed.write(given.encode())
+        typed.seek(0)
+        streams = [file.fileno() for file in (typed, out, err)]
+        program = Program(arguments, streams, cwd=cwd, environment=surroundings(environment or {}))
+        try:
+            code = program.wait(50)
+        finally:
+            program.kill()
+        return subprocess.CompletedProcess(["toolwright", *arguments], code, _text(out), _text(err))
+
+
+def surroundings(given: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a program: the variables given, and as little as it needs of our own."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    return {**kept, "PYTHONPATH": str(Path(__file__).resolve().parents[2]), **given}
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode()
+
+
+def _become(arguments: list[str], ends: list[Connection], cwd: str, environment: dict[str, str]) -> None:
+    """In the child: what the kernel and the interpreter do for a program before its first line."""
+    os.setsid()
+    for number, end in enumerate(ends):
+        os.dup2(end.fileno(), number)
+        end.close()
+    if os.isatty(0):
+        ioctl(0, TIOCSCTTY, 0)
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(environment)
+    time.tzset()
+    sys.argv = ["toolwright", *arguments]
+    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)  # type: ignore[misc]  # noqa: SIM115
+    sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", closefd=False)  # type: ignore[misc]  # noqa: SIM115
+    sys.stderr = sys.__stderr__ = open(  # type: ignore[misc]  # noqa: SIM115
+        2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False
+    )
+    main()

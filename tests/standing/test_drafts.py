@@ -1,0 +1,37 @@
+"""What a draft returns is marked as unproven, until calls or an example prove it."""
+
+from agent_core.answers import UNPROVEN
+from agent_core.events import CallAnswered
+from agent_core.interfaces.told import CallLog, call_line
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Say, Wanted
+from tests.kit.desk import answers, of
+from tests.standing.support import part, workplace
+
+HALVED = Wanted("by_import", {"whole": 5})
+
+
+async def test_what_a_draft_returns_says_that_nothing_proves_it(at_desk: OpenDesk) -> None:
+    desk = await workplace(at_desk, [Ask(HALVED, part(4, 2), Wanted("by_import", {"whole": "?"})), Say("Done.")])
+    events = await desk.say("Go.")
+    halved, proven, unfit = of(CallAnswered, events)
+    assert halved.text == f"2.5\n{UNPROVEN}"
+    assert proven.text == "2.0"
+    assert UNPROVEN not in unfit.text
+    assert [one.detail.get("unproven") for one in (halved, proven)] == [True, None]
+    shown = ["".join(text for _, text in call_line(CallLog().answered(one), 80)) for one in (halved, proven)]
+    assert ["  unproven  " in one for one in shown] == [True, False]
+
+
+async def test_a_draft_that_returned_often_enough_is_no_longer_marked(at_desk: OpenDesk) -> None:
+    calls = [Wanted("by_import", {"whole": number}) for number in range(4)]
+    desk = await workplace(at_desk, [step for call in calls for step in (Ask(call), Say("Hm."))])
+    said = [answers(await desk.say("Go."))[0] for _ in calls]
+    assert [UNPROVEN in one for one in said] == [True, True, True, False]
+
+
+async def test_an_example_that_holds_takes_the_mark_away(at_desk: OpenDesk) -> None:
+    example = Wanted("add_example", {"function_name": "by_import", "call": "by_import(4)", "expected": "2.0"})
+    desk = await workplace(at_desk, [Ask(HALVED), Say("Hm."), Ask(example), Ask(HALVED), Say("Done.")])
+    assert answers(await desk.say("Go.")) == [f"2.5\n{UNPROVEN}"]
+    assert answers(await desk.say("Prove it."))[-1] == "2.5"
