@@ -19,8 +19,8 @@ from .cage import Cage
 from .clock import Clock
 from .context import Shown
 from .dispatch import Dispatcher, HostFunction
-from .errors import NoWorkspace, WorkspaceError
-from .gate import Gate, Rules
+from .errors import NoWorkspace, SettingsError, WorkspaceError
+from .gate import MENDS, Gate, Rules
 from .model.discover import choose
 from .offline import installed_models
 from .registry.function import Reading
@@ -85,6 +85,7 @@ class Workspace:
             stack.push_async_callback(workspace._close_agents)
             await workspace.workshop.loader.start()
             await workspace.workshop.quarantine.refresh()
+            await stack.enter_async_context(workspace.workshop.second_look.at_work())
             await stack.enter_async_context(workspace._watching())
             yield workspace
 
@@ -195,7 +196,7 @@ def _workshop(root: Path, settings: Settings, store: Store, cage: Cage) -> Works
         candidate_bytes=settings.gate.candidate_kib << 10,
         module_bytes=settings.gate.module_kib << 10,
         strict=settings.gate.strict,
-        off=frozenset() if settings.gate.mends else frozenset("*"),
+        off=_mends_off(settings),
         packages=settings.sandbox.packages,
         reserved=reserved,
     )
@@ -209,6 +210,14 @@ def _workshop(root: Path, settings: Settings, store: Store, cage: Cage) -> Works
         rules=settings.standing,
         starters=starters.functions,
     )
+
+
+def _mends_off(settings: Settings) -> frozenset[str]:
+    unknown = sorted({*settings.gate.mends_off} - MENDS)
+    if unknown:
+        mend = f"Known are: {', '.join(sorted(MENDS))}."
+        raise SettingsError(f"`gate.mends_off` names `{unknown[0]}`, which is no mend.", mend=mend)
+    return frozenset(settings.gate.mends_off if settings.gate.mends else "*")
 
 
 def _meta_readings() -> list[Reading]:

@@ -87,6 +87,7 @@ class GateSettings(_Section):
 
     strict: bool = Field(False, description="Hold saved files to the rules for the agent's functions.")
     mends: bool = Field(True, description="Mend what is mechanical.")
+    mends_off: tuple[str, ...] = Field((), description="Codes of mends that are not made, such as `inferred-hints`.")
     candidate_kib: int = Field(64, ge=1, description="Largest candidate in KiB.")
     module_kib: int = Field(256, ge=1, description="Largest module in KiB.")
 

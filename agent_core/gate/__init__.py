@@ -6,16 +6,23 @@ reported at once. May touch: registry and sandbox. A verdict is computed here, n
 
 from .candidate import Candidate, GivenExample, Policy
 from .gate import Gate
+from .mend import REPAIRS
 from .proof import ExampleResult
+from .read import MENDS as _READ
 from .rules import Rules
-from .verdict import Disagreement, Mend, ModuleVerdict, StageReport, Standing, Verdict
+from .verdict import Disagreement, Look, Mend, ModuleVerdict, StageReport, Standing, Verdict
+
+MENDS = frozenset([*_READ, *(repair.code for repair in REPAIRS)])
+"""The codes of all mends."""
 
 __all__ = [
+    "MENDS",
     "Candidate",
     "Disagreement",
     "ExampleResult",
     "Gate",
     "GivenExample",
+    "Look",
     "Mend",
     "ModuleVerdict",
     "Policy",

@@ -28,9 +28,13 @@ from .mends import (
     to_google,
     write_prompts,
 )
-from .tree import find, functions, parse, takes_self
+from .tree import find, functions, nodes_of, parse, takes_self
 
 _ROUNDS = 4
+# Who asks for these sees text that is no computation elsewhere: its docstring, its hints, a name that is missing.
+_WATCHING = frozenset(
+    ["__doc__", "__annotations__", "NameError", "globals", "signature", "getfullargspec", "get_annotations"]
+) | {"get_type_hints", "getdoc", "getsource", "validate_call", "typechecked", "beartype"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +147,8 @@ def keeps_meaning(before: str, after: str, name: str) -> bool:
 @lru_cache(maxsize=8)
 def _computation(tree: ast.Module) -> str:
     """The tree's text without what no computation depends on: docstrings, hints, imports, an unused `self`."""
+    if any(_WATCHING & _names_in(node) for node in nodes_of(tree)):
+        return ast.dump(tree)
     bare = ast.parse(ast.unparse(tree))
     bare.body = [node for node in bare.body if not isinstance(node, ast.Import | ast.ImportFrom)]
     for node in functions(bare):
@@ -155,6 +161,15 @@ def _computation(tree: ast.Module) -> str:
             if isinstance(argument, ast.arg):
                 argument.annotation = None
     return ast.dump(bare)
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    """The names that one node of a tree speaks of."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
+            return {name.rpartition(".")[2]}
+        case _:
+            return set()
 
 
 def _words(tree: ast.Module, name: str) -> str:

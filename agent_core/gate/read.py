@@ -25,6 +25,8 @@ _REPAIRS: tuple[tuple[str, str, Callable[[str, str], str]], ...] = (
     ("private-helper", "gave the helpers that it calls a leading underscore", make_private),
 )
 
+MENDS = frozenset(one[0] for one in (*UNWRAPPINGS, *_REPAIRS))
+
 
 def read(draft: Draft) -> Draft:
     """The draft with its tree, or with the reasons why there is none."""

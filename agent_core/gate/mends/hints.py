@@ -121,7 +121,7 @@ def _of(found: re.Match[str]) -> str:
 def _is_type(node: ast.expr, names: frozenset[str] | set[str]) -> bool:
     match node:
         case ast.Name(id=name):
-            return name in _TYPES or (
+            return (name in _TYPES and name not in names) or (
                 name not in BUILTINS and name[:1].isupper() and (name in names or importable(name))
             )
         case ast.Constant(value=value):

@@ -3,7 +3,7 @@
 import ast
 import re
 
-from ..tree import functions, lines_of, nodes_of, parse
+from ..tree import bound_names, functions, lines_of, nodes_of, parse
 from .signature import offset
 from .view import View
 
@@ -14,6 +14,8 @@ OLD_MARKS = tuple(f"{name}[" for name in sorted(_OLD))
 
 def modernize(view: View) -> str:
     """The text with its signatures' hints in the modern form, if other hints of the file have it."""
+    if bound_names(view.tree) & {*_PLAIN.values()}:
+        return view.text
     trees = [view.tree, parse(view.around) if view.around else None]
     if not any(_is_modern(hint) for tree in trees if isinstance(tree, ast.Module) for hint in _hints(tree)):
         return view.text

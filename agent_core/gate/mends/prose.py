@@ -9,6 +9,7 @@ from ..tree import FunctionNode, first_line
 from .signature import offset
 from .view import View
 
+_BREAK = re.compile(r"(?<!\\)((?:\\\\)*)\\n")  # an escaped line break
 _LITERAL = re.compile(r"""^([rRuU]?)(\"\"\"|'''|"|')(.*)\2$""", re.DOTALL)
 
 
@@ -39,18 +40,19 @@ def prose(text: str, node: FunctionNode) -> Prose | None:
         return None
     literal = node.body[0]
     start = offset(text, literal.lineno, literal.col_offset)
+    margin = text[:start].rpartition("\n")[2]
     end = offset(text, literal.end_lineno or 0, literal.end_col_offset or 0)
     found = _LITERAL.match(text[start:end])
-    on_own_line = not text[:start].rpartition("\n")[2].strip()
-    if not found or '"""' in found[3] or found[3].endswith(('"', "\\")) or not on_own_line:
+    if not found or '"""' in found[3] or found[3].endswith(('"', "\\")) or margin.strip():
         return None
-    first, _, rest = found[3].partition("\n")
+    is_plain = "\n" not in found[3] and "r" not in found[1].lower()
+    first, _, rest = (_BREAK.sub("\\1\n", found[3]) if is_plain else found[3]).partition("\n")
     lines = (
         (first.strip(), *(line.rstrip() for line in dedent(rest.expandtabs()).split("\n")))
         if rest
         else (first.strip(),)
     )
-    return Prose(lines, found[1], start, end, " " * literal.col_offset)
+    return Prose(lines, found[1], start, end, margin)
 
 
 def add_description(view: View) -> str:

@@ -106,13 +106,13 @@ def _field_entry(moved: _Moved, found: re.Match[str]) -> _Entry:
     if kind.startswith("ret"):
         entry = moved.returns
     elif kind == "rtype":
-        moved.returns.kind = found["text"].strip()
+        moved.returns.kind = _plain(found["text"])
         return _Entry("")
     elif kind.startswith("rais") or kind == "except":
         entry = _Entry(" ".join(words))
         moved.raises.append(entry)
     elif kind == "type":
-        moved.arguments.setdefault(" ".join(words), _Entry(" ".join(words))).kind = found["text"].strip()
+        moved.arguments.setdefault(" ".join(words), _Entry(" ".join(words))).kind = _plain(found["text"])
         return _Entry("")
     else:
         name = words[-1] if words else ""
@@ -120,6 +120,11 @@ def _field_entry(moved: _Moved, found: re.Match[str]) -> _Entry:
         entry.kind = " ".join(words[:-1]) or entry.kind
     entry.text.append(found["text"].strip())
     return entry
+
+
+def _plain(kind: str) -> str:
+    """A type without Epydoc's marks: `C{int}`, `L{str}`."""
+    return re.sub(r"\b[A-Z]\{([^{}]*)\}", r"\1", kind).strip()
 
 
 def _take_numpy(lines: list[str]) -> _Moved:

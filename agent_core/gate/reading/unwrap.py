@@ -8,30 +8,56 @@ import ast
 import re
 import textwrap
 from collections.abc import Callable
+from itertools import starmap
 
 from ..tree import parse
 
-_FENCE = re.compile(r"^[ \t]*```[ \t]*[\w+-]*[ \t]*\n(.*?)(?:^[ \t]*```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(
+    r"^[ \t]*(?P<mark>```|~~~)[ \t]*[\w+-]*[ \t]*\n(?P<code>.*?)(?:^[ \t]*(?P=mark)[ \t]*$|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
 _PROMPT = re.compile(r"^(?:>>>|\.\.\.)(?: |$)")
 
 Unwrapping = tuple[str, str, Callable[[str], str]]
 
 
 def strip_fence(text: str) -> str:
-    """The code between the first pair of fences; an unclosed one ends with the text."""
-    found = _FENCE.search(text) if "```" in text else None
-    return found[1] if found and not _is_python(text) else text
+    """The code between the first pair of fences that holds a function; an unclosed one ends with the text."""
+    fenced = [one["code"] for one in _FENCE.finditer(text)] if "```" in text or "~~~" in text else []
+    if not fenced or _is_python(text):
+        return text
+    return next((code for code in fenced if "def " in code), fenced[0])
 
 
 def strip_prompts(text: str) -> str:
-    """The code without the interpreter's prompts, where every line of code has one."""
-    if not text.lstrip().startswith((">>>", "...")):
+    """The code without the interpreter's prompts; what came of a call is written as an assert below it."""
+    if not text.lstrip().startswith((">>>", "...")) or _is_python(text):
         return text
-    lines = text.splitlines()
-    prompted = [line for line in lines if line.strip()]
-    if not prompted or _is_python(text) or not all(_PROMPT.match(line.strip()) for line in prompted):
-        return text
-    return "\n".join(_PROMPT.sub("", line.strip()) for line in lines) + "\n"
+    code: list[list[str]] = []
+    printed: list[list[str]] = []
+    for line in text.splitlines():
+        bare = line.strip()
+        if bare.startswith(">>>") or not code:
+            code.append([])
+            printed.append([])
+        if _PROMPT.match(bare) or not bare:
+            code[-1].append(_PROMPT.sub("", bare))
+        else:
+            printed[-1].append(bare)
+    typed = "\n".join(starmap(_told, zip(map("\n".join, code), map("\n".join, printed), strict=True))) + "\n"
+    return typed if not any(printed) or _is_python(typed) else text
+
+
+def _told(code: str, printed: str) -> str:
+    """One statement of a session: one that raised goes, one that gave a literal says so."""
+    if printed.startswith("Traceback"):
+        return ""
+    try:
+        ast.parse(code, mode="eval")
+        ast.literal_eval(printed)
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return code
+    return f"assert ({code.strip()}) == {printed}"
 
 
 def strip_indentation(text: str) -> str:
