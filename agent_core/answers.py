@@ -17,6 +17,7 @@ from .untrusted import block, fence, shorten
 
 MAX_OUTPUT_CHARS = 2_000
 MAX_FRAMES = 6
+UNPROVEN = "[unproven: no example proves this function]"
 
 
 @dataclass(frozen=True, slots=True)

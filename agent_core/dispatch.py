@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sandbox import Refused
+from sandbox import Refused, Returned
 
 from . import answers, events
 from .answers import CallOutcome, Interrupted, Skipped
@@ -153,7 +153,8 @@ class Dispatcher:
         except StopRequested:
             outcome = Interrupted()
         record = recorded(function, snapshot, outcome, running.seconds(), turn.id)
-        return await self._close(running, outcome, writes=(record,))
+        is_draft = isinstance(outcome, Returned) and await self._workshop.drafts.holds(function, snapshot)
+        return await self._close(running, outcome, writes=(record,), unproven=is_draft)
 
     async def _call(
         self, running: "_Running", function: Function, arguments: dict[str, Any], snapshot: Snapshot
@@ -181,12 +182,20 @@ class Dispatcher:
         return await self._close(running, Refused(""), answers.unknown_name(call.name, near, made_now=made_now))
 
     async def _close(
-        self, running: "_Running", outcome: CallOutcome | None, text: str | None = None, writes: Sequence[Write] = ()
+        self,
+        running: "_Running",
+        outcome: CallOutcome | None,
+        text: str | None = None,
+        writes: Sequence[Write] = (),
+        *,
+        unproven: bool = False,
     ) -> Done:
         limit = self._settings.answer_chars
         full = shorten(text, limit) if text is not None else answers.answer(outcome or Skipped(""), limit)
         word = answers.word(outcome) if outcome is not None else "returned"
         detail = answers.outcome_json(outcome) if outcome is not None else {}
+        if unproven:
+            full, detail = f"{full}\n{answers.UNPROVEN}", {**detail, "unproven": True}
         await running.record(full, word, detail, writes)
         running.tell(full, word, detail)
         return Done(running.call, full, word)

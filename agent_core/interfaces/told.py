@@ -64,11 +64,12 @@ def call_line(call: Told, columns: int) -> Line:
     """`▸ count_vowels(text='queueing') → 5  12 ms  [3]`, on one line of the screen."""
     tail = f"  {duration(call.seconds)}  [{call.number}]"
     result, role = _result(call)
-    room = max(24, columns - width(tail) - 5)
+    unproven = "  unproven" if call.detail.get("unproven") else ""
+    room = max(24, columns - width(tail + unproven) - 5)
     asked = cut(one_line(_asked(call), 2 * room), max(room - width(result), room * 3 // 5))
     given = cut(result, room - width(asked))
     name, opening, rest = asked.partition("(")
-    return line(("dim", "▸ "), ("name", name), opening + rest, ("dim", " → "), (role, given), ("dim", tail))
+    return line(("dim", "▸ "), ("name", name), opening + rest, ("dim", " → "), (role, given), ("warn", unproven), ("dim", tail))
 
 
 def verdict_part(call: Told) -> list[Line]:

@@ -25,6 +25,7 @@ from .bulk import Bulk
 from .calls import recorded
 from .carry_out import Carrier, Record
 from .changes import Changes
+from .drafts import Drafts
 from .ground import Ground
 from .judging import Judging
 from .load import Loader
@@ -62,6 +63,7 @@ class Workshop:
         self.plans = Changes(store, ground, judging)
         self.past = Past(store, ground, judging)
         self.quarantine = Quarantine(store, registry, rules)
+        self.drafts = Drafts(store, rules)
         self._rules = rules
         self._starters = starters
         self._listeners: list[Callable[[events.FunctionsChanged], None]] = []

@@ -6,13 +6,15 @@ from agent_core.interfaces.told import CallLog, call_line
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import answers, of
-from tests.standing.support import part, workplace
+from tests.standing.support import CALLERS, part, workplace
 
 HALVED = Wanted("by_import", {"whole": 5})
 
 
 async def test_what_a_draft_returns_says_that_nothing_proves_it(at_desk: OpenDesk) -> None:
-    desk = await workplace(at_desk, [Ask(HALVED, part(4, 2), Wanted("by_import", {"whole": "?"})), Say("Done.")])
+    desk = await workplace(
+        at_desk, [Ask(HALVED), Ask(part(4, 2)), Ask(Wanted("by_import", {"whole": "?"})), Say("Done.")]
+    )
     events = await desk.say("Go.")
     halved, proven, unfit = of(CallAnswered, events)
     assert halved.text == f"2.5\n{UNPROVEN}"
@@ -30,8 +32,10 @@ async def test_a_draft_that_returned_often_enough_is_no_longer_marked(at_desk: O
     assert [UNPROVEN in one for one in said] == [True, True, True, False]
 
 
-async def test_an_example_that_holds_takes_the_mark_away(at_desk: OpenDesk) -> None:
-    example = Wanted("add_example", {"function_name": "by_import", "call": "by_import(4)", "expected": "2.0"})
-    desk = await workplace(at_desk, [Ask(HALVED), Say("Hm."), Ask(example), Ask(HALVED), Say("Done.")])
+async def test_examples_that_hold_take_the_mark_away(at_desk: OpenDesk) -> None:
+    desk = await workplace(at_desk, [Ask(HALVED), Say("Hm."), Ask(HALVED)])
     assert answers(await desk.say("Go.")) == [f"2.5\n{UNPROVEN}"]
-    assert answers(await desk.say("Prove it."))[-1] == "2.5"
+    examples = "        whole: What there is.\n\n    >>> by_import(4)\n    2.0\n    >>> by_import(6)\n    3.0\n"
+    desk.put("users.py", CALLERS.replace("        whole: What there is.\n", examples, 1))
+    await desk.workspace.workshop.reload()
+    assert answers(await desk.say("Once more.")) == ["2.5"]

@@ -1,0 +1,33 @@
+"""Which functions nothing has proven yet: what their calls return says so.
+
+What is known holds as long as the registry's snapshot: the gate changes a standing only together with it.
+"""
+
+from ..registry.function import Function
+from ..registry.snapshot import Snapshot
+from ..settings import StandingSettings
+from ..storage import Store
+from .view import standing_now
+
+
+class Drafts:
+    """Knows what is proven without asking the store at each call."""
+
+    def __init__(self, store: Store, rules: StandingSettings) -> None:
+        self._store = store
+        self._rules = rules
+        self._snapshot: Snapshot | None = None
+        self._proven: set[str] = set()
+
+    async def holds(self, function: Function, snapshot: Snapshot) -> bool:
+        """Whether this function is a draft now."""
+        if self._snapshot is not snapshot:
+            self._snapshot, self._proven = snapshot, set()
+        if function.name in self._proven:
+            return False
+        verdict = await self._store.verdict(function.body_hash, function.name)
+        rows = [] if (verdict or {}).get("standing") == "trial" else await self._store.call_stats(function.name)
+        is_draft = standing_now(function, verdict, rows, self._rules) == "draft"
+        if not is_draft and self._snapshot is snapshot:
+            self._proven.add(function.name)
+        return is_draft
