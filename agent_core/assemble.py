@@ -85,6 +85,7 @@ class Workspace:
             stack.push_async_callback(workspace._close_agents)
             await workspace.workshop.loader.start()
             await workspace.workshop.quarantine.refresh()
+            await stack.enter_async_context(workspace.workshop.second_look.at_work())
             await stack.enter_async_context(workspace._watching())
             yield workspace
 

@@ -92,8 +92,8 @@ class CallAnswered(_Base):
 class FunctionsChanged(_Base):
     """The set of functions changed: names by what happened to them; `by` is human or agent.
 
-    `disagreeing` says by name how a function differs from its examples, `noted` which examples it lost or whom it
-    breaks; `mended` are files that are good again.
+    `disagreeing` says by name how a function differs from its examples, `noted` which of them it lost, whom it breaks
+    or, in a later event and a line each, what else was found in it; `mended` are files that are good again.
     """
 
     type: ClassVar[str] = "functions_changed"

@@ -105,9 +105,9 @@ def _subject(draft: Draft) -> Subject | str:
     unproven = is_unproven(draft.tree, draft.function, function)
     if unproven or not written:
         return _NO_PROOF[unproven]
-    if draft.has(*HOLLOW):
+    if draft.shows(*HOLLOW):
         return "the body does nothing yet"
-    if draft.has(*TOO_FEW):
+    if draft.shows(*TOO_FEW):
         return "its examples are too few"
     if draft.trials.disagreements or draft.trials.agreed < min(len(written), MOST):
         return "its examples do not agree yet"

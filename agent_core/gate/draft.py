@@ -63,6 +63,7 @@ class Draft:
     trial: Snapshot | None = None  # the snapshot with that module, once it could be imported
     trials: Trials = Trials()
     survivors: tuple[Survivor, ...] = ()
+    apart: frozenset[str] = frozenset()  # functions that it is not compared with
 
     @property
     def function(self) -> FunctionNode | None:
@@ -90,6 +91,10 @@ class Draft:
     def has(self, *codes: str) -> bool:
         """One of these problems was found and refuses."""
         return any(problem.code in codes and problem.severity == "refuses" for problem in self.problems)
+
+    def shows(self, *codes: str) -> bool:
+        """One of these problems was found, whatever the policy makes of it."""
+        return any(problem.code in codes for problem in self.problems)
 
     def with_findings(self, stage: str, findings: Iterable[Finding]) -> "Draft":
         """The draft with what a stage found, each weighed by the policy."""

@@ -1,9 +1,11 @@
 """Stage 5, duplicate: is it there already, under another name or in other words?
 
 Pure but for the index, which follows the snapshot. An equal form is a copy; what is only like another is said.
-The override is explicit: the reason that comes with a candidate names the function that it is not.
+The override is explicit: the reason that comes with a candidate, or the docstring of one that stands in a file,
+names the function that it is not.
 """
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,14 +27,16 @@ async def duplicate(draft: Draft, bench: Bench) -> Draft:
     name = draft.candidate.name
     if draft.function is None:
         return draft.skip("there is no function to compare")
-    if not draft.snapshot.functions.keys() - {name}:
+    if not draft.snapshot.functions.keys() - {name, *draft.apart}:
         return replace(draft, note="there is no other function yet")
     await bench.alike.see(draft.snapshot)
     one = _sketch(draft)
-    apart = {other for other in draft.snapshot.functions if _names(other, draft.candidate.reason)}
-    copies = bench.alike.copies(one)
-    if name in copies:
+    reason = _reason(draft)
+    apart = {other for other in draft.snapshot.functions if _names(other, reason)}
+    copies = [other for other in bench.alike.copies(one) if other not in draft.apart]
+    if name in copies and not draft.candidate.file:
         return replace(draft, note="it computes what it did")
+    copies = [other for other in copies if other != name]
     if set(copies) & apart:
         return replace(draft, note=f"said to differ from `{copies[0]}`")
     return _with_nearest(draft, one, bench.alike, copies, apart)
@@ -52,7 +56,7 @@ def _with_nearest(draft: Draft, one: Sketch, alike: Alike, copies: list[str], ap
         return draft.with_findings(STAGE, [_copy(draft, functions[fitting[0]])])
     if copies:
         return draft.with_findings(STAGE, [_other_types(draft, functions[copies[0]])])
-    nearest = alike.nearest(one, [draft.candidate.name, *apart])
+    nearest = alike.nearest(one, [draft.candidate.name, *apart, *draft.apart])
     if nearest is None:
         return replace(draft, note="nothing is like it")
     found = list(_like(draft, functions[nearest.name], nearest))
@@ -64,7 +68,7 @@ def _like(draft: Draft, other: Function, nearest: Likeness) -> Iterator[Finding]
     name = draft.candidate.name
     if nearest.words >= SAME_WORDS and nearest.body >= SAME_BODY:
         what = f"`{name}` is described as `{other.name}` is, and does nearly the same: {_shown(other)}"
-        yield Finding("copy", what, _mend(other), draft.function.lineno if draft.function else 0)
+        yield Finding("copy", what, _mend(draft, other), draft.function.lineno if draft.function else 0)
     elif nearest.score >= NEAR and not draft.candidate.replaces:
         what = f"`{name}` is much like {_shown(other)}"
         mend = f"if `{other.name}` does what is needed, call it; if it nearly does, change it with edit_function"
@@ -73,7 +77,7 @@ def _like(draft: Draft, other: Function, nearest: Likeness) -> Iterator[Finding]
 
 def _copy(draft: Draft, other: Function) -> Finding:
     what = f"`{draft.candidate.name}` computes the same as a function that is there: {_shown(other)}"
-    return Finding("copy", what, _mend(other), draft.function.lineno if draft.function else 0)
+    return Finding("copy", what, _mend(draft, other), draft.function.lineno if draft.function else 0)
 
 
 def _other_types(draft: Draft, other: Function) -> Finding:
@@ -82,8 +86,9 @@ def _other_types(draft: Draft, other: Function) -> Finding:
     return Finding("near-copy", what, mend, draft.function.lineno if draft.function else 0)
 
 
-def _mend(other: Function) -> str:
-    return f"call `{other.name}` instead, or say in `reason` how yours differs from `{other.name}`"
+def _mend(draft: Draft, other: Function) -> str:
+    place = "its docstring" if draft.candidate.file else "`reason`"
+    return f"call `{other.name}` instead, or say in {place} how yours differs from `{other.name}`"
 
 
 def _shown(other: Function) -> str:
@@ -102,6 +107,11 @@ def _own(draft: Draft) -> Function | None:
 def _description(draft: Draft) -> str:
     own = _own(draft)
     return (own.description if own else "") or draft.candidate.description
+
+
+def _reason(draft: Draft) -> str:
+    said = ast.get_docstring(draft.function, clean=False) if draft.function and draft.candidate.file else None
+    return f"{draft.candidate.reason} {said or ''}"
 
 
 def _names(other: str, reason: str) -> bool:

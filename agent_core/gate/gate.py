@@ -28,9 +28,11 @@ from .read import read
 from .robust import robust
 from .rules import Rules
 from .saved import look, prove_changed, read_saved, try_import, try_users
+from .second import STAGES as SECOND
+from .second import draft_of
 from .substance import substance
 from .trial import Bench, Workers, load
-from .verdict import ModuleVerdict, StageReport, Standing, Verdict
+from .verdict import Look, ModuleVerdict, StageReport, Standing, Verdict
 
 Run = Callable[[Draft, Bench], Awaitable[Draft]]
 
@@ -130,6 +132,26 @@ class Gate:
         return ModuleVerdict(
             saved.reading, admitted, saved.problems, clock.reports, saved.standings, saved.disagreements
         )
+
+    async def look_closer(
+        self,
+        name: str,
+        verdict: ModuleVerdict,
+        snapshot: Snapshot,
+        policy: Policy = "human",
+        *,
+        previous: Reading | None = None,
+    ) -> Look:
+        """What the stages that a save is not held up for find in a function of it; the snapshot has the file."""
+        ground = self._rules.policy(policy), self._rules
+        draft = draft_of(name, verdict, snapshot, ground, previous)
+        if draft is None:
+            return Look(name)
+        before, reports = len(draft.problems), list[StageReport]()
+        for stage in (one for one in self._stages if one.name in SECOND):
+            draft, report = await self._ask(stage, draft)
+            reports.append(report)
+        return Look(name, draft.problems[before:], tuple(reports))
 
     async def confirm(self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot) -> Verdict:
         """The verdict on the same source with the results that came back, marked as confirmed.

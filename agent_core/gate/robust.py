@@ -57,9 +57,9 @@ async def robust(draft: Draft, bench: Bench) -> Draft:
 def _not_for(draft: Draft, function: Function | None) -> str:
     if function is None or draft.tree is None:
         return "the module could not be imported"
-    if draft.has(*HOLLOW):
+    if draft.shows(*HOLLOW):
         return "the body does nothing yet"
-    if draft.has("example-raises", "example-hangs", "example-stopped"):
+    if draft.shows("example-raises", "example-hangs", "example-stopped"):
         return "its own examples fail"
     if function.takes_self:
         return "what it does depends on `self`, which is empty here"

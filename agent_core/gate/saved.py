@@ -6,7 +6,7 @@ whose own code, or code that it depends on, changed are run again, here and in t
 
 import ast
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ..problem import Place, Problem
@@ -22,7 +22,7 @@ from .draft import TOO_DEEP, Finding
 from .examples.enough import is_unproven, too_few
 from .reading.hidden import hidden
 from .rules import Rules, severity
-from .tree import FunctionNode, find, lines_of, parse
+from .tree import FunctionNode, find, functions, lines_of, parse
 from .trial import Bench, try_module
 from .verdict import Disagreement, Standing
 
@@ -109,6 +109,7 @@ async def prove_changed(saved: Saved, bench: Bench) -> Saved:
     snapshot = saved.snapshot.with_module(saved.reading)
     again = _to_try_again(saved, snapshot)
     changed = [found for found in saved.nodes() if found[2].name in again]
+    names = {function.name for function in saved.reading.functions}
     async with asyncio.TaskGroup() as group:
         runs = [
             group.create_task(proof.run(function.examples, function.module, snapshot, bench, returns=function.returns))
@@ -116,7 +117,7 @@ async def prove_changed(saved: Saved, bench: Bench) -> Saved:
         ]
     for (tree, node, function), task in zip(changed, runs, strict=True):
         results = task.result()
-        unproven = is_unproven(tree, node, function)
+        unproven = is_unproven(around(tree, function.name, names), node, function)
         differing = [one for one in results if not one.agreed]
         found = [proof.told(one, function.name) for one in differing]
         saved = saved.with_findings("examples", [*found, *too_few(function, function.examples, unproven)])
@@ -130,18 +131,29 @@ async def prove_changed(saved: Saved, bench: Bench) -> Saved:
     return saved
 
 
+def around(tree: ast.Module, name: str, offered: Collection[str]) -> ast.Module:
+    """The module without the functions that it offers beside this one and those that this one uses."""
+    others = {node.name: node for node in functions(tree) if node.name in offered}
+    waiting = [name] if name in others else []
+    while waiting:
+        words = {node.id for node in ast.walk(others.pop(waiting.pop())) if isinstance(node, ast.Name)}
+        waiting += words & others.keys() - set(waiting)
+    left = set(map(id, others.values()))
+    return ast.Module([node for node in tree.body if id(node) not in left], tree.type_ignores)
+
+
 def _to_try_again(saved: Saved, now: Snapshot) -> set[str]:
     """The functions of the file that may give another result than before."""
     own, before = _different(saved), _before(saved)
-    functions = {one.name: one for one in saved.reading.functions}
-    kept = functions.keys() - own
+    offered = {one.name: one for one in saved.reading.functions}
+    kept = offered.keys() - own
     if before is None or not kept:
-        return set(functions)
+        return set(offered)
     module = saved.reading.source.module
     if surroundings(module, before) == surroundings(module, now):  # then only what names a changed one can differ
         lines = lines_of(saved.reading.source.text)
-        kept = {name for name in kept if any(word in _text(functions[name], lines) for word in own)}
-    return (own & functions.keys()) | {name for name in kept if _differs(name, before, now)}
+        kept = {name for name in kept if any(word in _text(offered[name], lines) for word in own)}
+    return (own & offered.keys()) | {name for name in kept if _differs(name, before, now)}
 
 
 def _different(saved: Saved) -> set[str]:

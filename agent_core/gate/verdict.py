@@ -117,6 +117,19 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """What the stages that take longer than a save found in one function of a file."""
+
+    name: str
+    problems: tuple[Problem, ...] = ()
+    stages: tuple[StageReport, ...] = ()
+
+    def stages_json(self) -> list[dict[str, Any]]:
+        """The published shape of its stages."""
+        return [_stage_json(report) for report in self.stages]
+
+
+@dataclass(frozen=True, slots=True)
 class ModuleVerdict:
     """The gate's answer about a saved file: which functions it offers, at what standing, and whose examples differ."""
 

@@ -3,16 +3,19 @@
 Here a job becomes the published verdicts, in whichever process it is judged.
 """
 
+import asyncio
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..gate import Candidate, Gate, GivenExample, ModuleVerdict, Policy
+from ..gate import Candidate, Gate, GivenExample, Look, ModuleVerdict, Policy
 from ..problem import Place, Problem
 from ..registry.schema import read_module
 from ..registry.snapshot import Snapshot
 from ..registry.source import Source
 
 Row = dict[str, Any]  # Any: JSON of a verdict, with the `path` of what was judged
+_AT_ONCE = 2  # functions of a file that are looked at: other files are judged beside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ async def judged(job: Job, gate: Gate, snapshot: Snapshot) -> list[Row]:
     for source in job.around:
         snapshot = _with(source, snapshot)
     if job.file is not None:
-        return _of_module(await gate.judge_module(job.file, snapshot, job.policy), job.path)
+        return await _of_file(job.file, job, gate, snapshot)
     assert job.candidate is not None
     return [{**(await gate.judge(job.candidate, snapshot, job.policy)).to_json(), "path": job.path}]
 
@@ -85,7 +88,22 @@ def _with(source: Source, snapshot: Snapshot) -> Snapshot:
     return snapshot.with_module(read_module(source)) if source.text else snapshot
 
 
-def _of_module(verdict: ModuleVerdict, path: str) -> list[Row]:
+async def _of_file(file: Source, job: Job, gate: Gate, snapshot: Snapshot) -> list[Row]:
+    """The verdicts on a file, with what a save of it would be told behind its back."""
+    verdict = await gate.judge_module(file, snapshot, job.policy)
+    ground = snapshot.with_module(verdict.reading)
+    turn = asyncio.Semaphore(_AT_ONCE)
+
+    async def look(name: str) -> Look:
+        async with turn:
+            return await gate.look_closer(name, verdict, ground, job.policy)
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(look(name)) for name, _ in verdict.standings]
+    return _of_module(verdict, {task.result().name: task.result() for task in tasks}, job.path)
+
+
+def _of_module(verdict: ModuleVerdict, looks: Mapping[str, Look], path: str) -> list[Row]:
     """A verdict for each function of a module: its own problems, and those of the whole file."""
     own = verdict.reading.source
     whole = verdict.to_json()
@@ -96,11 +114,14 @@ def _of_module(verdict: ModuleVerdict, path: str) -> list[Row]:
     standings = dict(verdict.standings)  # of a module that cannot be imported, no function has one
     rows = []
     for name, span in spans.items():
+        look = looks.get(name, Look(name))
         problems = [one for one in verdict.problems if not standings or _concerns(one, span, spans)]
+        problems += look.problems
         refused_here = any(problem.severity == "refuses" for problem in problems)
         rows.append(
             {
-                **{key: whole[key] for key in ("module", "stages")},
+                "module": own.module,
+                "stages": [*whole["stages"], *look.stages_json()],
                 "path": path,
                 "name": name,
                 "admitted": not refused_here,

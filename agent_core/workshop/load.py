@@ -5,7 +5,7 @@ What was judged before is known by its hash and is not judged, nor parsed, again
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
@@ -42,15 +42,25 @@ Found: TypeAlias = Source | Problem | None
 
 
 class Loader:
-    """Keeps the registry in step with the folder."""
+    """Keeps the registry in step with the folder; `then` hears of each file that was judged and taken."""
 
-    def __init__(self, root: Path, store: Store, registry: Registry, gate: Gate, limit_bytes: int) -> None:
+    def __init__(  # noqa: PLR0913 - the rooms that it joins
+        self,
+        root: Path,
+        store: Store,
+        registry: Registry,
+        gate: Gate,
+        limit_bytes: int,
+        *,
+        then: Callable[[ModuleVerdict, Reading | None], None] = lambda verdict, previous: None,
+    ) -> None:
         self._folder = root / "functions"
         self._state = root / STATE
         self._store = store
         self._registry = registry
         self._gate = gate
         self._limit = limit_bytes
+        self._then = then
 
     async def start(self) -> None:
         """Settle writes that a crash cut off, then take the whole folder."""
@@ -120,11 +130,15 @@ class Loader:
         if writes:
             async with only_writer(self._state):  # a file that another process just wrote is its to write down
                 await self._store.apply(writes)
-        return self._registry.swap(
+        change = self._registry.swap(
             snapshot,
             disagreeing=dict(pair for each in taken.values() for pair in each.disagreeing),
             noted=dict(pair for each in taken.values() for pair in each.noted),
         )
+        for each in taken.values():
+            if each.verdict is not None:
+                self._then(each.verdict, each.previous)
+        return change
 
     def _read(self, paths: list[Path] | None, known: Known) -> dict[str, Found]:
         found = list(scan(self._folder, {}).stamps) if paths is None else paths
@@ -160,8 +174,8 @@ class Loader:
             return await self._keep_last_good(path, verdict.problems, known, before)
         verdict = replace(verdict, problems=(*verdict.problems, *ratchet.of_save(previous, verdict.reading)))
         writes = admission(path, found, verdict, known, await self._confirmed(previous, verdict))
-        known_of = Taken(path, found.module, verdict.reading, writes=writes, disagreeing=disagreeing(verdict))
-        return replace(known_of, noted=noted(verdict))
+        known_of = Taken(path, found.module, verdict.reading, writes=writes, verdict=verdict, previous=previous)
+        return replace(known_of, disagreeing=disagreeing(verdict), noted=noted(verdict))
 
     async def _confirmed(self, previous: Reading | None, verdict: ModuleVerdict) -> dict[str, Sequence[str]]:
         """The calls, by function, whose results were once taken as they came back, and still stand so."""

@@ -32,7 +32,8 @@ class Known:
 class Taken:
     """What came of one file: a reading that is good, problems that keep its newest text out, and the writes.
 
-    `disagreeing` has a sentence for each function whose examples do not hold, `noted` for one that promises less.
+    `disagreeing` has a sentence for each function whose examples do not hold, `noted` for one that promises less;
+    `verdict` is the one on a text that is taken, `previous` what there was before.
     """
 
     path: str
@@ -43,6 +44,8 @@ class Taken:
     gone: bool = False
     disagreeing: tuple[tuple[str, str], ...] = ()
     noted: tuple[tuple[str, str], ...] = ()
+    verdict: ModuleVerdict | None = None
+    previous: Reading | None = None
 
     @property
     def lacks_import(self) -> bool:

@@ -13,6 +13,7 @@ from ..registry.registry import Change
 from ..untrusted import block, fence, one_line, shorten
 
 MAX_PROBLEMS = 12
+_MOST_SEEN = 3
 
 
 def signature(function: Function) -> str:
@@ -126,7 +127,7 @@ def changes(found: Iterable[FunctionsChanged], functions: dict[str, Function]) -
             f"`{name}` changed: it is now {signature(functions[name])}." for name in change.changed if name in functions
         ]
         sentences += [f"`{name}` is a draft now: {how}." for name, how in change.disagreeing.items()]
-        sentences += [f"Of `{name}`: {what}." for name, what in change.noted.items()]
+        sentences += [f"Of `{name}`: {what}." for name, said in change.noted.items() for what in said.split("\n")]
         sentences += [f"`{name}` is gone." for name in change.removed]
         sentences += [f"`{path}`, which was rejected, is good again." for path in change.mended]
         sentences += [
@@ -169,6 +170,13 @@ def difference(found: Sequence[Disagreement]) -> str:
     back, wrote = one_line(first.returned, 80) or "nothing", one_line(first.expected, 80) or "nothing"
     also = f", and {more} more" if more else ""
     return f"{one_line(first.call, 80)} gave {back}, its example on line {first.line} says {wrote}{also}"
+
+
+def seen_later(problems: Sequence[Problem]) -> str:
+    """What the second look at a saved function found, each on its line with place and mend; doubts come last."""
+    found = sorted(problems, key=lambda one: one.code == "weak-examples")
+    shown = [f"{one.what} ({one.where})" + (f": {one.mend}" if one.mend else "") for one in found[:_MOST_SEEN]]
+    return "\n".join([*shown, *([f"{len(found) - _MOST_SEEN} more"] if len(found) > _MOST_SEEN else [])])
 
 
 def _disagreement(found: Disagreement) -> str:

@@ -32,6 +32,7 @@ from .load import Loader
 from .past import Past
 from .plan import Author, Plan
 from .quarantine import Quarantine
+from .second_look import SecondLook
 
 DEFAULT_MODULE = "grown"
 
@@ -52,7 +53,8 @@ class Workshop:
         starters: Callable[[], frozenset[str]],
     ) -> None:
         self.registry = registry
-        self.loader = Loader(root, store, registry, gate, module_bytes)
+        self.second_look = SecondLook(store, registry, gate, self._seen)
+        self.loader = Loader(root, store, registry, gate, module_bytes, then=self.second_look.ask)
         self._root = root
         self._store = store
         self._gate = gate
@@ -120,8 +122,9 @@ class Workshop:
 
     async def reload(self) -> dict[str, Any]:
         """Look at the whole folder again; what is different, mended, in doubt, and rejected."""
-        async with self._carrier.one_at_a_time:
-            change = await self.loader.refresh()
+        with self.second_look.put_off():
+            async with self._carrier.one_at_a_time:
+                change = await self.loader.refresh()
         return telling.reloaded(change, self.registry.snapshot().rejected)
 
     async def reload_after(self, work: Awaitable[object]) -> dict[str, Any]:
@@ -141,8 +144,9 @@ class Workshop:
     async def saved(self, paths: Iterable[Path]) -> None:
         """Take files that a human, or another program, has just changed; what cannot be done is told to listeners."""
         try:
-            async with self._carrier.one_at_a_time:
-                await self.loader.refresh(paths)
+            with self.second_look.put_off():
+                async with self._carrier.one_at_a_time:
+                    await self.loader.refresh(paths)
         except ToolwrightError as error:
             self._tell(events.FunctionsChanged(turn="", rejected=(str(error),)))
 
@@ -256,6 +260,9 @@ class Workshop:
             noted=dict(change.noted),
         )
         self._tell(event)
+
+    def _seen(self, name: str, problems: Sequence[Problem]) -> None:
+        self._tell(events.FunctionsChanged(turn="", noted={name: telling.seen_later(problems)}))
 
     def _tell(self, event: events.FunctionsChanged) -> None:
         for listener in tuple(self._listeners):

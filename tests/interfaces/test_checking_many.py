@@ -42,8 +42,8 @@ def test_many_paths_are_judged_in_order_and_counted(many: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        pytest.param(["--policy", "human"], 0, "✓ 2 judged: 2 could join, 1 warned", id="human"),
-        pytest.param(["--policy", "human", "--strict"], 1, "✗ 2 judged: 1 could join, 1 refused", id="strict"),
+        pytest.param(["--policy", "human"], 0, "✓ 2 judged: 2 could join, 2 warned", id="human"),
+        pytest.param(["--policy", "human", "--strict"], 1, "✗ 2 judged: 1 could join, 1 refused, 2 warned", id="strict"),
         pytest.param(["--policy", "human", "--quiet"], 0, "", id="quiet"),
     ],
 )

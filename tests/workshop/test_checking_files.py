@@ -12,13 +12,13 @@ from agent_core.gate import Policy
 from agent_core.workshop import Wanted, Workshop
 from agent_core.workshop.checking import check, jobs
 from agent_core.workshop.judges import judges
-from tests.kit.desk import VOWELS
+from tests.kit.desk import VOWELS, another
 from tests.workshop.support import Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 FLAWED = "\n\n" + VOWELS.replace("    5\n", "    4\n")
 HELPED = "def _twice(n):\n    return n + n\n\n\n" + VOWELS
-OTHER = VOWELS.replace("count_vowels", "count_more")
+OTHER = another("count_more")
 
 
 async def checked(shop: Workshop, path: Path, **options: Any) -> list[dict[str, Any]]:
@@ -58,7 +58,7 @@ async def test_each_function_of_a_module_has_its_verdict_at_its_lines(shop: Work
     good, bad = await checked(shop, file)
     assert (good["name"], good["admitted"], good["standing"]) == ("count_more", True, "trial")
     assert (bad["name"], bad["admitted"], bad["standing"]) == ("count_vowels", False, "")
-    assert places(bad) == [("example-disagrees", file.as_posix(), 29)]
+    assert places(bad) == [("example-disagrees", file.as_posix(), 29), ("near-copy", file.as_posix(), 20)]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ async def test_a_file_that_is_not_there_is_a_wrong_use(shop: Workshop, tmp_path:
 async def test_a_folder_is_judged_in_order_and_its_modules_find_one_another(shop: Workshop, tmp_path: Path) -> None:
     (lib := tmp_path / "lib").mkdir()
     (lib / "base.py").write_text(VOWELS)
-    user = OTHER.replace("return", "return count_vowels('') +") + "\n\n" + OTHER.replace("count_more", "count_most")
+    user = OTHER.replace("return", "return count_vowels('') +") + "\n\n" + another("count_most")
     (lib / "uses.py").write_text(f"from .base import count_vowels\n\n\n{user}")
     (lib / ".hidden").mkdir()
     (lib / ".hidden" / "no.py").write_text("def (")

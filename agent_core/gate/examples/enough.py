@@ -66,7 +66,7 @@ def too_few(function: Function, examples: Sequence[Example | GivenExample], unpr
         yield from _missing(function, examples)
     elif not examples:
         what = f"`{function.name}` has no example that could show what it does, so it joins as a draft"
-        yield Finding("unproven", what)
+        yield Finding("unproven", what, line=function.line)
 
 
 def _missing(function: Function, examples: Sequence[Example | GivenExample]) -> Iterator[Finding]:
