@@ -11,11 +11,12 @@ from hypothesis import settings
 from tests.kit import Script, ScriptedModel
 from tests.kit import scripted as running
 from tests.kit.desk import Desk, desk
+from tests.kit.drawing import SEARCHING, STEADY
 
 # The suite draws the same examples each time, so that it says something of the change; `make soak` looks for new ones.
-settings.register_profile("steady", derandomize=True, database=None, deadline=None)
-settings.register_profile("searching", deadline=None)
-settings.load_profile("steady")
+settings.register_profile(STEADY, derandomize=True, database=None, deadline=None, max_examples=40)
+settings.register_profile(SEARCHING, deadline=None)
+settings.load_profile(STEADY)
 
 OpenDesk: TypeAlias = Callable[..., Awaitable[Desk]]
 

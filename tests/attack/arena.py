@@ -6,6 +6,7 @@ attempt → list of breaches.
 
 import ast
 import asyncio
+import functools
 import hashlib
 import json
 import os
@@ -41,6 +42,7 @@ def attempts() -> list[tuple[str, str]]:
     ]
 
 
+@functools.cache
 def modules() -> dict[str, Code]:
     """The attempts as modules of a workspace."""
     found = {}

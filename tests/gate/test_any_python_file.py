@@ -18,6 +18,7 @@ from agent_core.gate.read import read
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import Source
 from tests.gate.support import TEXT_STAGES
+from tests.kit.drawing import drawn
 
 LIBRARY = Path(sysconfig.get_path("stdlib"))
 FILES = sorted(path for path in LIBRARY.rglob("*.py") if "site-packages" not in path.parts)
@@ -129,7 +130,7 @@ def holds(code: str) -> None:
     assert not once.mends or isinstance(ast.parse(once.text), ast.Module)
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=drawn(100), suppress_health_check=[HealthCheck.too_slow])
 @given(modules())
 def test_reader_and_mender_hold_on_generated_modules(code: str) -> None:
     holds(code)

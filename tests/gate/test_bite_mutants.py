@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from agent_core.gate.mutation.mutants import OPERATORS, mutants, stubs
 from agent_core.gate.mutation.splice import Mutant
 from agent_core.gate.tree import find
+from tests.kit.drawing import drawn
 
 from .support import function
 from .wild import function as wild
@@ -43,7 +44,7 @@ def all_of(text: str, name: str) -> list[Mutant]:
     return [*mutants(text, name, 1000), *stubs(text, name, ["None", "0"]).values()]
 
 
-@settings(max_examples=50)
+@settings(max_examples=drawn(50))
 @given(st.randoms(use_true_random=False))
 def test_every_mutant_parses_differs_and_keeps_the_signature(luck: Random) -> None:
     text = wild(luck)
@@ -63,7 +64,7 @@ def test_functions_that_others_wrote_have_mutants_of_the_same_kind() -> None:
             check(text, name, one)
 
 
-@settings(max_examples=50)
+@settings(max_examples=drawn(50))
 @given(st.randoms(use_true_random=False), st.booleans())
 def test_all_but_the_function_stays_byte_for_byte(luck: Random, has_returns: bool) -> None:
     text = TEXT.format(wild(luck))

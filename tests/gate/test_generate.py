@@ -24,6 +24,7 @@ from agent_core.registry.annotation import Converter
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import Source
 from agent_core.registry.tree import survey
+from tests.kit.drawing import drawn
 
 MOST = 200
 HINTS = (
@@ -87,7 +88,7 @@ def calls(schema: dict[str, Any], *examples: Arguments, seed: str = "s", most: i
     return list(generate(schema, examples, domain(examples, schema["properties"]), seed, most))
 
 
-@settings(max_examples=40)
+@settings(max_examples=drawn(40))
 @given(st.lists(st.sampled_from(HINTS), min_size=1, max_size=3), st.booleans())
 def test_only_what_is_valid_under_the_schema_is_generated(hints: list[str], optional: bool) -> None:
     schema = schema_of(*hints, default=" = None" if optional else "")
@@ -230,7 +231,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=drawn(40))
 @given(st.lists(st.fixed_dictionaries({"p0": JSON, "p1": JSON}), min_size=1, max_size=3))
 @example([{"p0": None, "p1": {"": None}}, {"p0": None, "p1": [[None], [None]]}])
 def test_any_arguments_at_all_can_be_varied_compared_and_drawn(examples: list[Arguments]) -> None:
@@ -240,7 +241,7 @@ def test_any_arguments_at_all_can_be_varied_compared_and_drawn(examples: list[Ar
     assert [how for example in examples for how in known.outside(example)] == []
 
 
-@settings(max_examples=100)
+@settings(max_examples=drawn(100))
 @given(JSON, st.randoms(use_true_random=False))
 def test_what_is_varied_keeps_its_kind_and_stays_small(value: Any, chance: random.Random) -> None:
     for one in [*itertools.islice(variants(value), 100), draw(likeness([value]), chance)]:

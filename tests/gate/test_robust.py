@@ -21,6 +21,7 @@ from agent_core.gate.trial import load
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Limits, Sandbox
 from tests.gate.support import snapshot_of
+from tests.kit.drawing import drawn
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 CODES = ("crashes", "fails-on", "hangs-on", "not-json")
@@ -310,7 +311,7 @@ SIGNATURES = st.sampled_from(
 )
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=drawn(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(signature=SIGNATURES, body=BODIES)
 async def test_the_stage_never_raises_on_any_function(workers: Sandbox, signature: str, body: list[str]) -> None:
     lines = "".join(f"    {line}\n" for line in body)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from agent_core.gate.arguments.generate import Arguments
 from agent_core.gate.arguments.shrink import lesser, measure, shrink, smaller
+from tests.kit.drawing import drawn
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),
@@ -25,7 +26,7 @@ def asking(fails: Callable[[Arguments], bool], rounds: list[int]) -> Callable[[S
     return ask
 
 
-@settings(max_examples=40)
+@settings(max_examples=drawn(40))
 @given(st.dictionaries(st.sampled_from("abc"), VALUES, min_size=1), st.integers(0, 40))
 async def test_what_is_shrunk_still_fails_and_is_never_longer(arguments: Arguments, least: int) -> None:
     def fails(one: Arguments) -> bool:
@@ -37,7 +38,7 @@ async def test_what_is_shrunk_still_fails_and_is_never_longer(arguments: Argumen
     assert found.keys() == arguments.keys()
 
 
-@settings(max_examples=60)
+@settings(max_examples=drawn(60))
 @given(VALUES)
 def test_lesser_values_are_of_the_same_kind_and_candidates_are_smaller(value: Any) -> None:
     assert {type(one) for one in lesser(value)} <= {type(value)}

@@ -14,6 +14,7 @@ from agent_core.model.reading import Shown, meant, read_text
 from agent_core.model.reply import TokenUsage
 from agent_core.model.stream import Assembly
 from agent_core.model.wire import to_wire
+from tests.kit.drawing import drawn
 from tests.kit.rules import fault
 
 SHOWN: Shown = {"count_vowels": ("text",), "add": ("a", "b"), "now": ()}
@@ -108,7 +109,7 @@ def check_reply(script: list[dict[str, Any]]) -> None:
     assert fault({"messages": to_wire(messages)}) is None
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=drawn(300), suppress_health_check=[HealthCheck.too_slow])
 @given(chunks())
 def test_malformed_replies_never_crash_nor_run_what_was_not_asked(script: list[dict[str, Any]]) -> None:
     check_reply(script)
@@ -122,7 +123,7 @@ def test_ten_thousand_malformed_replies_are_read_without_harm(script: list[dict[
     check_reply(script)
 
 
-@settings(max_examples=200)
+@settings(max_examples=drawn(200))
 @given(
     calls, st.sampled_from(["It looks like this: {}", "> {}", "`{}`", "{} is a call.", "For example:\n```\n{}\n```"])
 )
@@ -130,7 +131,7 @@ def test_a_call_inside_other_text_is_never_read(call: str, around: str) -> None:
     assert read_text(around.format(call), SHOWN) is None
 
 
-@settings(max_examples=200)
+@settings(max_examples=drawn(200))
 @given(st.text(max_size=20))
 def test_a_name_that_means_no_shown_function_is_nobody(name: str) -> None:
     known = meant(name, SHOWN)

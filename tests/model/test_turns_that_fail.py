@@ -76,7 +76,11 @@ async def test_an_answer_that_breaks_off_is_said_and_not_taken_for_whole(
     at_desk: OpenDesk, how: Callable[[str], Step], sentence: str, mode: str
 ) -> None:
     desk = await at_desk(
-        [how(BEGUN[mode]), BACK[mode]], model__mode=mode, model__retries=0, model__timeout_s=SILENT_S, model__stream=True
+        [how(BEGUN[mode]), BACK[mode]],
+        model__mode=mode,
+        model__retries=0,
+        model__timeout_s=SILENT_S,
+        model__stream=True,
     )
     events = await desk.say("Tell.")
     assert ended(events).reason == "failed"

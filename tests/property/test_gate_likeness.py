@@ -18,6 +18,7 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import Source
 from agent_core.registry.uses import callees, callers, code_hash, dependents
 from tests.gate.conftest import gate  # noqa: F401 - the fixture
+from tests.kit.drawing import drawn
 
 SOURCES = [path.read_text("utf-8") for path in sorted(Path(__file__).parents[2].glob("agent_core/gate/*.py"))]
 NAMES = ("a", "b", "x", "y", "found")
@@ -81,7 +82,7 @@ def renamed(text: str, names: dict[str, str]) -> str:
     return ast.unparse(tree)
 
 
-@settings(max_examples=80)
+@settings(max_examples=drawn(80))
 @given(BODY, WORDS, WORDS, st.permutations(["p", "q", "r", "s", "t"]))
 def test_names_and_words_do_not_change_a_form(body: str, words: str, others: str, names: list[str]) -> None:
     bound = f"    x, y, found = a, b, [a]\n{body}"
@@ -93,7 +94,7 @@ def test_names_and_words_do_not_change_a_form(body: str, words: str, others: str
     assert one.words == other.words
 
 
-@settings(max_examples=60)
+@settings(max_examples=drawn(60))
 @given(st.data())
 def test_whatever_parses_has_a_form_or_none(data: st.DataObject) -> None:
     source = data.draw(st.sampled_from(SOURCES))
@@ -125,7 +126,7 @@ MODULES = st.tuples(
 ).map(list)
 
 
-@settings(max_examples=30)
+@settings(max_examples=drawn(30))
 @given(MODULES)
 def test_uses_are_read_from_any_modules(texts: list[str]) -> None:
     found = snapshot(texts)
@@ -139,7 +140,7 @@ EXAMPLES = '    """Do.\n\n    >>> {0}(1)\n    1\n    >>> {0}(2)\n    2\n    """\
 
 
 @pytest.mark.asyncio(loop_scope="module")
-@settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=drawn(5), suppress_health_check=[HealthCheck.too_slow])
 @given(MODULES, BODY)
 async def test_the_neighbours_of_any_change_are_judged(gate: Gate, texts: list[str], body: str) -> None:  # noqa: F811
     told = [
@@ -176,7 +177,7 @@ def computed(node: ast.FunctionDef) -> str:
         return "raises"
 
 
-@settings(max_examples=150)
+@settings(max_examples=drawn(150))
 @given(st.lists(STEP, min_size=2, max_size=5), st.integers(0, 3))
 def test_statements_that_may_change_places_give_the_same(steps: list[str], at: int) -> None:
     body = indented(["x, y, found = 3, [4], []", *steps, "return a, b, x, y, found"])

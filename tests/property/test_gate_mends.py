@@ -11,6 +11,7 @@ from agent_core.gate.draft import Draft
 from agent_core.gate.mend import mend
 from agent_core.gate.read import read
 from agent_core.registry.snapshot import Snapshot
+from tests.kit.drawing import drawn
 
 NAMES = ("a", "count", "words")
 DESCRIPTIONS = ("The first.", "How many", "A `list`: with things", "x", "Größe — in m²", "says \\n twice")
@@ -76,7 +77,7 @@ def computed(text: str) -> list[Any]:
     return [function(*([context] if takes_self else []), a, 3, words) for a in (1, 4) for words in ("", "x")]
 
 
-@settings(max_examples=80)
+@settings(max_examples=drawn(80))
 @given(candidates())
 def test_mending_what_was_mended_changes_nothing(code: str) -> None:
     once = mended(code)
@@ -85,14 +86,14 @@ def test_mending_what_was_mended_changes_nothing(code: str) -> None:
     assert (twice.text, [one.code for one in twice.mends]) == (once.text, [])
 
 
-@settings(max_examples=80)
+@settings(max_examples=drawn(80))
 @given(candidates())
 def test_a_mend_never_changes_what_a_function_computes(code: str) -> None:
     bare = read(Draft(Candidate("f", code, "lib"), "agent", Rules(), Snapshot.empty(), code)).text
     assert computed(mended(code).text) == computed(bare)
 
 
-@settings(max_examples=50)
+@settings(max_examples=drawn(50))
 @given(candidates())
 def test_every_word_of_a_docstring_outlives_its_mending(code: str) -> None:
     draft = mended(code)

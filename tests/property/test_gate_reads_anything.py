@@ -9,6 +9,7 @@ from agent_core.gate import Candidate, Policy, Rules
 from agent_core.gate.draft import Draft
 from agent_core.registry.snapshot import Snapshot
 from tests.gate.support import ADD, TEXT_STAGES
+from tests.kit.drawing import drawn
 
 SOURCES = [path.read_text("utf-8") for path in sorted(Path(__file__).parents[2].glob("agent_core/gate/*.py"))]
 PIECES = st.sampled_from(
@@ -36,13 +37,13 @@ def judged(code: str, policy: Policy = "agent") -> Draft:
     return draft
 
 
-@settings(max_examples=150)
+@settings(max_examples=drawn(150))
 @given(st.text() | st.lists(PIECES, max_size=30).map("".join))
 def test_any_text_is_answered_with_its_problems(code: str) -> None:
     assert judged(code).problems
 
 
-@settings(max_examples=60)
+@settings(max_examples=drawn(60))
 @given(st.data())
 def test_python_with_a_piece_torn_out_is_answered(data: st.DataObject) -> None:
     source = data.draw(st.sampled_from([ADD, *SOURCES]))
@@ -52,7 +53,7 @@ def test_python_with_a_piece_torn_out_is_answered(data: st.DataObject) -> None:
     assert all(problem.what and problem.where.path == "f.py" for problem in draft.problems)
 
 
-@settings(max_examples=25)
+@settings(max_examples=drawn(25))
 @given(st.integers(10, 3000), st.sampled_from(["(", "[", "-", "not ", "lambda: ", "a.b(", "{'a':", "f("]))
 def test_deep_nesting_is_answered_and_not_a_crash(depth: int, piece: str) -> None:
     assert judged(f"def f(a):\n    return {piece * depth}a\n").problems

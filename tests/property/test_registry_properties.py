@@ -19,6 +19,7 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import Source, read_file
 from agent_core.registry.validation import check_schema
 from agent_core.registry.writing import place_function, remove_function
+from tests.kit.drawing import drawn
 
 MODULE = '''"""Module."""
 from __future__ import annotations
@@ -78,7 +79,7 @@ TEXTS = st.one_of(st.text(), st.lists(FRAGMENTS, max_size=30).map("".join), slic
 
 
 @given(TEXTS)
-@settings(max_examples=300)
+@settings(max_examples=drawn(300))
 def test_any_text_gives_a_reading_and_its_schemas_are_sound(text: str) -> None:
     reading = read_module(Source.of("probe", text))
     assert reading.parsed or reading.problems
@@ -183,7 +184,7 @@ def identical(one: Any, other: Any) -> bool:
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=drawn(200))
 def test_a_value_that_fits_its_annotation_is_accepted_as_it_is(data: st.DataObject) -> None:
     annotation, values = data.draw(TYPED)
     schema = parameters_of(annotation)
@@ -196,7 +197,7 @@ def test_a_value_that_fits_its_annotation_is_accepted_as_it_is(data: st.DataObje
 
 
 @given(TYPED, JSON)
-@settings(max_examples=300)
+@settings(max_examples=drawn(300))
 def test_coercing_twice_gives_what_coercing_once_gave(typed: Typed, value: Any) -> None:
     schema = parameters_of(typed[0])
     once = arguments.read_values({"v": value}, schema)

@@ -58,13 +58,13 @@ async def test_zygotes_for_other_needs_end_when_there_are_too_many(sandbox: Sand
 COLLIDING = modules(
     crowd="""
     def members() -> set:
-        return {i * (2**61 - 1) for i in range(1, 20_000)}
+        return {i * (2**61 - 1) for i in range(1, 5_000)}
 
     def keys() -> dict:
-        return {i * (2**61 - 1): i for i in range(1, 20_000)}
+        return {i * (2**61 - 1): i for i in range(1, 5_000)}
 
     def honest() -> set:
-        return {i * 3 for i in range(20_000)}
+        return {i * 3 for i in range(5_000)}
     """
 )
 

@@ -135,7 +135,8 @@ async def tries(sandbox: Sandbox, *names: str, each_s: float = 0.4, limits: Limi
     ],
 )
 async def test_what_one_attempt_does_ends_it_and_not_those_around_it(sandbox: Sandbox, name: str, kind: type) -> None:
-    before, attacked, after = await tries(sandbox, "calm", name, "calm")
+    waited_for = kind is TimedOut
+    before, attacked, after = await tries(sandbox, "calm", name, "calm", each_s=0.4 if waited_for else 10)
     assert isinstance(before, Returned), before
     assert isinstance(attacked, kind), attacked
     assert isinstance(after, Returned), after

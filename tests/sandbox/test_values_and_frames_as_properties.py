@@ -16,8 +16,9 @@ from sandbox.conversation import judge
 from sandbox.errors import ProtocolError
 from sandbox.protocol import FrameBuffer, pack, read_frame, unpack
 from sandbox.values import MAX_DEPTH, Unsendable, decode, encode
+from tests.kit.drawing import drawn
 
-quick = settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=drawn(200), suppress_health_check=[HealthCheck.too_slow])
 
 _text = st.text(st.characters(exclude_categories=["Cs"]))
 _plain = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), _text, st.binary())

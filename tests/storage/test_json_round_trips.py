@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_core.storage import Entry, Post, SavePending, Store, open_store
+from tests.kit.drawing import drawn
 from tests.storage.support import ManualClock, begin
 
 TEXT = st.text(st.characters())  # lone surrogates too: a model may write \ud800
@@ -28,7 +29,7 @@ async def _through_the_store(payload: dict[str, Any]) -> list[object]:  # Any: J
             return [turn.event.payload, entry.payload, await store.pending("f")]
 
 
-@settings(max_examples=60)
+@settings(max_examples=drawn(60))
 @given(st.dictionaries(TEXT, JSON))
 def test_any_json_comes_back_as_it_was_stored(payload: dict[str, Any]) -> None:
     assert asyncio.run(_through_the_store(payload)) == [payload] * 3
