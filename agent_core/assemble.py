@@ -204,7 +204,7 @@ def _workshop(root: Path, settings: Settings, store: Store, cage: Cage) -> Works
         root,
         store,
         registry,
-        Gate(cage, limits=cage.limits, rules=rules),
+        Gate(cage, limits=cage.limits, rules=rules, shelf=store),
         cage,
         module_bytes=rules.module_bytes,
         rules=settings.standing,

@@ -29,8 +29,14 @@ async def duplicate(draft: Draft, bench: Bench) -> Draft:
         return draft.skip("there is no function to compare")
     if not draft.snapshot.functions.keys() - {name, *draft.apart}:
         return replace(draft, note="there is no other function yet")
-    await bench.alike.see(draft.snapshot)
-    one = _sketch(draft)
+    left = await bench.alike.see(draft.snapshot, draft.rules.duplicate_s)
+    after = _compared(draft, bench)
+    late = f"{left} functions not reached: time was up" if left else ""
+    return replace(after, note="; ".join(filter(None, [late, after.note])))
+
+
+def _compared(draft: Draft, bench: Bench) -> Draft:
+    name, one = draft.candidate.name, _sketch(draft)
     reason = _reason(draft)
     apart = {other for other in draft.snapshot.functions if _names(other, reason)}
     copies = [other for other in bench.alike.copies(one) if other not in draft.apart]

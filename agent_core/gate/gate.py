@@ -14,6 +14,8 @@ from ..problem import Place, Problem
 from ..registry.function import Function, Reading
 from ..registry.snapshot import Snapshot
 from ..registry.source import Source
+from .alike.index import Alike
+from .alike.kept import Shelf
 from .bite import bite
 from .candidate import Candidate, Policy
 from .capability import capability
@@ -82,8 +84,9 @@ class Gate:
         limits: Limits | None = None,
         rules: Rules | None = None,
         stages: tuple[Stage, ...] = STAGES,
+        shelf: Shelf | None = None,
     ) -> None:
-        self._bench = Bench(sandbox, limits or Limits())
+        self._bench = Bench(sandbox, limits or Limits(), Alike(shelf))
         self._rules = rules or Rules()
         self._stages = stages
 

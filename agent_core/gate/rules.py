@@ -75,6 +75,7 @@ class Rules:
     off: frozenset[str] = frozenset()
     packages: tuple[str, ...] = ("pydantic",)
     reserved: frozenset[str] = field(default_factory=frozenset)
+    duplicate_s: float = 1.0
     bite_s: float = 0.5
     bite_mutants: int = 40
     neighbours_s: float = 2.0

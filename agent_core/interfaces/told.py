@@ -69,7 +69,9 @@ def call_line(call: Told, columns: int) -> Line:
     asked = cut(one_line(_asked(call), 2 * room), max(room - width(result), room * 3 // 5))
     given = cut(result, room - width(asked))
     name, opening, rest = asked.partition("(")
-    return line(("dim", "▸ "), ("name", name), opening + rest, ("dim", " → "), (role, given), ("warn", unproven), ("dim", tail))
+    return line(
+        ("dim", "▸ "), ("name", name), opening + rest, ("dim", " → "), (role, given), ("warn", unproven), ("dim", tail)
+    )
 
 
 def verdict_part(call: Told) -> list[Line]:

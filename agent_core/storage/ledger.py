@@ -158,6 +158,11 @@ def _drop_reading(session: Session, write: w.DropReading) -> None:
     session.all("delete from reading where path = ?", write.path)
 
 
+def _save_sketches(session: Session, write: w.SaveSketches) -> None:
+    for key, text in write.sketches.items():
+        session.all("insert or replace into sketch (key, sketch) values (?, ?)", key, text)
+
+
 def _pin(session: Session, write: w.PinFunction) -> None:
     session.all("insert into pin values (?, ?) on conflict do nothing", write.agent, write.function)
 
@@ -180,6 +185,7 @@ _ACTIONS: dict[type[w.Write], Callable[[Session, Any], None]] = {
     w.ReleaseFunction: _release,
     w.SaveReading: _save_reading,
     w.DropReading: _drop_reading,
+    w.SaveSketches: _save_sketches,
     w.PinFunction: _pin,
     w.UnpinFunction: _unpin,
 }

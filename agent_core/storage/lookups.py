@@ -1,6 +1,7 @@
 """What is known of functions, read from SQL: sources, the manifest, verdicts, readings, statistics."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from ..errors import IntegrityError
@@ -74,6 +75,12 @@ def readings(session: Session) -> dict[str, ReadingRow]:
         path: ReadingRow(path, (mtime_ns, size, int(inode)), version, reading)
         for path, mtime_ns, size, inode, version, reading in rows
     }
+
+
+def sketches(session: Session, keys: Sequence[str]) -> dict[str, str]:
+    """Those that are there."""
+    wanted = "select key, sketch from sketch where key in (select value from json_each(?))"
+    return dict(session.all(wanted, json.dumps([*keys])))
 
 
 _STATS = (

@@ -174,6 +174,10 @@ class SqliteStore:
         """What was read from each file."""
         return await self._read(lookups.readings)
 
+    async def sketches(self, keys: Sequence[str]) -> dict[str, str]:
+        """What was derived from the texts of functions."""
+        return await self._read(lookups.sketches, keys)
+
     async def call_stats(self, function: str = "") -> list[Stats]:
         """How the calls of each version went."""
         return await self._read(lookups.call_stats, function)

@@ -227,6 +227,9 @@ class Store(Protocol):
     async def readings(self) -> dict[str, ReadingRow]:
         """What was read from each file, by path."""
 
+    async def sketches(self, keys: Sequence[str]) -> dict[str, str]:
+        """What was derived from the texts of functions, for those of the keys that are known."""
+
     async def call_stats(self, function: str = "") -> list[Stats]:
         """How the calls of each version of each function (or of one) went, the one called last at the end."""
 

@@ -4,6 +4,7 @@ All writes of one `append` or `apply` are one transaction: every one of them hap
 """
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -139,6 +140,13 @@ class DropReading:
 
 
 @dataclass(frozen=True, slots=True)
+class SaveSketches:
+    """Keep what was derived from the texts of functions, by keys that say of which and how."""
+
+    sketches: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class PinFunction:
     """Always show this function to this agent."""
 
@@ -167,6 +175,7 @@ Write: TypeAlias = (
     | ReleaseFunction
     | SaveReading
     | DropReading
+    | SaveSketches
     | PinFunction
     | UnpinFunction
 )

@@ -10,15 +10,17 @@ import re
 import time
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import nlargest
 from itertools import pairwise
+from typing import TypeVar
 
 from ...registry.function import Function
 from ...registry.snapshot import Snapshot
 from ..tree import lines_of
+from .kept import Bones, Key, Shelf, find, keep
 from .normal import normal_form
 
 WEIGHTS: Mapping[str, float] = {"name": 0.25, "description": 0.3, "body": 0.45}
@@ -32,7 +34,6 @@ write
 _SMALL = frozenset(_SMALL_WORDS.split())
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _ENDINGS = (("ies", "y"), ("sses", "ss"), ("ing", ""), ("edly", ""), ("ed", ""), ("es", ""), ("s", ""), ("e", ""))
-_Key = tuple[str, str, str]  # hashes: a function's own text, what stands around it, its whole module
 _MARKS = frozenset(["(", ")", ",", "{", "}", ";"])
 
 
@@ -60,13 +61,20 @@ class Likeness:
 
 def sketch(name: str, description: str, *texts: str, module: str = "") -> Sketch:
     """The sketch of the function that the texts define; its `module` is read where they leave a name open."""
+    return _dressed(_bones(name, *texts, module=module), name, description)
+
+
+def _bones(name: str, *texts: str, module: str = "") -> Bones:
     form = normal_form(name, *texts)
     leans = form is not None and any(word.startswith("?") for word in form.words)
     if leans and module:
         form = normal_form(name, *texts, module) or form
-    body = _pieces(form.words) if form else frozenset()
-    digest, size = (form.digest, len(form.words)) if form else ("", 0)
-    return Sketch(digest, body, _pairs(words(name)), _pairs(words(description)[:60]), size, leans)
+    return Bones(form.digest, _pieces(form.words), len(form.words), leans) if form else Bones(leans=leans)
+
+
+def _dressed(bones: Bones, name: str, description: str) -> Sketch:
+    named, described = _pairs(words(name)), _pairs(words(description)[:60])
+    return Sketch(bones.digest, bones.body, named, described, bones.size, bones.leans)
 
 
 def words(text: str) -> list[str]:
@@ -99,29 +107,40 @@ def _pieces(form: tuple[str, ...]) -> frozenset[int]:
 class Alike:
     """The functions of the last snapshot that was asked about, ready to be compared."""
 
-    def __init__(self) -> None:
+    def __init__(self, shelf: Shelf | None = None) -> None:
+        self._shelf = shelf
         self._seen: Mapping[str, Function] = {}
-        self._keys: dict[str, _Key] = {}
+        self._left: frozenset[str] = frozenset()
+        self._keys: dict[str, Key] = {}
         self._sketches: dict[str, Sketch] = {}
         self._by_digest: defaultdict[str, set[str]] = defaultdict(set)
         self._by_piece: defaultdict[object, set[str]] = defaultdict(set)
 
-    async def see(self, snapshot: Snapshot) -> None:
-        """Take a snapshot; nothing may be awaited between this and what is asked of it."""
-        while snapshot.functions is not (seen := self._seen):
-            fresh = await self._fresh(snapshot)
-            if self._seen is seen:  # nobody else took another one meanwhile
-                self._take(snapshot, fresh)
+    async def see(self, snapshot: Snapshot, most_s: float = math.inf) -> int:
+        """Take a snapshot, as far as the time goes; how many of its functions are left for the next time.
 
-    def _take(self, snapshot: Snapshot, fresh: Mapping[str, tuple[_Key, Sketch]]) -> None:
-        for name in [name for name in self._sketches if name not in snapshot.functions or name in fresh]:
+        Nothing may be awaited between this and what is asked of it.
+        """
+        until = time.monotonic() + most_s
+        while self._left or snapshot.functions is not self._seen:
+            seen = self._seen
+            fresh, left = await self._fresh(snapshot, until)
+            if self._seen is seen:  # nobody else took another one meanwhile
+                self._take(snapshot, fresh, left)
+            if snapshot.functions is self._seen and time.monotonic() >= until:
+                break
+        return len(self._left)
+
+    def _take(self, snapshot: Snapshot, fresh: Mapping[str, tuple[Key, Sketch]], left: frozenset[str]) -> None:
+        gone = [name for name in self._sketches if name not in snapshot.functions or name in fresh or name in left]
+        for name in gone:
             self._forget(name)
         for name, (key, one) in fresh.items():
             self._keys[name], self._sketches[name] = key, one
             self._by_digest[one.digest].add(name)
             for piece in _indexed(one):
                 self._by_piece[piece].add(name)
-        self._seen = snapshot.functions
+        self._seen, self._left = snapshot.functions, left
 
     def _forget(self, name: str) -> None:
         old = self._sketches.pop(name)
@@ -130,26 +149,36 @@ class Alike:
         for piece in _indexed(old):
             self._by_piece[piece].discard(name)
 
-    async def _fresh(self, snapshot: Snapshot) -> dict[str, tuple[_Key, Sketch]]:
-        """The sketches of the functions that are not as they were."""
-        seen = self._seen
-        found: dict[str, tuple[_Key, Sketch]] = {}
-        since = time.perf_counter()
-        for module in {one.module for name, one in snapshot.functions.items() if seen.get(name) is not one}:
+    async def _fresh(self, snapshot: Snapshot, until: float) -> tuple[dict[str, tuple[Key, Sketch]], frozenset[str]]:
+        """The sketches of the functions that are not as they were, and those for which the time did not suffice."""
+        keys, wanted = dict[str, Key](), list[_Wanted]()
+        async for one in _with_pauses(self._other(snapshot)):
+            wanted.append(one)
+            keys[one.function.name] = one.key
+        known = await find(self._shelf, keys)
+        made: dict[str, Bones] = {}
+        async for one in _with_pauses(one for one in wanted if one.function.name not in known):
+            if time.monotonic() >= until and made:
+                break
+            made[one.function.name] = one.bones()
+        await keep(self._shelf, {keys[name]: bones for name, bones in made.items()})
+        known |= made
+        found = {name: _dressed(bones, name, snapshot.functions[name].description) for name, bones in known.items()}
+        return {name: (keys[name], one) for name, one in found.items()}, frozenset(keys.keys() - found.keys())
+
+    def _other(self, snapshot: Snapshot) -> Iterator["_Wanted"]:
+        """The functions whose sketches are not there."""
+        seen, left = self._seen, self._left
+        changed = (one for name, one in snapshot.functions.items() if seen.get(name) is not one or name in left)
+        for module in dict.fromkeys(one.module for one in changed):
             around, source = surroundings(module, snapshot), snapshot.modules[module]
             mark = hashlib.sha256(around.encode("utf-8", "surrogatepass")).hexdigest()
-            lines = lines_of(source.text)
             for function in snapshot.readings[module].functions:
                 name, key = function.name, (function.body_hash, mark, source.version)
                 if snapshot.functions.get(name) is function and not self._holds(name, key):
-                    own = "".join(lines[function.line - 1 : function.end_line])
-                    found[name] = key, sketch(name, function.description, own, around, module=source.text)
-                if time.perf_counter() - since > _SLICE_S:
-                    await asyncio.sleep(0)
-                    since = time.perf_counter()
-        return found
+                    yield _Wanted(function, key, around, source.text)
 
-    def _holds(self, name: str, key: _Key) -> bool:
+    def _holds(self, name: str, key: Key) -> bool:
         """The sketch of a function is there, and would be the same again."""
         held = self._keys.get(name)
         return held is not None and (held == key if self._sketches[name].leans else held[:2] == key[:2])
@@ -187,6 +216,33 @@ class Alike:
     def _overlap(self, kind: str, one: frozenset[str], other: frozenset[str]) -> float:
         both = sum(self._weight((kind, word)) for word in one & other)
         return both / (sum(self._weight((kind, word)) for word in one | other) or 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A function of which there is to be a sketch."""
+
+    function: Function
+    key: Key
+    around: str
+    module: str
+
+    def bones(self) -> Bones:
+        own = "".join(lines_of(self.module)[self.function.line - 1 : self.function.end_line])
+        return _bones(self.function.name, own, self.around, module=self.module)
+
+
+T = TypeVar("T")
+
+
+async def _with_pauses(things: Iterable[T]) -> AsyncIterator[T]:
+    """Each of them, letting others act now and then."""
+    since = time.perf_counter()
+    for one in things:
+        yield one
+        if time.perf_counter() - since > _SLICE_S:
+            await asyncio.sleep(0)
+            since = time.perf_counter()
 
 
 def _indexed(one: Sketch) -> Iterator[object]:

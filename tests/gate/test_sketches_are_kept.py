@@ -1,0 +1,69 @@
+"""What was worked out of functions once is not worked out again by the next process, unless a text is another."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agent_core.clock import Clock
+from agent_core.gate.alike.index import Alike, sketch
+from agent_core.registry.snapshot import Snapshot
+from agent_core.storage import SaveSketches, SqliteStore, open_store
+
+from .support import ADD, snapshot_of
+
+TWICE = ADD.replace("add", "twice_added").replace("a + b", "a + b + b")
+LIBRARY = snapshot_of(sums=ADD, other=TWICE)
+ONE = sketch("plus", "Something else.", ADD.replace("add", "plus"))
+LEANING = "def one(a):\n    return two(a)\n\n\ndef two(a):\n    return a + {}\n"
+SAME = sketch("one", "", "def one(b):\n    return two(b)\n", module=LEANING.format(1))
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    store = open_store(tmp_path / "state.db", clock=Clock())
+    yield store
+    await store.close()
+
+
+async def copies(shelf: SqliteStore, snapshot: Snapshot) -> list[str]:
+    """What a fresh index says."""
+    alike = Alike(shelf)
+    assert await alike.see(snapshot) == 0
+    return alike.copies(ONE)
+
+
+async def kept(store: SqliteStore) -> dict[str, str]:
+    keys = await store._read(lambda session: [row[0] for row in session.all("select key from sketch")])
+    return await store.sketches(keys)
+
+
+async def test_the_next_index_takes_what_is_kept_and_says_the_same(store: SqliteStore) -> None:
+    assert await copies(store, LIBRARY) == ["add"]
+    rows = await kept(store)
+    assert len(rows) == 2
+    assert await copies(store, LIBRARY) == ["add"]
+    other = {key: json.dumps([{**json.loads(text)[0], "digest": "another"}, ""]) for key, text in rows.items()}
+    await store.apply([SaveSketches(other)])
+    assert await copies(store, LIBRARY) == []  # so it was not made anew
+
+
+@pytest.mark.parametrize("damage", ["", "{}", "[{}, 1]", '[{"body": 1}, ""]', '[{"digest": 1, "bones": []}, ""]'])
+async def test_what_cannot_be_read_is_made_anew(store: SqliteStore, damage: str) -> None:
+    assert await copies(store, LIBRARY) == ["add"]
+    await store.apply([SaveSketches(dict.fromkeys(await kept(store), damage))])
+    assert await copies(store, LIBRARY) == ["add"]
+
+
+async def test_a_function_that_leans_on_another_is_looked_at_again_with_it(store: SqliteStore) -> None:
+    for number, expected in ((1, ["one"]), (2, []), (1, ["one"])):
+        alike = Alike(store)
+        await alike.see(snapshot_of(lib=LEANING.format(number)))
+        assert alike.copies(SAME) == expected
+
+
+async def test_an_index_for_which_time_is_up_goes_on_at_the_next_look() -> None:
+    alike = Alike()
+    assert [await alike.see(LIBRARY, 0) for _ in range(2)] == [1, 0]
+    assert alike.copies(ONE) == ["add"]
