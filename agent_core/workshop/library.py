@@ -95,7 +95,7 @@ class Importer:
         self, name: str, code: str, part: Part, verdicts: dict[str, Row], given: Mapping[str, Candidate]
     ) -> Row:
         around = self._around(part, verdicts)
-        candidate = given.get(part.module) or Candidate(name, code, part.module)
+        candidate = given.get(part.module) or Candidate(name, code, part.module, file=part.file)
         (row,) = await self.judge(Job(part.file, self.taking.policy, candidate, around=around))
         if not (row["admitted"] and candidate.examples):
             return row

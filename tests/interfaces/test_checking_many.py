@@ -43,7 +43,9 @@ def test_many_paths_are_judged_in_order_and_counted(many: Path) -> None:
     ("options", "code", "said"),
     [
         pytest.param(["--policy", "human"], 0, "✓ 2 judged: 2 could join, 2 warned", id="human"),
-        pytest.param(["--policy", "human", "--strict"], 1, "✗ 2 judged: 1 could join, 1 refused, 2 warned", id="strict"),
+        pytest.param(
+            ["--policy", "human", "--strict"], 1, "✗ 2 judged: 1 could join, 1 refused, 2 warned", id="strict"
+        ),
         pytest.param(["--policy", "human", "--quiet"], 0, "", id="quiet"),
     ],
 )
@@ -136,6 +138,21 @@ def check_result(result: dict[str, Any], rules: list[dict[str, Any]]) -> None:
     assert result["partialFingerprints"]["primaryLocationLineHash"]
     for fix in result.get("fixes", ()):
         assert fix["artifactChanges"][0]["replacements"][0]["deletedRegion"]["startLine"] >= 1
+
+
+def test_what_examples_miss_and_what_is_repeated_has_its_line_in_every_form(many: Path) -> None:
+    table = toolwright("functions", "check", "lib/two.py", cwd=many).stdout
+    rows = toolwright("functions", "check", "lib/two.py", "--json", cwd=many).stdout.splitlines()
+    log = json.loads(toolwright("functions", "check", "lib/two.py", "--sarif", cwd=many).stdout)
+    found = {(one["code"], one["line"], one["severity"]) for row in rows for one in json.loads(row)["problems"]}
+    results = log["runs"][0]["results"]
+    placed = {(one["ruleId"], one["locations"][0]["physicalLocation"]["region"]["startLine"]) for one in results}
+    levels = {one["ruleId"]: one["level"] for one in results}
+    for code, line, severity in (("weak-examples", 1, "warns"), ("copy", 16, "refuses")):
+        assert f"lib/two.py:{line} {code}: " in table
+        assert (code, line, severity) in found
+        assert (code, line) in placed
+        assert (levels[code] == "error") == (severity == "refuses")
 
 
 def test_the_fix_of_a_mend_gives_the_text_that_the_gate_judged(tmp_path: Path) -> None:

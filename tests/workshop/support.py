@@ -15,6 +15,56 @@ from agent_core.workshop import Workshop
 from tests.kit.desk import VOWELS, another
 
 FLAGS = {"sandbox.wall_s": 2}
+CLAMP = '''\
+def clamp(value: int, low: int) -> int:
+    """Keep a value above a bound.
+
+    Args:
+        value: The value.
+        low: The least.
+
+    >>> clamp(5, 1)
+    5
+    >>> clamp(7, 2)
+    7
+    >>> clamp(0, 3)
+    3
+    """
+    if value < low:
+        return low
+    return value
+'''
+COPY = CLAMP.replace("clamp", "at_least").replace("value", "number").replace("Keep", "Hold").replace("bound", "limit")
+CRASH = '''\
+def initials(name: str) -> str:
+    """Give the first letters of a name.
+
+    Args:
+        name: A first name and a second.
+
+    >>> initials("ann lee")
+    'AL'
+    >>> initials("bob oak")
+    'BO'
+    >>> initials("cy")
+    'C'
+    """
+    return "".join(part[0] if part else None for part in name.split(" ")).upper()
+'''
+STRONG = '''\
+def total(numbers: list[int]) -> int:
+    """Add numbers up.
+
+    Args:
+        numbers: What to add.
+
+    >>> total([1, 2])
+    3
+    >>> total([5])
+    5
+    """
+    return sum(numbers)
+'''
 
 
 @dataclass(frozen=True)

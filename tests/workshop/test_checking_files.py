@@ -13,7 +13,7 @@ from agent_core.workshop import Wanted, Workshop
 from agent_core.workshop.checking import check, jobs
 from agent_core.workshop.judges import judges
 from tests.kit.desk import VOWELS, another
-from tests.workshop.support import Room
+from tests.workshop.support import CLAMP, COPY, CRASH, STRONG, Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 FLAWED = "\n\n" + VOWELS.replace("    5\n", "    4\n")
@@ -59,6 +59,52 @@ async def test_each_function_of_a_module_has_its_verdict_at_its_lines(shop: Work
     assert (good["name"], good["admitted"], good["standing"]) == ("count_more", True, "trial")
     assert (bad["name"], bad["admitted"], bad["standing"]) == ("count_vowels", False, "")
     assert places(bad) == [("example-disagrees", file.as_posix(), 29), ("near-copy", file.as_posix(), 20)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "refused"), [("human", set()), ("agent", {"copy", "crashes"}), ("import", {"copy"})]
+)
+async def test_functions_of_one_file_are_held_against_their_examples_and_one_another(
+    shop: Workshop, tmp_path: Path, policy: Policy, refused: set[str]
+) -> None:
+    (file := tmp_path / "mine.py").write_text("\n\n".join([CLAMP, COPY, CRASH, STRONG]))
+    first, copy, crash, strong = await checked(shop, file, policy=policy)
+    assert {one["code"] for each in (first, copy, crash, strong) for one in each["problems"] if is_bad(one)} == refused
+    assert ("weak-examples", file.as_posix(), 15) in places(first)
+    assert ("copy", file.as_posix(), 20) in places(copy)
+    assert places(crash) == [("crashes", file.as_posix(), 52)]
+    assert strong["problems"] == []
+    assert [one["stage"] for one in strong["stages"]][-3:] == ["duplicate", "bite", "robust"]
+
+
+def is_bad(problem: dict[str, Any]) -> bool:
+    return bool(problem["severity"] == "refuses")
+
+
+async def test_chance_in_one_function_of_a_file_is_no_excuse_for_the_others(shop: Workshop, tmp_path: Path) -> None:
+    roll = "def roll(sides: int) -> int:\n    return random.randint(1, sides)\n"
+    twice = "def twice(sides: int) -> int:\n    return roll(sides) + roll(sides)\n"
+    (file := tmp_path / "mine.py").write_text("\n\n".join(["import random\n", roll, twice, CLAMP]))
+    rolled, doubled, weak = await checked(shop, file, policy="human")
+    assert ["unproven" in {code for code, _, _ in places(each)} for each in (rolled, doubled, weak)] == [
+        True,
+        True,
+        False,
+    ]
+    assert "weak-examples" in {code for code, _, _ in places(weak)}
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["one", "several"])
+async def test_a_copy_in_a_file_is_told_unless_its_docstring_says_how_it_differs(
+    here: Room, tmp_path: Path, several: bool
+) -> None:
+    await here.save(CLAMP)
+    rest = f"\n\n{CRASH}" if several else ""
+    for name, text in (("plain.py", COPY), ("said.py", COPY.replace("limit.", "limit, as `clamp` does not."))):
+        (file := tmp_path / name).write_text(text + rest)
+        found: list[dict[str, Any]] = []
+        await here.shop.bulk.check(Wanted((file,), "human"), found.append)
+        assert ("copy" in {code for code, _, _ in places(found[0])}) == (name == "plain.py")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from agent_core.workshop import Taking
 from benchmarks.bulk import made
 from tests.kit.desk import VOWELS
-from tests.workshop.support import Room
+from tests.workshop.support import CLAMP, COPY, CRASH, Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -190,6 +190,15 @@ async def test_a_file_that_is_there_and_in_nobodys_use_is_not_written_over(here:
     assert set(outcomes(report).values()) == {"refused"}
     assert codes(report, "slug") == {"not-written"}
     assert target.read_text() == "def broken(:\n"
+
+
+async def test_what_is_weak_and_what_is_a_copy_in_a_library_is_told_at_its_lines(here: Room, tmp_path: Path) -> None:
+    report = await taken(here, a_library(tmp_path, {"numbers.py": f"{CLAMP}\n\n{COPY}\n\n{CRASH}"}))
+    assert outcomes(report) == {"clamp": "joined", "at_least": "refused", "initials": "joined"}
+    found = {(one["code"], one["line"]) for row in report["functions"] for one in row["problems"]}
+    assert found >= {("weak-examples", 15), ("copy", 20), ("crashes", 52)}
+    (mend,) = {one["mend"] for row in report["functions"] for one in row["problems"] if one["code"] == "copy"}
+    assert "say in its docstring how yours differs from `clamp`" in mend
 
 
 async def test_a_dry_run_says_the_same_and_writes_nothing(here: Room, tmp_path: Path) -> None:
