@@ -107,9 +107,10 @@ def changes_line(change: Document, by: str = "") -> Line:
 def doubt_lines(change: Document) -> list[Line]:
     """Which functions differ from their examples, and which files are good again."""
     differing: dict[str, str] = change.get("disagreeing") or {}
+    noted: dict[str, str] = change.get("noted") or {}
     return [
         *(line(("warn", "~ "), ("name", name), f" is a draft now: {how}") for name, how in differing.items()),
-        *(line(("warn", "~ "), ("name", name), f": {what}") for name, what in (change.get("noted") or {}).items()),
+        *(line(("warn", "~ "), ("name", name), f": {one}") for name, what in noted.items() for one in what.split("\n")),
         *(line(("ok", "✓ "), f"{path} is good again") for path in change.get("mended") or ()),
     ]
 
