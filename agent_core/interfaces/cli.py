@@ -29,6 +29,8 @@ _COMMANDS = {
     "doctor": "doctor:doctor",
 }
 
+_LAST = ("--json", "--workspace", "-C")  # what every command takes, and no group below the first
+
 
 _START = (
     ("toolwright run --model tour", "See it at work; no model is needed."),
@@ -78,7 +80,8 @@ class LazyGroup(click.Group):
     metavar="DIR",
     help="The workspace, if not the current folder.",
 )
-def toolwright(root: Path | None) -> None:
+@click.option("--json", "as_json", is_flag=True, hidden=True)
+def toolwright(root: Path | None, *, as_json: bool) -> None:
     """An assistant that makes its own functions, in conversation, proved in a sandbox, used in the same turn."""
 
 
@@ -103,7 +106,10 @@ def main(arguments: Sequence[str]) -> int:
 def _misused(error: click.ClickException, *, as_json: bool) -> int:
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context else "toolwright"
-    tell("usage", error.format_message(), f"Try: {path} --help", as_json=as_json)
+    mend = f"Try: {path} --help"
+    if isinstance(error, click.NoSuchOption) and error.option_name in _LAST and context and context.parent:
+        mend = f"Put {error.option_name} at the end of the line, after the command."
+    tell("usage", error.format_message(), mend, as_json=as_json)
     return USAGE
 
 

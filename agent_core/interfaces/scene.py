@@ -54,8 +54,8 @@ def scene(command: Command) -> Command:
     )
     @functools.wraps(command)
     def prepared(as_json: bool, root: Path | None, **given: Any) -> int | None:  # noqa: FBT001  (click hands it in)
-        above: Path | None = click.get_current_context().find_root().params.get("root")
-        return command(Scene(root or above or Path(), as_json), **given)
+        above = click.get_current_context().find_root().params
+        return command(Scene(root or above.get("root") or Path(), as_json or bool(above.get("as_json"))), **given)
 
     return prepared
 

@@ -90,7 +90,7 @@ async def _functions(talk: Conversation, words: str) -> None:
         return
     found = await shop.list(words)
     hint = [] if words else unused_hint(found, "/functions unused")
-    talk.voice.lines([*(list_lines(found) or [line(("dim", "None. Ask for one."))]), *hint])
+    talk.voice.lines([*(list_lines(found, heads=True) or [line(("dim", "None. Ask for one."))]), *hint])
 
 
 async def _introspect(talk: Conversation, words: str) -> None:

@@ -29,7 +29,7 @@ def verdict_lines(verdict: Document, joins: str = "joins") -> list[Line]:
 
 def verdict_headline(verdict: Document, joins: str) -> Line:
     """Whether the function joined, as what, and what the gate looked at."""
-    name, module = str(verdict.get("name", "")), str(verdict.get("module", ""))
+    name, module = str(verdict.get("name") or verdict.get("path", "")), str(verdict.get("module", ""))
     stages = verdict.get("stages", ())
     ran = [stage for stage in stages if not str(stage.get("note", "")).startswith("not run")]
     notes = "; ".join(str(stage["note"]) for stage in ran if stage.get("note"))

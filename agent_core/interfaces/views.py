@@ -9,9 +9,11 @@ from .verdicts import problem_lines, verdict_lines
 
 Document: TypeAlias = dict[str, Any]  # Any: JSON of a shape that the design publishes
 
+HEADS = ("function", "module", "standing", "by", "calls", "what it does")
 
-def list_lines(found: Document) -> list[Line]:
-    """Each function with its module, standing, calls and first sentence; then what was rejected."""
+
+def list_lines(found: Document, *, heads: bool = False) -> list[Line]:
+    """Each function with its module, standing, author, calls and first sentence; then what was rejected."""
     rows = [
         [
             str(function["name"]),
@@ -23,7 +25,9 @@ def list_lines(found: Document) -> list[Line]:
         ]
         for function in found["functions"]
     ]
-    lines = columns(rows, ("name", "dim", "", "dim", "", "")) if rows else []
+    lines = columns([*([HEADS] if heads else []), *rows], ("name", "dim", "", "dim", "", "")) if rows else []
+    if heads and lines:
+        lines[0] = tuple(("dim", text) for _, text in lines[0])
     if found["rejected"]:
         lines += [line(("bad", "rejected:")), *indented(problem_lines(found["rejected"]))]
     return lines

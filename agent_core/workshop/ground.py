@@ -43,7 +43,7 @@ class Ground:
         if self._is_other(path, snapshot.modules.get(module)):
             raise WorkspaceError(
                 f"{path} holds an edit that is not in use, because it was rejected.",
-                mend="Mend or revert that edit first: reload_functions says what is wrong with it.",
+                mend="Mend or revert that edit first; reload the functions, and it is said what is wrong with it.",
             )
         return snapshot
 

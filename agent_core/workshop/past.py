@@ -9,7 +9,7 @@ from typing import Any
 
 from ..gate import Candidate, Policy
 from ..gate.examples.example_text import with_example
-from ..problem import Problem
+from ..problem import Place, Problem
 from ..registry.examples import Example
 from ..registry.function import Function
 from ..registry.schema import read_module
@@ -48,12 +48,12 @@ class Past:
         """The versions of a function, with what the gate said of each."""
         found = await self.versions(name)
         now = history.current(found)
-        rows = [{**await self._row(name, one), "current": one is now} for one in found]
+        pairs = zip((None, *found), found, strict=False)
+        rows = [{**await self._row(name, one, before), "current": one is now} for before, one in pairs]
         return {"name": name, "module": found[-1].row.module, "deleted": now is None, "versions": rows}
 
-    async def _row(self, name: str, version: Version) -> dict[str, Any]:
+    async def _row(self, name: str, version: Version, before: Version | None) -> dict[str, Any]:
         verdict = await self._store.verdict(version.hash, name) or {}
-        problems = verdict.get("problems") or ()
         return {
             **_shown(version),
             "what": version.what,
@@ -61,7 +61,7 @@ class Past:
             "removed": version.removed,
             "standing": verdict.get("standing") or "",
             "confirmed": list(verdict.get("confirmed") or ()),
-            "dropped": [one["message"] for one in problems if one["code"] == ratchet.CODE],
+            "dropped": _dropped(name, before, version),
         }
 
     async def diff(self, name: str, wanted: str = "") -> dict[str, Any]:  # Any: JSON
@@ -150,6 +150,18 @@ def _fresh(function: Function, code: str) -> tuple[Example] | None:
     examples = next((each.examples for each in reading.functions if each.name == function.name), ())
     fresh = [one for one in examples if ratchet.holds(function, one.call) is None]
     return (fresh[0],) if len(fresh) == 1 and len(examples) == len(function.examples) + 1 else None
+
+
+def _dropped(name: str, before: Version | None, after: Version) -> list[str]:
+    """What one version promised and the next does not; a hash that comes twice may have dropped it only once."""
+    old, new = _own(name, before), _own(name, after)
+    found = ratchet.problem(old, new, "warns", Place("history"))
+    return [found.what] if found else []
+
+
+def _own(name: str, version: Version | None) -> Function | None:
+    functions = read_module(Source.of("history", version.source)).functions if version else ()
+    return next((one for one in functions if one.name == name), None)
 
 
 def _refusal(name: str, text: str, problem: Problem | None = None) -> Plan:

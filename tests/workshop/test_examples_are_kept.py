@@ -50,6 +50,14 @@ async def test_with_a_reason_it_goes_and_the_history_shows_both(here: Room, code
     assert [says in text for text in last["dropped"]] == [True]
 
 
+async def test_only_the_version_that_dropped_an_example_is_said_to_have_done_so(here: Room) -> None:
+    await here.save(VOWELS.replace(FIVE, THREE))
+    await here.save(VOWELS.replace(FIVE, FIVE + THREE))
+    await here.save(VOWELS.replace(FIVE, THREE))  # the first one again, with its hash
+    found = (await here.shop.past.history("count_vowels"))["versions"]
+    assert [len(one["dropped"]) for one in found] == [0, 0, 1]
+
+
 async def test_a_reason_given_once_goes_on_with_the_candidate_that_stands_refused(here: Room) -> None:
     await here.save(VOWELS)
     flawed = VOWELS.replace(FIVE, THREE.replace("    3\n", "    4\n"))

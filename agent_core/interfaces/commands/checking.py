@@ -46,6 +46,8 @@ def check(scene: Scene, **given: Any) -> int:  # Any: the options above
     with _Told(scene, log, Progress(count(wanted), "judged"), given["quiet"]) as told:
         with_any_workspace(scene, lambda workspace: workspace.workshop.bulk.check(wanted, told.take))
         told.is_whole = True
+    if not told.counts["judged"]:
+        scene.hint("Nothing was judged: there is no function in what you named.")
     return 1 if told.refused else 0
 
 

@@ -87,15 +87,21 @@ def show(scene: Scene, name: str) -> None:
 
 @functions.command()
 @click.argument("name")
+@click.argument("source", metavar="[FILE]", required=False, type=click.Path(allow_dash=True))
 @_code_file
 @click.option("--module", default="grown", show_default=True, help="The module to join; made if it is not there.")
 @click.option("--reason", default="", help="Why, for the history.")
 @scene
-def create(scene: Scene, name: str, file: str | None, module: str, reason: str) -> int:
-    """Put the function of FILE through the gate and into a module."""
+def create(  # noqa: PLR0913, PLR0917  (click hands them in)
+    scene: Scene, name: str, source: str | None, file: str | None, module: str, reason: str
+) -> int:
+    """Put the function of FILE through the gate and into a module. Without FILE, of standard input."""
     from ..opened import with_workshop
 
-    code = _read(file)
+    if name.endswith(".py"):
+        mend = f"Next: toolwright functions create NAME {name}"
+        raise UsageError(f"{name} is a file: the function's name comes first.", mend=mend)
+    code = _read(file or source)
     verdict = with_workshop(scene, lambda shop: shop.create(name, code, module, reason=reason))
     return _judged(scene, verdict)
 
@@ -167,9 +173,18 @@ def call(scene: Scene, name: str, arguments: str) -> int:
 @scene
 def reload(scene: Scene) -> int:
     """Read the folder again. Says what was loaded, changed, removed, and rejected and why."""
+    from agent_core.workshop import Workshop
+
     from ..opened import with_workshop
 
-    return _changed(scene, with_workshop(scene, lambda shop: shop.reload()))
+    async def read(shop: Workshop) -> tuple[dict[str, Any], int]:
+        return await shop.reload(), len(shop.names())
+
+    change, many = with_workshop(scene, read)
+    code = _changed(scene, change)
+    used = "1 function is" if many == 1 else f"{many} functions are"
+    scene.hint(f"{used} in use. What was saved before, any command takes up as it starts.")
+    return code
 
 
 def _read(file: str | None) -> str:

@@ -1,0 +1,87 @@
+"""What people type who have not read the help: options and files in other places, folders with nothing in them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.support import COUNT_VOWELS, prompt
+from tests.kit.program import toolwright
+
+SHOUT = '''def shout(text: str) -> str:
+    """Say a text loudly.
+
+    Args:
+        text: What to say.
+
+    Examples:
+        >>> shout("ab")
+        'AB!'
+        >>> shout("")
+        '!'
+    """
+    return text.upper() + "!"
+'''
+
+
+@pytest.fixture
+def grown(tmp_path: Path) -> Path:
+    """A workspace with one function, and its file beside it."""
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS)
+    (tmp_path / "mine.py").write_text(SHOUT)
+    return tmp_path
+
+
+def test_a_file_in_place_of_the_name_is_told_and_nothing_is_read(grown: Path) -> None:
+    done = toolwright("functions", "create", "mine.py", cwd=grown)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "toolwright functions create NAME mine.py" in done.stderr
+
+
+def test_the_file_may_follow_the_name_without_an_option(grown: Path) -> None:
+    done = toolwright("functions", "create", "shout", "mine.py", cwd=grown)
+    assert (done.returncode, "joins grown" in done.stdout) == (0, True), done.stdout
+
+
+@pytest.mark.parametrize("before", [("--json",), ("--json", "-C", ".")])
+def test_json_may_stand_before_the_command(grown: Path, before: tuple[str, ...]) -> None:
+    found = json.loads(toolwright(*before, "functions", "list", cwd=grown).stdout)
+    assert [each["name"] for each in found["functions"]] == ["count_vowels"]
+
+
+def test_an_option_between_group_and_command_is_sent_to_the_end(grown: Path) -> None:
+    done = toolwright("functions", "-C", ".", "list", cwd=grown)
+    assert (done.returncode, "Put -C at the end of the line" in done.stderr) == (2, True), done.stderr
+
+
+def test_a_reload_with_nothing_new_says_what_is_in_use(grown: Path) -> None:
+    done = toolwright("functions", "reload", cwd=grown)
+    assert (done.returncode, "1 function is in use" in done.stderr) == (0, True), done.stderr
+
+
+def test_a_check_that_found_no_function_says_so(grown: Path) -> None:
+    (grown / "empty.py").touch()
+    done = toolwright("functions", "check", "empty.py", cwd=grown)
+    assert (done.returncode, done.stdout, "Nothing was judged" in done.stderr) == (0, "", True)
+
+
+def test_a_file_that_cannot_be_read_is_named_in_its_verdict(grown: Path) -> None:
+    (grown / "latin.py").write_bytes(b"x = '\xff'\n")
+    done = toolwright("functions", "check", "latin.py", cwd=grown)
+    assert (done.returncode, done.stdout.startswith("✗ latin.py refused")) == (1, True), done.stdout
+
+
+def test_the_list_at_the_prompt_names_its_columns(grown: Path) -> None:
+    with prompt([], grown) as (screen, _):
+        screen.line("/functions vow")
+        screen.wait_for("standing")
+        screen.wait_for("what it does")
+
+
+def test_a_rejected_edit_in_the_way_is_told_without_a_name_of_the_models(grown: Path) -> None:
+    toolwright("functions", "list", cwd=grown)
+    (grown / "functions" / "words.py").write_text(COUNT_VOWELS + "\nimport nothing_there\n")
+    done = toolwright("functions", "delete", "count_vowels", cwd=grown)
+    assert (done.returncode, "reload_functions" in done.stderr) == (1, False), done.stderr
+    assert "reload" in done.stderr
