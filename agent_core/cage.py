@@ -8,7 +8,17 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sandbox import Attempt, Evaluation, Limits, Outcome, Refused, RequestHandler, Sandbox, SandboxUnavailable
+from sandbox import (
+    Attempt,
+    Evaluation,
+    Limits,
+    Outcome,
+    Refused,
+    RequestHandler,
+    Sandbox,
+    SandboxUnavailable,
+    Then,
+)
 from sandbox.code import Modules
 
 from .settings import SandboxSettings
@@ -101,12 +111,13 @@ class Cage:
         *,
         each_s: float,
         limits: Limits | None = None,
+        then: Then | None = None,
     ) -> tuple[Outcome | None, ...]:
         """Try many things of a module in one worker, as far as it goes."""
         match await self.ready():
             case Sandbox() as sandbox:
                 return await sandbox.attempt(
-                    modules, module, function, attempts, each_s=each_s, limits=limits or self.limits
+                    modules, module, function, attempts, each_s=each_s, limits=limits or self.limits, then=then
                 )
             case SandboxUnavailable() as missing:
                 return (Refused(str(missing)),) * len(attempts)

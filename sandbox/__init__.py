@@ -4,7 +4,7 @@
 a worker says is a claim about a value; how a call ended is an `Outcome`.
 """
 
-from .attempt import Attempt
+from .attempt import Attempt, Then
 from .code import Code, Evaluation
 from .errors import SandboxError, SandboxUnavailable
 from .host import Sandbox
@@ -29,5 +29,6 @@ __all__ = [
     "Sandbox",
     "SandboxError",
     "SandboxUnavailable",
+    "Then",
     "TimedOut",
 ]

@@ -5,9 +5,10 @@ the rest goes on in another; a module whose import does that ends them all.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from .code import Evaluation
 from .conversation import Conversation, Late, Serve, judge
@@ -26,10 +27,14 @@ _TOGETHER: Final = 4  # times a call's result: all that is heard, after which no
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try: an example, or the arguments of a call; `text` stands in for the module's source (a mutant)."""
+    """One try: an example, or the arguments of a call; `text` stands in for the module's source (a mutant).
+
+    `most_s` is for one that may take less time than all.
+    """
 
     work: Evaluation | Mapping[str, Any]  # values that cross
     text: str | None = None
+    most_s: float = math.inf
 
     @property
     def said(self) -> tuple[str, ...]:
@@ -37,43 +42,69 @@ class Attempt:
         return (*self.work.setup, self.work.expression) if isinstance(self.work, Evaluation) else ()
 
 
+Then: TypeAlias = Callable[[Sequence[Outcome | None]], Sequence[Attempt]]
+"""What is to be tried next, of all outcomes until now; nothing ends it."""
+
+
 class Series:
     """Attempts in order, and what became of each: None where it was not reached."""
 
-    def __init__(self, attempts: Sequence[Attempt], each_s: float, limits: Limits) -> None:
-        self.outcomes: list[Outcome | None] = [None] * len(attempts)
+    def __init__(self, attempts: Sequence[Attempt], each_s: float, limits: Limits, then: Then | None = None) -> None:
+        self.attempts: list[Attempt] = []
+        self.outcomes: list[Outcome | None] = []
+        self._then = then
+        self._numbers: dict[str, int] = {}
+        self._messages: list[Message] = []
+        self._waiting: list[int] = []
         self._limits = replace(limits, result=min(limits.result, RESULT))
         self._room = _TOGETHER * limits.result
         self._each_s = each_s
         self._is_loaded = False
-        texts = list(dict.fromkeys(one.text for one in attempts if one.text is not None))
-        numbers = {text: number for number, text in enumerate(texts)}
-        self._messages = [self._message(at, one, numbers) for at, one in enumerate(attempts)]
-        self._job = {"texts": texts, "result": self._limits.result}
-        self._waiting = [at for at, outcome in enumerate(self.outcomes) if outcome is None]
+        self._add(attempts)
 
-    def _message(self, at: int, one: Attempt, numbers: Mapping[str, int]) -> Message:
-        text = {} if one.text is None else {"text": numbers[one.text]}
+    def _add(self, attempts: Sequence[Attempt]) -> None:
+        for at, one in enumerate(attempts, len(self.attempts)):
+            message = self._message(one)
+            self.attempts.append(one)
+            self.outcomes.append(message if isinstance(message, Refused) else None)
+            self._messages.append({} if isinstance(message, Refused) else message)
+            if self.outcomes[at] is None:
+                self._waiting.append(at)
+
+    def _message(self, one: Attempt) -> Message | Refused:
+        text = {} if one.text is None else {"text": self._numbers.setdefault(one.text, len(self._numbers))}
         if isinstance(one.work, Evaluation):
             return text | {"setup": list(one.work.setup), "expression": one.work.expression}
         try:
             return text | {"arguments": encode(dict(one.work))}
         except Unsendable as error:
-            self.outcomes[at] = Refused(f"arguments: {error}")
-            return {}
+            return Refused(f"arguments: {error}")
+
+    def _goes_on(self) -> bool:
+        """Whether something is left to try, which is asked for where nothing is."""
+        while not self._waiting and self._then is not None:
+            more = self._then(self.outcomes)
+            if not more:
+                self._then = None
+            self._add(more)
+        return bool(self._waiting)
+
+    def _job(self, texts: int = 0) -> Message:
+        """What waits, and the texts but for so many that the worker has."""
+        return {"texts": [*self._numbers][texts:], "attempts": [self._messages[at] for at in self._waiting]}
 
     async def run(self, pool: Pool, job: Message, serve: Serve) -> None:
         """Try what waits, in as many workers as it takes, until the time or the room for replies is used up."""
         try:
             async with asyncio.timeout(self._limits.wall_s) as clock:
-                while self._waiting and self._room > 0:
+                while self._room > 0 and self._goes_on():
                     await self._in_one_worker(pool, job, serve)
         except TimeoutError:
             if not clock.expired():
                 raise
 
     async def _in_one_worker(self, pool: Pool, job: Message, serve: Serve) -> None:
-        data = pack(job | self._job | {"attempts": [self._messages[at] for at in self._waiting]})
+        data = pack(job | {"result": self._limits.result} | self._job())
         self._is_loaded = False
         async with Session(pool, self._limits) as session:
             end = await self._end(session.talk, data, serve)
@@ -82,7 +113,7 @@ class Series:
             return
         ended = await session.ended(end)
         if isinstance(ended, TimedOut):
-            ended = replace(ended, limit_s=self._each_s, seconds=self._each_s)
+            ended = replace(ended, limit_s=self._most_s, seconds=self._most_s)
         charged = self._waiting[:1] if self._is_loaded else self._waiting
         self.outcomes = [ended if at in charged else outcome for at, outcome in enumerate(self.outcomes)]
         self._waiting = self._waiting[len(charged) :]
@@ -108,13 +139,24 @@ class Series:
 
     async def _hear_all(self, talk: Conversation, serve: Serve) -> Late | None:
         loop = asyncio.get_running_loop()
-        while self._waiting and talk.heard <= self._room:
+        while await self._more(talk) and talk.heard <= self._room:
             began = loop.time()
-            frame = await talk.reply_within(self._each_s, serve)
+            frame = await talk.reply_within(self._most_s, serve)
             if not isinstance(frame, dict):
                 return frame
             self._take(frame, loop.time() - began)
         return None
+
+    async def _more(self, talk: Conversation) -> bool:
+        """Whether something is left; what is new is told to the worker."""
+        known = len(self._numbers)
+        if not self._waiting and self._goes_on():
+            await talk.say(pack({"kind": "attempts", **self._job(known)}))
+        return bool(self._waiting)
+
+    @property
+    def _most_s(self) -> float:
+        return min(self._each_s, self.attempts[self._waiting[0]].most_s)
 
     def _take(self, frame: Message, seconds: float) -> None:
         match frame:

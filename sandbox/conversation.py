@@ -75,6 +75,7 @@ class Conversation:
         self._frames = FrameBuffer(limits.result + _SLACK)
         self._loop = asyncio.get_running_loop()
         self._requests = 0
+        self._held: Message | None = None
         self.heard = 0  # bytes
         self.was_confined = False
         self.output = Output(worker.output, limits.output)
@@ -109,6 +110,10 @@ class Conversation:
 
     async def reply_within(self, seconds: float, serve: Serve) -> Message | Late | None:
         """The next reply; what has arrived counts even where this host was too busy to look at it in time."""
+        frame = self._frames.next()
+        if frame is not None and frame["kind"] not in _REQUESTS:
+            return frame
+        self._held = frame
         task = asyncio.ensure_future(self.reply(serve))
         try:
             done, _late = await asyncio.wait({task}, timeout=seconds)
@@ -127,6 +132,9 @@ class Conversation:
         return frame
 
     async def _hear(self) -> Message | None:
+        if self._held is not None:
+            held, self._held = self._held, None
+            return held
         while (frame := self._frames.next()) is None:
             try:
                 data = await self._loop.sock_recv(self._worker.channel, _READ)

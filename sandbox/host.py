@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from . import visible
-from .attempt import Attempt, Series
+from .attempt import Attempt, Series, Then
 from .calls import Call, parents
 from .code import Evaluation, Modules, Source
 from .compiled import Broken, Compiled, Shelf
@@ -119,17 +119,19 @@ class Sandbox:
         *,
         each_s: float,
         limits: Limits = DEFAULT,
+        then: Then | None = None,
     ) -> tuple[Outcome | None, ...]:
         """The attempts' outcomes in order, of one worker as far as it goes: advice, to be confirmed by `call`.
 
-        `limits.wall_s` is for all of them; what was not reached is None.
+        `limits.wall_s` is for all of them; what was not reached is None. `then` gives more, once all were tried; what
+        stands beside the module is said by the first of them.
         """
         job = {"kind": "attempts", "module": module, "function": function}
         said = " ".join(text for one in attempts for text in one.said)
         ready = await self._prepare(modules, job, said, None)
         if not isinstance(ready, _Ready):
             return (ready,) * len(attempts)
-        series = Series(attempts, each_s, limits)
+        series = Series(attempts, each_s, limits, then)
         async with self._places:
             try:
                 await series.run(await self._pools.get(ready.ahead, limits.scratch), ready.job, ready.call.serve)
@@ -137,7 +139,7 @@ class Sandbox:
                 return tuple(one or Refused(str(error)) for one in series.outcomes)
         return tuple(
             outcome and _illustrated(ready.call, one, outcome, modules[module])
-            for one, outcome in zip(attempts, series.outcomes, strict=True)
+            for one, outcome in zip(series.attempts, series.outcomes, strict=True)
         )
 
     @property

@@ -5,10 +5,10 @@ here as in stage 8. A stub that passes every example refuses; survivors among th
 the kind of example that would notice, for some changes make no difference at all.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Final
+from typing import Final, TypeAlias, TypeVar
 
 from sandbox import Attempt, Evaluation, Outcome, Refused
 
@@ -28,6 +28,8 @@ from .substance import HOLLOW
 from .trial import Bench
 from .verdict import TOO_FEW, Survivor
 
+T = TypeVar("T")
+_Steps: TypeAlias = Generator[list[Attempt], Sequence[Outcome | None], T]
 STAGE: Final = "bite"
 MOST_EXAMPLES: Final = 12
 MOST_SHOWN: Final = 2
@@ -124,20 +126,35 @@ _NO_PROOF: Final = {
 
 
 async def gnaw(subject: Subject, bench: Bench, rules: Rules) -> Bitten:
+    """What the examples notice, tried in one worker as far as it goes."""
+    rounds, function = _Rounds(_bitten(subject, rules)), subject.function
+    outcomes = await bench.sandbox.attempt(
+        subject.snapshot.modules,
+        function.module,
+        function.name,
+        rounds.more(()),
+        each_s=_AT_MOST_S,
+        limits=replace(bench.limits, wall_s=rules.bite_s),
+        then=rounds.more,
+    )
+    return rounds.ended(outcomes)
+
+
+def _bitten(subject: Subject, rules: Rules) -> _Steps[Bitten]:
     """Try stubs on every example, then mutants on the first, then what survived on the others."""
-    trial = _Trial(subject, bench, rules.bite_s)
+    trial = _Trial(subject)
     name, text = subject.function.name, subject.text
     hollow = stubs(text, name, _constants(subject.examples))
-    own, *others = await trial.agreement([None, *hollow.values()], subject.examples)
+    own, *others = yield from trial.agreement([None, *hollow.values()], subject.examples)
     usable = [at for at, agreed in enumerate(own) if agreed]
     if not usable:
         return Bitten(late=None in own)
     passed = {stub: [row[at] for at in usable] for stub, row in zip(hollow, others, strict=True)}
     examples = [subject.examples[at] for at in usable]
     made = mutants(text, name, rules.bite_mutants)
-    verdicts = [row[0] for row in await trial.agreement(made, examples[:1])]
+    verdicts = [row[0] for row in (yield from trial.agreement(made, examples[:1]))]
     alive = [mutant for mutant, agreed in zip(made, verdicts, strict=True) if agreed]
-    rows = await trial.agreement(alive, examples[1:])
+    rows = yield from trial.agreement(alive, examples[1:])
     survivors = [mutant for mutant, row in zip(alive, rows, strict=True) if all(row)]
     missed = verdicts.count(None) + sum(None in row and False not in row for row in rows)
     survivors.sort(key=lambda one: (list(OPERATORS).index(one.operator), one.line))
@@ -159,41 +176,59 @@ def _promise(example: Example | GivenExample) -> str:
     return raises or example.expected.strip()
 
 
+class _Rounds:
+    """Steps of attempts as the sandbox asks for them; those that were not reached have no outcome."""
+
+    def __init__(self, steps: _Steps[Bitten]) -> None:
+        self._steps = steps
+        self._attempts: list[Attempt] | None = None
+        self._known = 0
+        self._result: Bitten | None = None
+
+    def more(self, outcomes: Sequence[Outcome | None]) -> Sequence[Attempt]:
+        """The next attempts, of the outcomes of all before them; none at the end."""
+        try:
+            if self._result is not None:
+                return ()
+            self._attempts = next(self._steps) if self._attempts is None else self._steps.send(outcomes[self._known :])
+            self._known = len(outcomes)
+        except StopIteration as end:
+            self._result, self._attempts = end.value, []
+        return self._attempts
+
+    def ended(self, outcomes: Sequence[Outcome | None]) -> Bitten:
+        """What came of it when nothing more is tried."""
+        known = list(outcomes)
+        while self._result is None:
+            known += [None] * len(self.more(known))
+        return self._result
+
+
 class _Trial:
-    """Rounds of attempts with the time that is left of the stage's."""
+    """Attempts at one function, and what of them agrees."""
 
-    def __init__(self, subject: Subject, bench: Bench, budget_s: float) -> None:
+    def __init__(self, subject: Subject) -> None:
         self._subject = subject
-        self._bench = bench
-        self._left_s = budget_s
-        self._each_s = _AT_MOST_S
+        self._most_s = _AT_MOST_S
 
-    async def agreement(
+    def agreement(
         self, texts: Sequence[Mutant | None], examples: Sequence[Example | GivenExample]
-    ) -> list[list[bool | None]]:
+    ) -> _Steps[list[list[bool | None]]]:
         """Row by text, whether each example agrees; None where it was not reached."""
-        pairs = list(product(texts, examples))
-        attempts = [Attempt(_work(example), None if text is None else text.text) for text, example in pairs]
-        outcomes = await self._try(attempts)
-        agreed = [
-            None if outcome is None else self._subject.agrees(example, outcome)
-            for (_text, example), outcome in zip(pairs, outcomes, strict=True)
-        ]
-        width = len(examples)
+        pairs, width = list(product(texts, examples)), len(examples)
+        agreed = []
+        if pairs:
+            outcomes = yield [
+                Attempt(_work(example), None if text is None else text.text, self._most_s) for text, example in pairs
+            ]
+            first = outcomes[0]
+            spent = 0.0 if first is None or isinstance(first, Refused) else first.seconds
+            self._most_s = min(self._most_s, max(_AT_LEAST_S, _TIMES * spent))
+            agreed = [
+                None if outcome is None else self._subject.agrees(example, outcome)
+                for (_text, example), outcome in zip(pairs, outcomes, strict=True)
+            ]
         return [agreed[at * width : (at + 1) * width] for at in range(len(texts))]
-
-    async def _try(self, attempts: list[Attempt]) -> tuple[Outcome | None, ...]:
-        if self._left_s <= 0 or not attempts:
-            return (None,) * len(attempts)
-        function, modules = self._subject.function, self._subject.snapshot.modules
-        limits = replace(self._bench.limits, wall_s=self._left_s)
-        outcomes = await self._bench.sandbox.attempt(
-            modules, function.module, function.name, attempts, each_s=self._each_s, limits=limits
-        )
-        spent = [0.0 if outcome is None or isinstance(outcome, Refused) else outcome.seconds for outcome in outcomes]
-        self._left_s -= sum(spent)
-        self._each_s = min(self._each_s, max(_AT_LEAST_S, _TIMES * spent[0]))
-        return outcomes
 
 
 def _work(example: Example | GivenExample) -> Evaluation:

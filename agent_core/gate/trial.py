@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from sandbox import Attempt, Evaluation, Killed, Limits, Outcome, Raised, Refused, Returned, TimedOut
+from sandbox import Attempt, Evaluation, Killed, Limits, Outcome, Raised, Refused, Returned, Then, TimedOut
 from sandbox.code import Modules
 
 from ..problem import Place, Problem
@@ -45,6 +45,7 @@ class Workers(Protocol):
         *,
         each_s: float,
         limits: Limits,
+        then: Then | None = None,
     ) -> tuple[Outcome | None, ...]:
         """Try many things in one worker, as far as it goes: advice."""
 

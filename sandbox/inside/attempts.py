@@ -20,14 +20,18 @@ MOST_SHOWN = 4096  # characters of a value's representation, and of what an atte
 
 
 def serve(job: Frame, channel: Channel, scratch: Path) -> None:
-    """Import the module, say so, then try and tell."""
+    """Import the module, say so, then try and tell, as long as there is more."""
     series = Series(job, Workshop(channel, scratch))
     channel.say({"kind": "loaded"})
-    for one in job["attempts"]:
-        output = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", newline="\n", write_through=True)
-        sys.stdout = sys.stderr = output
-        reply = bounded(series.reply(job | one), job["result"])
-        channel.say({"kind": "tried", "reply": reply, "output": _printed(output)})
+    more: Frame | None = job
+    while more is not None:
+        for one in more["attempts"]:
+            output = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", newline="\n", write_through=True)
+            sys.stdout = sys.stderr = output
+            reply = bounded(series.reply(job | one), job["result"])
+            channel.say({"kind": "tried", "reply": reply, "output": _printed(output)})
+        more = channel.hear()
+        series.texts += more["texts"] if more else []
 
 
 def _printed(output: io.TextIOWrapper) -> str:
@@ -42,7 +46,7 @@ class Series:
 
     def __init__(self, job: Frame, workshop: Workshop) -> None:
         self._workshop = workshop
-        self._texts: list[str] = job["texts"]
+        self.texts: list[str] = job["texts"]
         self._codes: dict[int, CodeType] = {}
         self._path: str = job["modules"][job["module"]]["path"]
         self._loaded: ModuleType | None = None
@@ -66,7 +70,7 @@ class Series:
 
     def _code(self, number: int) -> CodeType:
         if number not in self._codes:
-            self._codes[number] = compile(self._texts[number], self._path, "exec", dont_inherit=True)
+            self._codes[number] = compile(self.texts[number], self._path, "exec", dont_inherit=True)
         return self._codes[number]
 
     @contextmanager
