@@ -23,7 +23,7 @@ STAGES: Final = frozenset({"duplicate", "bite", "robust"})
 def draft_of(
     name: str, verdict: ModuleVerdict, snapshot: Snapshot, ground: tuple[Policy, Rules], previous: Reading | None
 ) -> Draft | None:
-    """A function of the file, whose examples were run, as a draft; None if the snapshot has another, or none.
+    """A function of the file, whose examples were run, as a draft; None if the snapshot has not this file.
 
     Of copies in one file the first stays: it is not compared with those that are looked at after it.
     """
@@ -31,7 +31,8 @@ def draft_of(
     places = {each.name: each for each in reading.functions}
     function, standings = places.get(name), dict(verdict.standings)
     tree = parse(reading.source.text)
-    if function is None or not isinstance(tree, ast.Module) or snapshot.functions.get(name) is not function:
+    is_held = snapshot.modules.get(reading.source.module) == reading.source
+    if function is None or not is_held or not isinstance(tree, ast.Module):
         return None
     policy, rules = ground
     text = "".join(lines_of(reading.source.text)[function.line - 1 : function.end_line])

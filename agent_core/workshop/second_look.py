@@ -18,6 +18,7 @@ from ..storage import SaveVerdict, Store
 
 Tell = Callable[[str, Sequence[Problem]], None]
 _QUIET_S = 0.2  # an editor that formats saves twice
+_MOST = 40  # functions that wait: a branch that is checked out is no edit
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class SecondLook:
         self._gate = gate
         self._tell = tell
         self._waiting: dict[str, _Wanted] = {}
+        self._left: dict[str, str] = {}  # what came when too many waited, with its path
         self._news = asyncio.Event()
         self._saves = 0
         self._looking: tuple[str, asyncio.Task[None]] | None = None
@@ -47,12 +49,15 @@ class SecondLook:
 
     def ask(self, verdict: ModuleVerdict, previous: Reading | None) -> None:
         """Look at the functions of a saved file that may give another result than before, as soon as there is time."""
-        if self._is_open:
-            for name, _ in verdict.standings:
-                self._waiting[name] = _Wanted(verdict, previous)
-                if self._looking and self._looking[0] == name:
-                    self._looking[1].cancel()
-            self._news.set()
+        for name, _ in verdict.standings if self._is_open else ():
+            self._left.pop(name, None)
+            if name not in self._waiting and len(self._waiting) >= _MOST:
+                self._left[name] = verdict.reading.source.path
+                continue
+            self._waiting[name] = _Wanted(verdict, previous)
+            if self._looking and self._looking[0] == name:
+                self._looking[1].cancel()
+        self._news.set()
 
     @contextmanager
     def put_off(self) -> Iterator[None]:
@@ -86,11 +91,20 @@ class SecondLook:
                 await self._news.wait()
                 self._news.clear()
                 await asyncio.sleep(_QUIET_S)
+                self._tell_left()
                 while self._waiting and not self._saves and not self._news.is_set():
                     name, wanted = next(iter(self._waiting.items()))
                     self._looking = name, group.create_task(self._look(name, wanted))
                     await asyncio.wait([self._looking[1]])
                     self._looking = None
+
+    def _tell_left(self) -> None:
+        if self._left:
+            (name, path), more = next(iter(self._left.items())), len(self._left) - 1
+            what = "not looked at for copies, weak examples and what breaks them, as many came at once"
+            problem = Problem("not-looked-at", what, Place(path), "toolwright functions check functions", "warns")
+            self._left.clear()
+            self._tell(f"{name} and {more} more" if more else name, [problem])
 
     async def _look(self, name: str, wanted: _Wanted) -> None:
         """What is told of one function, if it is still there and the same when it is known."""

@@ -115,10 +115,10 @@ async def test_a_newer_version_takes_the_place_of_the_one_that_is_being_looked_a
         desk.put("import time\n\n\n" + LONG)
         await desk.taken("initials")
         await asyncio.sleep(0.6)  # its look has begun, and takes longer
-        desk.put(STRONG.replace("total", "initials"))
-        desk.put(CLAMP, "other.py")
+        desk.put(CLAMP.replace("clamp", "initials"))
+        desk.put(CLAMP.replace("<", ">"), "other.py")
+        assert "where `value` equals `low`" in (await desk.told()).noted["initials"]
         assert list((await desk.told()).noted) == ["clamp"]
-        assert all(event.changed or not event.noted for event in desk.rest())
 
 
 async def test_a_save_of_another_file_puts_off_what_is_being_looked_at_and_loses_nothing(tmp_path: Path) -> None:
@@ -148,6 +148,15 @@ async def test_a_strict_team_is_warned_behind_a_save_and_refused_at_the_check(tm
         verdict = (await desk.shop.introspect("initials"))["verdict"]
         assert [(one["code"], one["severity"]) for one in verdict["problems"]] == [("crashes", "warns")]
         assert desk.shop.names() == ["initials"]
+
+
+async def test_of_many_functions_at_once_the_first_are_looked_at_and_the_rest_is_said(tmp_path: Path) -> None:
+    functions = [f"def f{n}(a: int) -> int:\n    return a + {n}\n" for n in range(42)]
+    async with edited(tmp_path) as desk:
+        desk.put("\n\n".join(functions))
+        event = await desk.told()
+        assert list(event.noted) == ["f40 and 1 more"]
+        assert event.noted["f40 and 1 more"].endswith("(functions/mine.py): toolwright functions check functions")
 
 
 def children() -> frozenset[str]:
