@@ -21,6 +21,7 @@ from .protocol import pack
 from .running import Session
 from .values import Unsendable, encode
 
+_FEW, _PAUSE_S = 4, 0.001
 RESULT: Final = 64 * 1024  # bytes of one value; a larger one is told as ResultTooLarge
 _TOGETHER: Final = 4  # times a call's result: all that is heard, after which nothing more is reached
 
@@ -141,6 +142,8 @@ class Series:
         loop = asyncio.get_running_loop()
         while await self._more(talk) and talk.heard <= self._room:
             began = loop.time()
+            if len(self._waiting) > _FEW and not talk.has_frame:
+                await asyncio.sleep(_PAUSE_S)  # to take several at once is cheaper than to wake for each
             frame = await talk.reply_within(self._most_s, serve)
             if not isinstance(frame, dict):
                 return frame

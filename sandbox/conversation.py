@@ -87,6 +87,11 @@ class Conversation:
         if self.output.is_flood:
             self._worker.kill()
 
+    @property
+    def has_frame(self) -> bool:
+        """Whether a whole frame is here already."""
+        return self._frames.has_frame
+
     async def ready(self) -> bool:
         """Wait until the worker says that it is confined; False where it died instead."""
         frame = await self._hear()

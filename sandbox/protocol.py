@@ -62,14 +62,20 @@ class FrameBuffer:
 
     def next(self) -> Frame | None:
         """The next whole frame, if it is here."""
-        if len(self._bytes) < HEADER:
+        if not self.has_frame:
             return None
-        end = HEADER + length(bytes(self._bytes[:HEADER]), self._cap)
-        if len(self._bytes) < end:
-            return None
+        end = self._end()
         body = bytes(self._bytes[HEADER:end])
         del self._bytes[:end]
         return unpack(body)
+
+    def _end(self) -> int:
+        return HEADER + length(bytes(self._bytes[:HEADER]), self._cap)
+
+    @property
+    def has_frame(self) -> bool:
+        """Whether a whole frame is here."""
+        return len(self._bytes) >= HEADER and len(self._bytes) >= self._end()
 
     @property
     def is_empty(self) -> bool:

@@ -4,8 +4,9 @@ The stages are data, in the order of their cost; each one adds to what is known 
 next, which judges for itself whether it can still run. The verdict is made here, from values.
 """
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from sandbox import Limits
@@ -41,10 +42,11 @@ Run = Callable[[Draft, Bench], Awaitable[Draft]]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One question that the gate asks."""
+    """One question that the gate asks; `beside` the one before it where neither needs the other's answer."""
 
     name: str
     run: Run
+    beside: bool = False
 
 
 def on_text(judge: Callable[[Draft], Draft]) -> Run:
@@ -69,7 +71,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("import", load),
     Stage("examples", prove),
     Stage("bite", bite),
-    Stage("robust", robust),
+    Stage("robust", robust, beside=True),
     Stage("neighbours", neighbours),
 )
 
@@ -101,10 +103,19 @@ class Gate:
         rules = replace(self._rules, off=frozenset("*")) if candidate.exact else self._rules
         draft = Draft(candidate, rules.policy(policy), rules, snapshot, text)
         reports = []
-        for stage in self._stages:
-            draft, report = await self._ask(stage, draft)
-            reports.append(report)
+        for stages in _at_once(self._stages):
+            draft, found = await self._ask_all(stages, draft)
+            reports += found
         return _verdict(draft, tuple(reports))
+
+    async def _ask_all(self, stages: Sequence[Stage], draft: Draft) -> tuple[Draft, list[StageReport]]:
+        """The draft with what stages found that are asked at once, the first of which may add to it otherwise, too."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._ask(stage, draft)) for stage in stages[1:]]
+            after, report = await self._ask(stages[0], draft)
+        beside = [task.result() for task in tasks]
+        more = [problem for other, _ in beside for problem in other.problems[len(draft.problems) :]]
+        return replace(after, problems=(*after.problems, *more)), [report, *(one for _, one in beside)]
 
     async def _ask(self, stage: Stage, draft: Draft) -> tuple[Draft, StageReport]:
         started = time.perf_counter()
@@ -181,6 +192,16 @@ class Gate:
     async def run_examples(self, function: Function, snapshot: Snapshot) -> tuple[ExampleResult, ...]:
         """The examples of a function that is already there, run anew."""
         return await run(function.examples, function.module, snapshot, self._bench, returns=function.returns)
+
+
+def _at_once(stages: Sequence[Stage]) -> list[list[Stage]]:
+    found: list[list[Stage]] = []
+    for stage in stages:
+        if found and stage.beside:
+            found[-1].append(stage)
+        else:
+            found.append([stage])
+    return found
 
 
 class _Clock:

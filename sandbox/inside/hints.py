@@ -28,6 +28,8 @@ def of_class(kind: type) -> dict[str, Hint]:
 def peel(hint: Hint) -> Hint:
     """The hint without what only adds to it: Annotated, Required, NewType, a bound of a type variable."""
     while True:
+        if type(hint) is type:  # most are
+            return hint
         if any(origin_of(hint) is wrapper for wrapper in _WRAPPERS):
             hint = typing.get_args(hint)[0]
         elif isinstance(hint, typing.NewType):

@@ -72,6 +72,9 @@ def _each(value: Value, rule: Schema, schema: Schema, root: Schema, depth: int) 
     if not isinstance(value, _ROWS):
         return True
     start = len(schema.get("prefixItems", ()))
+    if rule.keys() == {"type"} and rule["type"] in _KINDS:  # most are so plain
+        kinds = _KINDS[rule["type"]]
+        return all(type(one) in kinds for one in list(value)[start:])
     return all(fits(one, rule, root, depth) for one in list(value)[start:])
 
 
