@@ -1,7 +1,7 @@
 """A function's versions, a difference, who wrote which line, and what stands refused: from their JSON to lines."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from agent_core.untrusted import one_line
@@ -44,6 +44,11 @@ def diff_lines(found: Document) -> list[Line]:
     lines = str(found["diff"]).splitlines()
     if not lines:
         return [line(("dim", f"Version {found['from']['number']} is the current one: nothing differs."))]
+    return coloured(lines)
+
+
+def coloured(lines: Iterable[str]) -> list[Line]:
+    """The lines of a unified diff in the usual colours."""
     return [line(("strong" if text.startswith(("+++", "---")) else _MARKS.get(text[:1], ""), text)) for text in lines]
 
 

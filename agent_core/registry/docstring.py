@@ -29,6 +29,7 @@ _MARKS = (
     ),
     (DocstringStyle.EPYDOC, ("@",), re.compile(r"^@(param|type|return|rtype|raise)\b", re.M)),
 )
+_FIELDS = (DocstringStyle.REST, DocstringStyle.EPYDOC)
 # Headings that are left without content when the examples are taken out.
 _EMPTY_HEADING = re.compile(r"^(Examples?|Doctests?|Usage|Tests?)(:{0,2}[ \t]*|[ \t]*\n-{3,}[ \t]*)$", re.M | re.I)
 _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+\n?")
@@ -64,8 +65,10 @@ def read(docstring: str | None) -> Described:
         _tidy(text[:start], has_examples=has_examples), styles=tuple(one.name.lower() for one in starts)
     )
     for style in starts:
+        # A field goes on to the next one, past a heading whose examples were taken out.
+        said = _EMPTY_HEADING.sub("", text[start:]) if has_examples and style in _FIELDS else text[start:]
         # The line break keeps `cleandoc` from taking the first section's indentation for the margin.
-        described = _merge(described, _parsed(f"\n{text[start:]}", style))
+        described = _merge(described, _parsed(f"\n{said}", style))
     return described
 
 

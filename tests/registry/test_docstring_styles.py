@@ -39,6 +39,13 @@ def test_types_and_returns_of_the_docstring_are_kept_as_advice(section: str) -> 
     assert described.returns == "The text."
 
 
+@pytest.mark.parametrize("style", ["rest", "epydoc", "google"])
+def test_a_heading_of_examples_is_no_part_of_the_last_description(style: str) -> None:
+    mark = {"rest": ":param url: Where.", "epydoc": "@param url: Where.", "google": "Args:\n    url: Where."}[style]
+    described = docstring.read(f"Fetch.\n\n{mark}\n\nExamples:\n    >>> fetch('a')\n    'b'\n")
+    assert described.parameters == {"url": "Where."}
+
+
 def test_two_styles_in_one_docstring_describe_together() -> None:
     described = docstring.read("Fetch.\n\nArgs:\n    url: Where.\n\n:param tries: How often.\n")
     assert described.parameters["tries"] == "How often."

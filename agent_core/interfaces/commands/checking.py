@@ -15,6 +15,7 @@ from ..sarif import SarifLog
 from ..scene import Scene, print_json, scene
 from ..spans import Line, line, write
 from ..verdicts import verdict_lines
+from ..versions import coloured
 from ..wrap import fitted
 
 Policy = Literal["agent", "human", "import"]
@@ -28,6 +29,7 @@ POLICIES = ("agent", "human", "import")
 @click.option("--name", default="", help="The promised name, if not the file's one public function.")
 @click.option("--module", default="", help="The module that it would join.")
 @click.option("--quiet", "-q", is_flag=True, help="Print only what is refused.")
+@click.option("--diff", "diffs", is_flag=True, help="Show what was mended as diffs.")
 @click.option("--sarif", is_flag=True, help="Print a SARIF 2.1.0 log, for editors and code scanning.")
 @scene
 def check(scene: Scene, **given: Any) -> int:  # Any: the options above
@@ -43,7 +45,7 @@ def check(scene: Scene, **given: Any) -> int:  # Any: the options above
     policy: Policy = "agent" if given["strict"] else given["policy"]
     wanted = Wanted(given["paths"], policy, given["name"], given["module"], scene.root)
     log = SarifLog(sys.stdout.write, __version__, Path()) if given["sarif"] else None
-    with _Told(scene, log, Progress(count(wanted), "judged"), given["quiet"]) as told:
+    with _Told(scene, log, Progress(count(wanted), "judged"), given["quiet"], given["diffs"]) as told:
         with_any_workspace(scene, lambda workspace: workspace.workshop.bulk.check(wanted, told.take))
         told.is_whole = True
     if not told.counts["judged"]:
@@ -67,6 +69,7 @@ class _Told:
     log: SarifLog | None
     progress: Progress
     is_quiet: bool
+    with_diffs: bool = False
     is_whole: bool = False
     counts: dict[str, int] = field(default_factory=lambda: {"judged": 0, "refused": 0, "mended": 0, "warned": 0})
 
@@ -104,6 +107,8 @@ class _Told:
         shown = {**verdict, "problems": problems, "mends": [] if self.is_quiet else verdict["mends"]}
         headline, *others = verdict_lines(shown, "could join")
         path = verdict["path"]
+        if self.with_diffs:
+            others += [each for mend in verdict["mends"] for each in coloured(mend["diff"].splitlines())]
         return [headline if path.endswith(".py") else (*headline, ("dim", f" · {path}")), *others]
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
