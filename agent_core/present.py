@@ -38,6 +38,7 @@ def introspection(found: Shape) -> str:
         f"Used by: {', '.join(found['callers']) or 'no other'}. Uses: {', '.join(found['callees']) or 'none'}.",
         f"{len(found['versions'])} versions of its module are kept.",
         *_confirmed((found.get("verdict") or {}).get("confirmed")),
+        *_survivors(found["survivors"]),
     ]
     return "\n".join(lines)
 
@@ -45,6 +46,14 @@ def introspection(found: Shape) -> str:
 def _confirmed(calls: Sequence[str] | None) -> list[str]:
     """Which examples are weaker evidence, if any."""
     return [f"Taken as they came back, not as predicted: {'; '.join(map(fence, calls))}."] if calls else []
+
+
+def _survivors(rows: Sequence[Shape]) -> list[str]:
+    """The changes that its examples would let pass, and what to do about it."""
+    if not rows:
+        return []
+    shown = [f"{block(row['diff'], 400)}\nNoticed by {one_line(row['kind_of_example'], 300)}." for row in rows]
+    return ["No example of it notices if its body is changed so:", *shown, "Keep such examples with add_example."]
 
 
 def history(found: Shape) -> str:

@@ -165,7 +165,7 @@ class Gate:
         for stage in (one for one in self._stages if one.name in SECOND):
             draft, report = await self._ask(stage, draft)
             reports.append(report)
-        return Look(name, draft.problems[before:], tuple(reports))
+        return Look(name, draft.problems[before:], tuple(reports), draft.survivors)
 
     async def confirm(self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot) -> Verdict:
         """The verdict on the same source with the results that came back, marked as confirmed.

@@ -123,6 +123,7 @@ class Look:
     name: str
     problems: tuple[Problem, ...] = ()
     stages: tuple[StageReport, ...] = ()
+    survivors: tuple[Survivor, ...] = ()
 
     def stages_json(self) -> list[dict[str, Any]]:
         """The published shape of its stages."""

@@ -1,5 +1,6 @@
 """A list of functions and one function laid open, from their published JSON to lines."""
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from .columns import columns
@@ -48,6 +49,16 @@ def facts_lines(found: Document, typed: str = COMMAND) -> list[Line]:
     lines += [line(("dim", f"{key}: "), ", ".join(map(str, found[key]))) for key in neighbours]
     if found.get("verdict"):
         lines += verdict_lines(found["verdict"])
+    return [*lines, *survivor_lines(found["survivors"])]
+
+
+def survivor_lines(survivors: Sequence[Document]) -> list[Line]:
+    """The changes of a body that no example notices, each with the kind of example that would."""
+    lines = [line(("warn", "~ "), "no example notices these changes of its body:")] if survivors else []
+    for one in survivors:
+        changed = one["diff"].splitlines()
+        lines += indented(line(("bad" if text.startswith("-") else "ok", text)) for text in changed)
+        lines += indented([line(("dim", "  noticed by "), one["kind_of_example"])])
     return lines
 
 

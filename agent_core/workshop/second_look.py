@@ -141,5 +141,6 @@ class SecondLook:
             names = {one["stage"] for one in stages}
             problems = [*(one for one in said["problems"] if one not in problems), *problems]
             stages = [*(one for one in said["stages"] if one["stage"] not in names), *stages]
-            said = {**said, "problems": problems, "stages": stages}
+            survivors = [one.to_json() for one in found.survivors]
+            said = {**said, "problems": problems, "stages": stages, "survivors": survivors}
             await self._store.apply([SaveVerdict(function.body_hash, function.name, said)])

@@ -18,6 +18,8 @@ from ..storage import Stats, Store
 from .calls import source_of
 from .statistics import by_function, statistics
 
+MOST_SURVIVORS = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Sight:
@@ -95,6 +97,7 @@ async def introspection(sight: Sight, name: str) -> dict[str, Any]:
         "standing": standing_now(function, verdict, rows, sight.rules),
         "statistics": await statistics(sight.store, function, rows),
         "verdict": verdict,
+        "survivors": ((verdict or {}).get("survivors") or [])[:MOST_SURVIVORS],
         "callers": callers(name, sight.snapshot),
         "callees": callees(name, sight.snapshot),
         "versions": await _versions(sight.store, function.module),

@@ -1,0 +1,71 @@
+"""The changes of a function's body that none of its examples noticed are kept with its version, and shown."""
+
+import asyncio
+
+from agent_core import present
+from agent_core.interfaces.views import facts_lines
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Say, Wanted
+from tests.kit.desk import answers
+
+CLAMP = '''\
+def clamp(value: int, low: int, high: int) -> int:
+    """Hold a value within two bounds.
+
+    Args:
+        value: The value.
+        low: The least that it may be.
+        high: The most that it may be.
+
+    Returns:
+        The value, or the bound that it is beyond.
+
+    >>> clamp(5, 1, 9)
+    5
+    >>> clamp(6, 0, 8)
+    6
+    """
+    if value < low:
+        return low
+    if value > high:
+        return high
+    return value
+'''
+LOOK = Wanted("introspect_function", {"function_name": "clamp"})
+BEYOND = CLAMP.replace("    6\n", "    6\n    >>> clamp(0, 1, 9)\n    1\n    >>> clamp(20, 1, 9)\n    9\n", 1)
+
+
+async def test_what_no_example_noticed_is_shown_as_a_diff_with_what_would(at_desk: OpenDesk) -> None:
+    made = Wanted("create_function", {"function_name": "clamp", "function_code_with_docstring": BEYOND})
+    desk = await at_desk([Ask(made), Ask(LOOK), Say("Done.")])
+    _, text = answers(await desk.say("Go."))
+    found = await desk.workspace.workshop.introspect("clamp")
+    kept = found["verdict"]["survivors"]
+    assert len(kept) > 0
+    assert found["survivors"] == kept[:3]
+    lines = "\n".join("".join(part for _, part in line) for line in facts_lines(found))
+    for one in found["survivors"]:
+        assert all(changed in text and changed in lines for changed in one["diff"].splitlines())
+        assert f"Noticed by {one['kind_of_example']}" in text
+        assert f"noticed by {one['kind_of_example']}" in lines
+
+
+async def test_what_the_second_look_at_a_saved_file_saw_is_kept_too(at_desk: OpenDesk) -> None:
+    desk = await at_desk([])
+    desk.put("bounds.py", BEYOND)
+    await desk.workspace.workshop.reload()
+    workshop = desk.workspace.workshop
+    for _ in range(400):
+        found = await workshop.introspect("clamp")
+        if found["survivors"]:
+            break
+        await asyncio.sleep(0.05)
+    assert found["survivors"][0].keys() == {"diff", "kind_of_example", "operator"}
+
+
+async def test_a_function_without_survivors_is_shown_without_a_word_of_them(at_desk: OpenDesk) -> None:
+    desk = await at_desk([])
+    desk.put("bounds.py", CLAMP)
+    await desk.workspace.workshop.reload()
+    found = {**await desk.workspace.workshop.introspect("clamp"), "survivors": []}
+    assert "notices" not in present.introspection(found)
