@@ -115,6 +115,8 @@ def test_an_operator_changes_one_thing_and_says_what_would_notice(
         "match a:\n    case 1:\n        b = a\nreturn b",
         "return a  # a + 1",
         "def inner(x: int = 1) -> None:\n    a(x)\nreturn inner",
+        "for x in a:\n    b(x)\n    break",
+        "return (a  # + b\n    + b)",
     ],
 )
 def test_what_examples_can_hardly_see_is_left_as_it_is(body: str) -> None:

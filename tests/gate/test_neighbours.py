@@ -102,6 +102,25 @@ async def test_another_function_of_the_same_name_is_no_caller(gate: Gate) -> Non
     assert broken(verdict) == []
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("add = max\n    return add(n, n)", id="a name of its own"),
+        pytest.param("return add(n)", id="wrong before"),
+    ],
+)
+async def test_a_call_that_the_change_does_not_break_is_not_named(gate: Gate, body: str) -> None:
+    user = f'from functions.lib import add\n\n\ndef use(n: int) -> int:\n    """Use."""\n    {body}\n'
+    code = ADD.replace("b: int", "b: int, c: int")
+    assert broken(await replaced(gate, code, snapshot_of(lib=ADD, near=user))) == []
+
+
+async def test_a_call_by_name_that_no_longer_fits_is_read_too(gate: Gate) -> None:
+    user = 'def use(self, n: int) -> int:\n    """Use."""\n    return self.call("add", a=n, b=n)\n'
+    found = broken(await replaced(gate, ADD.replace("b: int", "b: int, c: int"), snapshot_of(lib=ADD, near=user)))
+    assert [what.rpartition(", but ")[2] for what in found] == ["`add` needs `c`"]
+
+
 async def test_a_new_function_has_no_callers_to_break(gate: Gate) -> None:
     verdict = await gate.judge(Candidate("add", ADD, "lib"), Snapshot.empty())
     assert note(verdict) == ""

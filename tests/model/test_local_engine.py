@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -277,6 +278,28 @@ async def test_another_text_is_another_state_and_only_a_few_are_kept(room: Path)
             os.utime(states()[-1])
     assert len(states()) == prefix.KEPT
     assert any("4." in file.read_text() for file in states())
+
+
+def test_another_engine_has_states_of_its_own() -> None:
+    entries = [{"role": "system", "content": "Be kind."}]
+    assert prefix.key(WEIGHTS, "1", entries) != prefix.key(WEIGHTS, "2", entries)
+
+
+def test_a_folder_that_others_could_look_into_is_closed_to_them() -> None:
+    prefix.folder().mkdir(parents=True)
+    prefix.folder().chmod(0o755)
+    where = prefix.prepared_folder()
+    assert where is not None
+    assert where.stat().st_mode & 0o777 == 0o700
+
+
+def test_only_what_was_left_unfinished_long_ago_is_tidied_away(room: Path) -> None:
+    for name, age_s in (("saving", 60), ("forgotten", 7200)):
+        (room / f"{name}.new").write_text("x")
+        os.utime(room / f"{name}.new", (time.time() - age_s,) * 2)
+    (room / "now.new").write_text("x")
+    prefix.keep(room, "tiny-0", "now.new")
+    assert [file.name for file in room.glob("*.new")] == ["saving.new"]
 
 
 async def test_a_folder_that_cannot_be_written_costs_only_the_time(room: Path, monkeypatch: pytest.MonkeyPatch) -> None:

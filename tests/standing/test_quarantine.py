@@ -39,7 +39,7 @@ async def test_a_function_in_quarantine_answers_a_call_with_why_and_what_to_do(a
 async def test_functions_that_use_one_in_quarantine_still_work(at_desk: OpenDesk) -> None:
     uses = [Wanted("by_import", {"whole": 5}), Wanted("by_self", {"whole": 6})]
     desk, _ = await in_quarantine(at_desk, Ask(*uses))
-    assert [said.partition("\n")[0] for said in answers(await desk.say("Again."))] == ["2.5", "1.5"]
+    assert sorted(said.partition("\n")[0] for said in answers(await desk.say("Again."))) == ["1.5", "2.5"]
 
 
 async def test_the_human_is_told_once_and_the_standing_lasts(at_desk: OpenDesk) -> None:

@@ -39,7 +39,7 @@ def test_one_shot_tells_of_a_quarantine_once_and_how_to_get_out(place: Path) -> 
 
 def test_the_prompt_tells_of_a_quarantine_shows_it_and_releases(tmp_path: Path) -> None:
     put(tmp_path, retire_days=SHORT_WHILE)
-    with prompt([Ask(part(4, 2), *failing(3)), Say("Hm.")], tmp_path) as (screen, _):
+    with prompt([Ask(part(4, 2)), Ask(*failing(3)), Say("Hm.")], tmp_path) as (screen, _):
         screen.line("go")
         screen.wait_for("part kept failing and is quarantined")
         screen.wait_for("last worked: this version, ")
