@@ -76,7 +76,7 @@ class Rules:
     packages: tuple[str, ...] = ("pydantic",)
     reserved: frozenset[str] = field(default_factory=frozenset)
     duplicate_s: float = 1.0
-    bite_s: float = 0.5
+    bite_s: float = 0.75  # the worker's start in it
     bite_mutants: int = 40
     neighbours_s: float = 2.0
     robust_s: float = 2.5

@@ -1,6 +1,7 @@
 """Many attempts in one worker: in order, each by itself as far as one process can, and none at the cost of the host."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -180,3 +181,32 @@ async def test_values_cross_as_they_do_in_a_call(sandbox: Sandbox, value: object
     (outcome,) = await tries(sandbox, "double", example(repr(value).replace("nan", "float('nan')")))
     assert isinstance(outcome, Returned)
     assert repr(outcome.value) == repr(value)
+
+
+async def test_what_is_to_be_tried_next_may_hang_on_what_came_back(sandbox: Sandbox) -> None:
+    seen: list[list[Any]] = []
+
+    def then(outcomes: Sequence[Outcome | None]) -> list[Attempt]:
+        seen.append(values(tuple(outcomes)))
+        more = example(f"double({seen[-1][-1]})", text="def double(value):\n    return 3 * value\n")
+        return [more, Attempt({"value": object()}), example("process()")] if len(seen) < 3 else []
+
+    outcomes = values(await tries(sandbox, "double", example("process()"), {"value": 1}, then=then))
+    assert [len(one) for one in seen] == [2, 5, 8]
+    assert outcomes[1:3] == [2, 6]
+    assert len({outcomes[0], outcomes[4], outcomes[7]}) == 1  # all in one worker
+    assert kinds((outcomes[3], outcomes[6])) == ["Refused", "Refused"]
+
+
+async def test_a_worker_that_ends_in_a_later_round_costs_that_attempt_alone(sandbox: Sandbox) -> None:
+    rounds = [[example("os._exit(3)"), Attempt({"value": 2})], [Attempt({"value": 3})]]
+    outcomes = await tries(sandbox, "double", {"value": 1}, then=lambda _known: rounds.pop(0) if rounds else [])
+    assert kinds(outcomes) == ["Returned", "Killed", "Returned", "Returned"]
+
+
+async def test_an_attempt_may_be_given_less_time_than_the_others(sandbox: Sandbox) -> None:
+    short = Attempt({"seconds": 0.4}, most_s=0.05)
+    quick, late, again = await tries(sandbox, "sleep", {"seconds": 0.0}, short, {"seconds": 0.0}, each_s=5)
+    assert kinds((quick, late, again)) == ["Returned", "TimedOut", "Returned"]
+    assert isinstance(late, TimedOut)
+    assert late.limit_s == 0.05
