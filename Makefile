@@ -14,7 +14,7 @@ demo: .venv/.run
 	@there=$$(mktemp -d) && trap 'rm -rf "$$there"' EXIT && $(BIN)/toolwright init "$$there" >/dev/null 2>&1 && $(BIN)/toolwright -C "$$there" run --model tour
 
 test: .venv/.dev
-	$(BIN)/python -m pytest -q -n 2 -m "not slow and not model"
+	$(BIN)/python -m pytest -q -n 4 --dist worksteal -m "not slow and not model"
 
 soak: .venv/.dev
 	$(BIN)/python -m pytest -q -m "(slow or hypothesis) and not model" --hypothesis-profile searching
