@@ -48,13 +48,15 @@ def refused(verdict: Verdict, *, again: bool, replaces: bool) -> str:
     """
     lines = ["You sent the same code again."] if again else []
     send = f"call {'replace_function' if replaces else 'create_function'} again"
+    edit = f"edit_function(function_name={verdict.name!r}, old_text=…, new_text=…)"
     if verdict.can_be_confirmed:
         done = "not changed yet" if replaces else "not made yet"
         lacks = "" if verdict.disagreements else verdict.refusals[0].what
         lines.append(f"`{verdict.name}` is {done}: {lacks or 'its code and its examples do not agree'}.")
         lines += [_disagreement(each) for each in verdict.to_confirm[:MAX_PROBLEMS]]
         confirm = f"confirm_function(function_name={verdict.name!r})"
-        mend = f"If {'it is wrong' if lacks else 'the example is right'}, mend the code and {send}."
+        how = f"change one place: {edit}" if again else f"mend the code and {send}"
+        mend = f"If {'it is wrong' if lacks else 'the example is right'}, {how}."
         return "\n".join([*lines, f"If what it returned is right, call {confirm}. {mend}"])
     problems = verdict.refusals
     lines.append(f"`{verdict.name}` was not {'changed' if replaces else 'made'}. {_count(problems)}:")
@@ -62,7 +64,8 @@ def refused(verdict: Verdict, *, again: bool, replaces: bool) -> str:
     if len(problems) > MAX_PROBLEMS:
         lines.append(f"- and {len(problems) - MAX_PROBLEMS} more.")
     lines += [f"Mended already: {mend.message}" for mend in verdict.mends]
-    return "\n".join([*lines, f"Next: mend all of it and {send} with the whole code."])
+    how = f"change each place: {edit}" if again else f"mend all of it and {send} with the whole code"
+    return "\n".join([*lines, f"Next: {how}."])
 
 
 def promised(changed: Sequence[Disagreement]) -> str:

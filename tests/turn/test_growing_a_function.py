@@ -53,6 +53,16 @@ async def test_the_same_refused_code_sent_again_gets_another_answer(at_desk: Ope
     first, second = answers(await desk.say("Make it."))
     assert first != second
     assert second.startswith("You sent the same code again")
+    assert ("create_function" in first, "create_function" in second) == (True, False)
+    assert "edit_function(function_name='count_vowels', old_text=…, new_text=…)" in second
+
+
+async def test_hollow_code_sent_again_is_sent_to_its_place_and_not_to_the_beginning(at_desk: OpenDesk) -> None:
+    hollow = create("def count_vowels(text: str) -> int:\n    return 1\n")
+    desk = await at_desk([hollow, hollow, Say("I could not."), Say("I could not.")])
+    first, second = answers(await desk.say("Make it."))
+    assert first.splitlines()[-1] == "Next: mend all of it and call create_function again with the whole code."
+    assert "edit_function(function_name='count_vowels'" in second.splitlines()[-1]
 
 
 async def test_a_claim_while_the_candidate_stands_refused_gets_one_more_step(at_desk: OpenDesk) -> None:
