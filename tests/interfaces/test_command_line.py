@@ -7,8 +7,9 @@ import pytest
 
 from agent_core import __version__
 from agent_core.interfaces.faults import innermost, report_crash
+from tests.interfaces.support import COUNT_VOWELS, HERE
 from tests.kit.program import toolwright
-from tests.kit.terminal import terminal
+from tests.kit.terminal import TOOLWRIGHT, terminal
 
 
 def test_the_version_is_answered_without_importing_a_parser(tmp_path: Path) -> None:
@@ -16,6 +17,21 @@ def test_the_version_is_answered_without_importing_a_parser(tmp_path: Path) -> N
     code += "print(sorted({'click', 'argparse', 'asyncio', 'pydantic', 'json'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == f"toolwright {__version__}\n[]\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(words.split(), id=words)
+        for words in ("init home", "schema words.py", "models list", "functions check words.py", "doctor")
+    ],
+)
+def test_a_command_finds_all_that_it_imports_when_it_starts_from_nothing(tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / "words.py").write_text(COUNT_VOWELS)
+    command = [*TOOLWRIGHT, *arguments, "--json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, env={"PYTHONPATH": HERE})
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout)
 
 
 @pytest.mark.parametrize(
