@@ -10,13 +10,14 @@ from .mend import REPAIRS
 from .proof import ExampleResult
 from .read import MENDS as _READ
 from .rules import Rules
-from .verdict import Disagreement, Look, Mend, ModuleVerdict, StageReport, Standing, Verdict
+from .verdict import Breakage, Disagreement, Look, Mend, ModuleVerdict, StageReport, Standing, Verdict
 
 MENDS = frozenset([*_READ, *(repair.code for repair in REPAIRS)])
 """The codes of all mends."""
 
 __all__ = [
     "MENDS",
+    "Breakage",
     "Candidate",
     "Disagreement",
     "ExampleResult",

@@ -143,9 +143,8 @@ class Gate:
             if said:
                 clock.note("neighbours", passed=not saved.refuses, said=said)
         admitted = saved.is_loaded and not (saved.refuses and saved.policy == "agent")
-        return ModuleVerdict(
-            saved.reading, admitted, saved.problems, clock.reports, saved.standings, saved.disagreements
-        )
+        found = ModuleVerdict(saved.reading, admitted, saved.problems, clock.reports, saved.standings)
+        return replace(found, disagreements=saved.disagreements, breakages=saved.breakages)
 
     async def look_closer(
         self,

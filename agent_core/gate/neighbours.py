@@ -99,10 +99,15 @@ async def _broken(user: Function, before: Snapshot, now: Snapshot, bench: Bench)
 def told(broken: Broken, name: str) -> Finding:
     """What is to be said about a caller that a change breaks."""
     user = broken.caller
-    gave, gives = fence(broken.before.returned, 120), fence(broken.now.returned, 120)
-    what = f"`{user.name}` ({user.path}:{user.line}) uses `{name}`: `{broken.now.call}` gave {gave}, and now {gives}"
+    what = f"`{user.name}` ({user.path}:{user.line}) uses `{name}`: {differs(broken)}"
     mend = f"keep what `{user.name}` relies on, or give the new behaviour a function of its own"
     return Finding("breaks-caller", what, mend)
+
+
+def differs(broken: Broken) -> str:
+    """What the example of a caller gave, and what it gives now."""
+    gave, gives = fence(broken.before.returned, 120), fence(broken.now.returned, 120)
+    return f"`{broken.now.call}` gave {gave}, and now {gives}"
 
 
 def _misfits(draft: Draft, node: FunctionNode) -> Iterator[tuple[str, Finding]]:

@@ -14,7 +14,7 @@ from ..registry.function import Function, Reading
 from ..registry.schema import read_module
 from ..registry.snapshot import Snapshot
 from ..registry.source import Source
-from ..registry.uses import code_hash, importers
+from ..registry.uses import code_hash, importers, uses
 from . import capability, conform, neighbours, proof, substance
 from .alike.index import surroundings
 from .candidate import Policy
@@ -24,7 +24,7 @@ from .reading.hidden import hidden
 from .rules import Rules, severity
 from .tree import FunctionNode, find, functions, lines_of, parse
 from .trial import Bench, try_module
-from .verdict import Disagreement, Standing
+from .verdict import Breakage, Disagreement, Standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class Saved:
     problems: tuple[Problem, ...] = ()
     standings: tuple[tuple[str, Standing], ...] = ()
     disagreements: tuple[tuple[str, Disagreement], ...] = ()
+    breakages: tuple[Breakage, ...] = ()
     is_loaded: bool = False
 
     @property
@@ -190,8 +191,23 @@ async def try_users(saved: Saved, bench: Bench) -> tuple[Saved, str]:
     if not users:
         return saved, ""
     tried = await neighbours.try_callers(users, before, now, bench, saved.rules.neighbours_s)
-    module = saved.reading.source.module
-    return saved.with_findings(neighbours.STAGE, [neighbours.told(one, module) for one in tried.broken]), tried.note
+    changed = _in_order(saved)
+    for one in tried.broken:
+        near = uses(one.caller, now)
+        name = next((name for name in changed if name in near), changed[0] if changed else "")
+        found = neighbours.told(one, name or saved.reading.source.module)
+        line = next((each.line for each in saved.reading.functions if each.name == name), 0)
+        saved = saved.with_findings(neighbours.STAGE, [replace(found, line=line)])
+        known = Breakage(name, one.caller, code_hash(one.caller, now), neighbours.differs(one))
+        saved = replace(saved, breakages=(*saved.breakages, known))
+    return saved, tried.note
+
+
+def _in_order(saved: Saved) -> list[str]:
+    """The functions that changed, as they stand in the file; those that are gone come last."""
+    different = _different(saved)
+    there = [one.name for one in saved.reading.functions if one.name in different]
+    return [*there, *sorted(different - {*there})]
 
 
 def _users(saved: Saved, before: Snapshot) -> Iterator[str]:

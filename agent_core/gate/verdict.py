@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from ..problem import Problem
-from ..registry.function import Reading
+from ..registry.function import Function, Reading
 
 Standing = Literal["draft", "trial", "trusted", "quarantined", ""]
 
@@ -131,6 +131,20 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
+class Breakage:
+    """A function of another file whose examples a save breaks.
+
+    `name` is what was changed (an empty text: no function, but what stands around them), `code` the hash of all the
+    code with which they do not hold.
+    """
+
+    name: str
+    user: Function
+    code: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class ModuleVerdict:
     """The gate's answer about a saved file: which functions it offers, at what standing, and whose examples differ."""
 
@@ -140,6 +154,7 @@ class ModuleVerdict:
     stages: tuple[StageReport, ...]
     standings: tuple[tuple[str, Standing], ...] = ()
     disagreements: tuple[tuple[str, Disagreement], ...] = ()
+    breakages: tuple[Breakage, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The verdict's shape for a whole module."""

@@ -32,7 +32,8 @@ class Change:
     noted: Mapping[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.loaded or self.changed or self.removed or self.rejected or self.mended)
+        different = self.loaded or self.changed or self.removed or self.rejected or self.mended
+        return bool(different or self.disagreeing or self.noted)
 
 
 Listener = Callable[[Change], None]

@@ -18,7 +18,7 @@ from ..registry.schema import read_module
 from ..registry.snapshot import Snapshot
 from ..registry.source import Source, read_file, shown_path
 from ..registry.watch import scan
-from ..storage import STATE, EndWrite, ManifestConflict, Store, Write
+from ..storage import STATE, EndWrite, ManifestConflict, SaveVerdict, Store, Write
 from . import ratchet
 from .judging import confirmed
 from .one_writer import only_writer
@@ -174,6 +174,7 @@ class Loader:
             return await self._keep_last_good(path, verdict.problems, known, before)
         verdict = replace(verdict, problems=(*verdict.problems, *ratchet.of_save(previous, verdict.reading)))
         writes = admission(path, found, verdict, known, await self._confirmed(previous, verdict))
+        writes = (*writes, *(await self._unfit(verdict)))
         known_of = Taken(path, found.module, verdict.reading, writes=writes, verdict=verdict, previous=previous)
         return replace(known_of, disagreeing=disagreeing(verdict), noted=noted(verdict))
 
@@ -182,6 +183,16 @@ class Loader:
         had = {each.name: each for each in previous.functions} if previous else {}
         judged = [each for each in verdict.reading.functions if each.name in dict(verdict.standings)]
         return {each.name: await confirmed(self._store, (), had.get(each.name), each) for each in judged}
+
+    async def _unfit(self, verdict: ModuleVerdict) -> list[Write]:
+        """Of the functions of other files that a save breaks, with which code they do not do what they promise."""
+        broken = {one.user.name: one for one in verdict.breakages}
+        held = [(one, await self._store.verdict(one.user.body_hash, name)) for name, one in broken.items()]
+        return [
+            SaveVerdict(one.user.body_hash, one.user.name, {**said, "unfit_with": one.code})
+            for one, said in held
+            if said is not None
+        ]
 
     async def _keep_last_good(self, path: str, problems: tuple[Problem, ...], known: Known, before: Snapshot) -> Taken:
         good = await self._last_good(path, known, before)

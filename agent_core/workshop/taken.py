@@ -17,7 +17,6 @@ from ..storage import DropReading, ReadingRow, SaveReading, SaveVerdict, SaveVer
 from . import telling
 
 _NO_STAMP = (0, 0, 0)
-_NOTED = frozenset({"example-dropped", "breaks-caller"})  # warnings of a save that its author is told at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +189,14 @@ def disagreeing(verdict: ModuleVerdict) -> tuple[tuple[str, str], ...]:
 
 def noted(verdict: ModuleVerdict) -> tuple[tuple[str, str], ...]:
     """A sentence for each function of a saved file that promises less than it did, or breaks another that uses it."""
-    found = {problem.where.line: problem.what for problem in verdict.problems if problem.code in _NOTED}
-    return tuple(
-        (function.name, found[line])
+    dropped = [problem for problem in verdict.problems if problem.code == "example-dropped"]
+    found = [
+        (function.name, problem.what)
         for function in verdict.reading.functions
-        for line in found
-        if function.line <= line <= function.end_line
-    )
+        for problem in dropped
+        if function.line <= problem.where.line <= function.end_line
+    ]
+    said: dict[str, list[str]] = {}
+    for name, what in (*found, *map(telling.breakage, verdict.breakages)):
+        said.setdefault(name or verdict.reading.source.module, []).append(what)
+    return tuple((name, "\n".join(dict.fromkeys(whats))) for name, whats in said.items())

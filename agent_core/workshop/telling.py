@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..events import FunctionsChanged
-from ..gate import Disagreement, ExampleResult, Verdict
+from ..gate import Breakage, Disagreement, ExampleResult, Verdict
 from ..model.step import REPLY
 from ..problem import Problem
 from ..registry.examples import Example
@@ -173,6 +173,13 @@ def difference(found: Sequence[Disagreement]) -> str:
     back, wrote = one_line(first.returned, 80) or "nothing", one_line(first.expected, 80) or "nothing"
     also = f", and {more} more" if more else ""
     return f"{one_line(first.call, 80)} gave {back}, its example on line {first.line} says {wrote}{also}"
+
+
+def breakage(found: Breakage) -> tuple[str, str]:
+    """What was changed, and whom it breaks."""
+    user = found.user
+    back = f"; roll back with rollback_function or /rollback {found.name}" if found.name else ""
+    return found.name, f"breaks `{user.name}` ({user.path}:{user.line}), a draft now: {one_line(found.what, 400)}{back}"
 
 
 def seen_later(problems: Sequence[Problem]) -> str:

@@ -11,7 +11,7 @@ from ..gate import ExampleResult
 from ..registry.examples import Example
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
-from ..registry.uses import callees, callers
+from ..registry.uses import callees, callers, code_hash
 from ..settings import StandingSettings
 from ..standing import Standing, is_unused, standing
 from ..storage import Stats, Store
@@ -47,7 +47,7 @@ async def listing(sight: Sight, wanted: Wanted) -> dict[str, Any]:
     matching = [each for _, each in sorted(sight.snapshot.functions.items()) if _matches(each, wanted)]
     retirable = await unused(sight, stats)
     verdicts = [(each, await sight.store.verdict(each.body_hash, each.name)) for each in matching]
-    rows = [_row(each, verdict, stats.get(each.name, []), sight.rules) for each, verdict in verdicts]
+    rows = [_row(each, verdict, stats.get(each.name, []), sight) for each, verdict in verdicts]
     kept = [
         {**row, "unused_since": retirable.get(row["name"])}
         for row in rows
@@ -94,7 +94,7 @@ async def introspection(sight: Sight, name: str) -> dict[str, Any]:
         "source": source_of(function, sight.snapshot),
         "schema": function.to_json(),
         "examples": [_example(each) for each in function.examples],
-        "standing": standing_now(function, verdict, rows, sight.rules),
+        "standing": standing_now(given(function, verdict, sight.snapshot), function, rows, sight.rules),
         "statistics": await statistics(sight.store, function, rows),
         "verdict": verdict,
         "survivors": ((verdict or {}).get("survivors") or [])[:MOST_SURVIVORS],
@@ -127,23 +127,24 @@ def _matches(function: Function, wanted: Wanted) -> bool:
     return fnmatch.fnmatch(function.name.lower(), word) or word in f"{function.name} {function.description}".lower()
 
 
-def standing_now(
-    function: Function, verdict: dict[str, Any] | None, rows: Sequence[Stats], rules: StandingSettings
-) -> Standing:
-    """The standing that the gate gave (what it never judged is a draft), moved by calls of the present version."""
-    given = (verdict or {}).get("standing")
-    present = next((row for row in rows if row.version == function.body_hash), None)
-    return standing("trial" if given == "trial" else "draft", present, rules)
+def given(function: Function, verdict: Mapping[str, Any] | None, snapshot: Snapshot) -> Standing:
+    """The standing that the gate gave: a draft is what it never judged, and whose examples a change elsewhere broke."""
+    said = verdict or {}
+    is_unfit = "unfit_with" in said and said["unfit_with"] == code_hash(function, snapshot)
+    return "trial" if said.get("standing") == "trial" and not is_unfit else "draft"
 
 
-def _row(
-    function: Function, verdict: dict[str, Any] | None, rows: Sequence[Stats], rules: StandingSettings
-) -> dict[str, Any]:
+def standing_now(gave: Standing, function: Function, rows: Sequence[Stats], rules: StandingSettings) -> Standing:
+    """The standing that the gate gave, moved by calls of the present version."""
+    return standing(gave, next((row for row in rows if row.version == function.body_hash), None), rules)
+
+
+def _row(function: Function, verdict: dict[str, Any] | None, rows: Sequence[Stats], sight: Sight) -> dict[str, Any]:
     return {
         "name": function.name,
         "module": function.module,
         "description": function.description.split("\n", 1)[0],
-        "standing": standing_now(function, verdict, rows, rules),
+        "standing": standing_now(given(function, verdict, sight.snapshot), function, rows, sight.rules),
         "source": (verdict or {}).get("by", "human"),
         "calls": sum(row.calls for row in rows),
         "last_called": max((row.last_called for row in rows), default=None),

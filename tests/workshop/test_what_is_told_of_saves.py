@@ -8,7 +8,7 @@ from agent_core.events import FunctionsChanged
 from agent_core.interfaces.told import changed_lines
 from agent_core.workshop import Author, Workshop
 from tests.kit.desk import VOWELS
-from tests.workshop.support import Room
+from tests.workshop.support import Room, named
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 FLAWED = VOWELS.replace("aeiou", "aeio")
@@ -121,3 +121,41 @@ async def test_a_file_that_became_a_package_keeps_its_module_and_its_row(here: R
     here.letters.rename(package / "__init__.py")
     await here.shop.reload()
     assert (here.shop.names(), list(await here.store.manifest())) == (["count_vowels"], ["letters"])
+
+
+BY_USE = f"from functions.letters import count_vowels\n\n\n{named('twice').partition('    return ')[0]}" + (
+    "    return count_vowels(text)\n"
+)
+
+
+async def standings(here: Room) -> dict[str, str]:
+    return {row["name"]: row["standing"] for row in (await here.shop.list())["functions"]}
+
+
+async def test_a_save_that_breaks_what_uses_it_says_whom_and_makes_drafts_of_them(here: Room, tmp_path: Path) -> None:
+    await here.save(VOWELS)
+    for name in ("twice", "thrice"):
+        await here.save(BY_USE.replace("twice", name), here.letters.with_name(f"{name}.py"))
+    text = VOWELS.replace('    >>> count_vowels("queueing")\n    5\n', "").replace('aeiou"', 'aeio"')
+    (event,) = await save(here.shop, tmp_path, text)
+    dropped, *broken = event.noted["count_vowels"].split("\n")
+    assert "queueing" in dropped
+    assert [one.partition(" gave")[0] for one in broken] == [
+        f'breaks `{name}` (functions/{name}.py:4), a draft now: `{name}("queueing")`' for name in ("twice", "thrice")
+    ]
+    assert "roll back with rollback_function or /rollback count_vowels" in shown(event)
+    assert "Of `count_vowels`: breaks `twice`" in here.shop.tell_changes([event])
+    assert await standings(here) == {"count_vowels": "trial", "twice": "draft", "thrice": "draft"}
+    await here.save(VOWELS)
+    assert await standings(here) == {"count_vowels": "trial", "twice": "trial", "thrice": "trial"}
+
+
+async def test_a_constant_that_breaks_another_file_is_told_though_no_function_changed(
+    here: Room, tmp_path: Path
+) -> None:
+    text = VOWELS.replace('in "aeiou"', "in SOUNDS")
+    await here.save(f"SOUNDS = 'aeiou'\n\n\n{text}")
+    await here.save(BY_USE, here.letters.with_name("twice.py"))
+    (event,) = await save(here.shop, tmp_path, f"SOUNDS = 'aeio'\n\n\n{text}")
+    assert event.noted["letters"].startswith("breaks `twice` (functions/twice.py:4), a draft now")
+    assert list(event.disagreeing) == ["count_vowels"]
