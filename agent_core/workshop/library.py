@@ -6,7 +6,7 @@ be run again. Each module is one transaction.
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -23,6 +23,7 @@ from .intake import Report, Taking, file_row
 from .job import Job, Row
 from .joining import joined, plan
 from .judges import Judge
+from .order import circles, in_order
 from .plan import Author, Plan
 from .taking import Part, generations
 
@@ -66,8 +67,10 @@ class Importer:
         """The verdicts on what may join, in the order in which they need one another; the others are told at once."""
         verdicts: dict[str, Row] = {}
         there: set[str] = set()
-        for name in _in_order(part.parts):
-            statements = part.parts.needed([name], frozenset(part.parts.public) - {name})
+        uses = {name: part.parts.uses(name) for name in part.parts.public}
+        together = circles(uses)
+        for name in in_order(uses):
+            statements = _own(part.parts, name)
             code, places = part.parts.candidate(statements)
             mark = hashlib.sha256(code.encode("utf-8", "surrogatepass")).hexdigest()
             known = await self._known(name, mark, part, claims)
@@ -75,20 +78,26 @@ class Importer:
                 there.add(name)
                 self._told(part, name, "skipped", [])
                 continue
-            lacking = sorted(part.parts.uses(name) - there - verdicts.keys() - {name})
+            lacking = sorted(uses[name] - there - verdicts.keys() - together[name] - {name})
             if isinstance(known, Problem) or lacking:
                 problem = known if isinstance(known, Problem) else _lacking(name, lacking, part)
                 self._told(part, name, "refused", [problem.to_json()])
                 continue
-            row = await self._verdict(name, code, part, verdicts, given)
-            _locate(row, places, part, name)
-            trouble = [one.to_json() for one in part.troubles(statements)]
-            row["problems"] = [*trouble, *_not_told_by(trouble, row["problems"])]
-            if trouble or not row["admitted"]:
+            unjudged = _sources(part.parts, together[name] - there)
+            row = await self._verdict(name, code, part, {**unjudged, **verdicts}, given)
+            if _reported(row, statements, places, part, name):
                 self._told(part, name, "refused", row["problems"])
                 continue
             row["mends"] = [*_mapped(part, places), *row["mends"]]
             verdicts[name] = {**row, "imported": {"from": self.report.origin, "hash": mark}}
+        return self._together(part, there, verdicts)
+
+    def _together(self, part: Part, there: set[str], verdicts: dict[str, Row]) -> dict[str, Row]:
+        """The verdicts without those on functions of whose circle another was refused, which is told."""
+        while alone := {name: lacking for name in verdicts if (lacking := _missed(part.parts, name, there, verdicts))}:
+            for name, lacking in alone.items():
+                del verdicts[name]
+                self._told(part, name, "refused", [_lacking(name, lacking, part).to_json()])
         return verdicts
 
     async def _verdict(
@@ -204,29 +213,30 @@ def _with_examples(candidate: Candidate, text: str) -> str:
     return text
 
 
-def _in_order(parts: Parts) -> list[str]:
-    """The public functions, each after those that it uses."""
-    uses = {name: parts.uses(name) for name in parts.public}
-    order: list[str] = []
-    seen: set[str] = set()
+def _reported(row: Row, statements: set[int], places: list[int], part: Part, name: str) -> bool:
+    """Add to a verdict what else is to be said, at the lines of the library; whether it refuses."""
+    _locate(row, places, part, name)
+    trouble = [one.to_json() for one in part.troubles(statements)]
+    row["problems"] = [*trouble, *_not_told_by(trouble, row["problems"])]
+    return bool(trouble) or not row["admitted"]
 
-    def visit(name: str) -> None:
-        if name not in seen:
-            seen.add(name)
-            for other in sorted(uses[name]):
-                visit(other)
-            order.append(name)
 
-    for name in parts.public:
-        visit(name)
-    return order
+def _own(parts: Parts, name: str) -> set[int]:
+    """The statements of a function without those of the public ones that it uses."""
+    return parts.needed([name], frozenset(parts.public) - {name})
+
+
+def _sources(parts: Parts, names: Set[str]) -> dict[str, Row]:
+    """Functions as the author wrote them, where another of their circle is judged before them."""
+    return {name: {"source": parts.candidate(_own(parts, name))[0]} for name in names}
+
+
+def _missed(parts: Parts, name: str, there: set[str], verdicts: Mapping[str, Row]) -> list[str]:
+    """What a function uses and does not get: another of its circle was refused."""
+    return sorted(parts.uses(name) - there - verdicts.keys() - {name})
 
 
 def _lacking(name: str, lacking: list[str], part: Part) -> Problem:
-    if any(name in part.parts.uses(one) for one in lacking):
-        what = f"`{name}` and `{lacking[0]}` call each other, and functions join one after another"
-        mend = "give one of them a leading underscore, or make one function of them"
-        return Problem("call-each-other", what, Place(part.file, part.parts.line(name)), mend)
     what = f"`{name}` uses {', '.join(f'`{one}`' for one in lacking)}, which cannot join"
     return Problem("needs-refused", what, Place(part.file, part.parts.line(name)), "mend that function first")
 

@@ -210,11 +210,37 @@ async def test_a_dry_run_says_the_same_and_writes_nothing(here: Room, tmp_path: 
     assert outcomes(tried) == outcomes(await taken(here, library))
 
 
+CIRCLE = '''def {0}(n: int) -> bool:
+    """Say whether a number is {0}.
+
+    >>> {0}(3)
+    {2}
+    >>> {0}(4)
+    {3}
+    """
+    return {4} if n == 0 else {1}(n - 1)
+'''
+EVEN, ODD = CIRCLE.format("even", "odd", False, True, True), CIRCLE.format("odd", "even", True, False, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "joined"),
+    [
+        pytest.param(f"{EVEN}\n\n{ODD}", {"joined"}, id="both-good"),
+        pytest.param(f"{EVEN}\n\n{ODD}".replace("odd(4)\n    False", "odd(4)\n    True"), {"refused"}, id="one-bad"),
+    ],
+)
+async def test_functions_that_call_each_other_join_together_or_not_at_all(
+    here: Room, tmp_path: Path, text: str, joined: set[str]
+) -> None:
+    report = await taken(here, a_library(tmp_path, {"parity.py": text}))
+    assert {one["outcome"] for one in report["functions"]} == joined
+    assert len(report["functions"]) == 2
+
+
 @pytest.mark.parametrize(
     ("text", "name", "code"),
     [
-        pytest.param("def a(x: int) -> int:\n    return b(x)\n\n\ndef b(x: int) -> int:\n    return a(x)\n", "a",
-                     "call-each-other", id="each-other"),
         pytest.param("def a(self, x: str) -> str:\n    return self.memory.get(x)\n", "a", "foreign-context", id="self"),
         pytest.param("import memgpt\n\n\ndef a() -> str:\n    return memgpt.NAME\n", "a",
                      "foreign-import", id="import"),
