@@ -6,6 +6,7 @@ be run again. Each module is one transaction.
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -25,7 +26,7 @@ from .joining import joined, plan
 from .judges import Judge
 from .order import circles, in_order
 from .plan import Author, Plan
-from .taking import Part, generations
+from .taking import Part, circled, generations
 
 _MOST_GIVEN = 8
 Outcome = Literal["joined", "mended", "skipped", "refused"]
@@ -45,10 +46,13 @@ class Importer:
     report: Report
     written: dict[str, Source] = field(default_factory=dict)
     waiting: dict[str, Part] = field(default_factory=dict)
+    circles: dict[str, list[Part]] = field(default_factory=dict)
 
     async def run(self, parts: Mapping[str, Part], given: Mapping[str, Candidate]) -> None:
         """Judge and write every module, those that others use first."""
         claims = self._claims(parts)
+        together = circled(parts)
+        self.circles = {name: [parts[one] for one in sorted(others)] for name, others in together.items()}
         for group in generations(parts):
             async with asyncio.TaskGroup() as tasks:
                 found = [tasks.create_task(self._judge(part, claims, given)) for part in group]
@@ -86,7 +90,7 @@ class Importer:
             unjudged = _sources(part.parts, together[name] - there)
             row = await self._verdict(name, code, part, {**unjudged, **verdicts}, given)
             if _reported(row, statements, places, part, name):
-                self._told(part, name, "refused", row["problems"])
+                self._told(part, name, "refused", [*self._round(code, part, name), *row["problems"]])
                 continue
             row["mends"] = [*_mapped(part, places), *row["mends"]]
             verdicts[name] = {**row, "imported": {"from": self.report.origin, "hash": mark}}
@@ -99,6 +103,16 @@ class Importer:
                 del verdicts[name]
                 self._told(part, name, "refused", [_lacking(name, lacking, part).to_json()])
         return verdicts
+
+    def _round(self, code: str, part: Part, name: str) -> list[Row]:
+        """What stands behind a refusal where a module imports this one too: it was not there yet."""
+        words = frozenset(re.findall(r"\w+", code))
+        other = next((one for one in self.circles[part.module] if words & {*one.parts.public, _last(one)}), None)
+        if other is None:
+            return []
+        what = f"`{part.file}` and `{other.file}` import each other, and one module joins after another"
+        mend = "import again, now that the rest of both is there; functions that need each other go into one file"
+        return [Problem("import-each-other", what, Place(part.file, part.parts.line(name)), mend).to_json()]
 
     async def _verdict(
         self, name: str, code: str, part: Part, verdicts: dict[str, Row], given: Mapping[str, Candidate]
@@ -219,6 +233,10 @@ def _reported(row: Row, statements: set[int], places: list[int], part: Part, nam
     trouble = [one.to_json() for one in part.troubles(statements)]
     row["problems"] = [*trouble, *_not_told_by(trouble, row["problems"])]
     return bool(trouble) or not row["admitted"]
+
+
+def _last(part: Part) -> str:
+    return part.module.rpartition(".")[2]
 
 
 def _own(parts: Parts, name: str) -> set[int]:

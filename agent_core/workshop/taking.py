@@ -17,6 +17,7 @@ from ..registry.spans import split
 from .archive import Library
 from .closure import Parts
 from .foreign import Adapted, adapt
+from .order import circles
 
 _PASSED_OVER = re.compile(
     r"(?:^|/)(?:tests?|docs|examples)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest|setup|__main__)\.py$"
@@ -77,12 +78,17 @@ def is_passed_over(name: str) -> bool:
 
 def generations(found: Mapping[str, Part]) -> Iterator[list[Part]]:
     """The modules in groups, each after those that it uses; modules that use each other come together."""
-    left = dict(found)
+    left, together = dict(found), circled(found)
     while left:
-        ready = [part for part in left.values() if not (part.uses & left.keys())] or list(left.values())
+        ready = [part for part in left.values() if not (part.uses & left.keys() - together[part.module])]
         yield ready
         for part in ready:
             del left[part.module]
+
+
+def circled(found: Mapping[str, Part]) -> dict[str, frozenset[str]]:
+    """With each module those that import it and that it imports, directly or through others."""
+    return circles({name: part.uses for name, part in found.items()})
 
 
 def fitting(name: str) -> str:

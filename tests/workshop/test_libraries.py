@@ -238,6 +238,52 @@ async def test_functions_that_call_each_other_join_together_or_not_at_all(
     assert len(report["functions"]) == 2
 
 
+LAZY = '''def {0}(n: int) -> int:
+    """Take {2} off, then {3}.
+
+    >>> {0}(9)
+    {4}
+    >>> {0}(5)
+    {5}
+    """
+    from {1} import {6}
+
+    return {6}(n) - {2}
+
+
+def {7}(n: int) -> int:
+    """Take {3} off.
+
+    >>> {7}(9)
+    {8}
+    >>> {7}(5)
+    {9}
+    """
+    return n - {3}
+'''
+
+
+async def test_modules_that_import_each_other_are_both_named_and_join_when_imported_again(
+    here: Room, tmp_path: Path
+) -> None:
+    files = {
+        "first.py": LAZY.format("down", "second", 1, 2, 6, 2, "two_off", "three_off", 6, 2).replace("n - 2", "n - 3"),
+        "second.py": LAZY.format("lower", "first", 1, 3, 5, 1, "three_off", "two_off", 7, 3).replace("n - 3", "n - 2"),
+        "user.py": "from first import three_off\n\n\n" + CLAMP.replace("value\n", "value + three_off(3)\n"),
+    }
+    library = a_library(tmp_path, files)
+    report = await taken(here, library)
+    assert outcomes(report) == {
+        **dict.fromkeys(("down", "lower"), "refused"), **dict.fromkeys(("two_off", "three_off", "clamp"), "joined")
+    }  # fmt: skip
+    assert "import-each-other" in codes(report, "down") & codes(report, "lower")
+    (what,) = {one["message"] for row in report["functions"] for one in row["problems"] if "each" in one["code"]
+               and row["name"] == "down"}  # fmt: skip
+    assert f"`{library}/first.py` and `{library}/second.py` import each other" in what
+    again = outcomes(await taken(here, library))
+    assert (again["down"], again["lower"]) == ("joined", "joined")
+
+
 @pytest.mark.parametrize(
     ("text", "name", "code"),
     [
