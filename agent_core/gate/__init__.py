@@ -12,10 +12,13 @@ from .read import MENDS as _READ
 from .rules import Rules
 from .verdict import Breakage, Disagreement, Look, Mend, ModuleVerdict, StageReport, Standing, Verdict
 
-MENDS = frozenset([*_READ, *(repair.code for repair in REPAIRS)])
+CONTEXT = "context"
+"""The code of what an import makes of `self` where functions were written for another agent."""
+MENDS = frozenset([*_READ, *(repair.code for repair in REPAIRS), CONTEXT])
 """The codes of all mends."""
 
 __all__ = [
+    "CONTEXT",
     "MENDS",
     "Breakage",
     "Candidate",

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..cage import Cage
-from ..gate import Gate
+from ..gate import CONTEXT, Gate
 from ..registry.registry import Registry
 from ..storage import Store
 from . import checking
@@ -48,6 +48,7 @@ class Bulk:
         Raises:
             UsageError: there is nothing that can be read.
         """
+        taking = replace(taking, maps=self.gate.rules.makes(CONTEXT))
         report = Report(taking.path.name, taking.dry_run)
         parts, given = await asyncio.to_thread(read, taking, report)
         count = sum(len(part.parts.public) for part in parts.values())

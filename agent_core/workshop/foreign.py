@@ -7,11 +7,13 @@ text; the lines stay where they are.
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from ..problem import Place, Problem
 from ..registry.spans import column_of, split
 from ..registry.tree import Definition
 
+_Edit: TypeAlias = tuple[int, int, int, int, str]  # from and to, as lines and columns; what stands there instead
 _ROOTS = frozenset({"memgpt", "letta"})
 _OWN = frozenset({"progress", "scratch", "call"})
 # What the agent showed while it thought; here it is a note beside the progress of the call.
@@ -33,16 +35,21 @@ _ELSE = "take it as a parameter: `self` has progress, scratch and call"
 
 @dataclass(frozen=True, slots=True)
 class Adapted:
-    """The text with what could be mapped, the lines where that was, what is to be done by hand, and unused imports."""
+    """The text with what could be mapped, by line what that was with its diff, what is to be done by hand, and unused
+    imports.
+    """
 
     text: str
-    mapped: dict[int, str]
+    mapped: dict[int, tuple[str, str]]
     problems: tuple[Problem, ...]
     unused: frozenset[int]
 
 
-def adapt(text: str, path: str) -> Adapted:
-    """The text of a module as it can be here; a text without a foreign `self` comes back as it is."""
+def adapt(text: str, path: str, *, maps: bool = True) -> Adapted:
+    """The text of a module as it can be here; a text without a foreign `self` comes back as it is.
+
+    Where nothing is to be mapped, all that is foreign is named.
+    """
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -50,24 +57,37 @@ def adapt(text: str, path: str) -> Adapted:
     takers = [node for node in ast.walk(tree) if isinstance(node, Definition) and _takes_self(node)]
     own = {id(node) for one in tree.body if isinstance(one, ast.ClassDef) for node in ast.walk(one)}
     takers = [node for node in takers if id(node) not in own]
-    edits, mapped = [], {}
-    for call in (call for node in takers for call in _note_calls(node)):
-        edits.append(
-            (call.lineno, call.col_offset, call.args[0].lineno, call.args[0].col_offset, "self.progress(0, note=")
-        )
-        mapped[call.lineno] = f"`self.{_chain(call.func)[1]}(…)` became a note of progress"
-    for node in takers:
-        hint = _self_of(node).annotation
-        if hint is not None and hint.end_lineno and hint.end_col_offset:
-            name = _self_of(node)
-            edits.append((name.lineno, name.col_offset, hint.end_lineno, hint.end_col_offset, "self"))
-    text = _edited(text, edits)
+    edits = [*_notes(takers), *_hints(takers)] if maps else []
+    before, text = split(text), _edited(text, [edit for edit, _ in edits])
+    after, mapped = split(text), dict[int, tuple[str, str]]()
+    for (first, _, last, *_), what in edits:
+        diff = [*_marked("-", before[first - 1 : last]), *_marked("+", after[first - 1 : last])]
+        mapped[first] = what, "\n".join(diff)
     tree = ast.parse(text)
     found = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom) and _is_foreign(node)]
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     needed = [node for node in found if {alias.asname or alias.name.split(".")[0] for alias in node.names} & used]
     problems = [*(_import(node, text, path) for node in needed), *_uses(tree, text, path)]
     return Adapted(text, mapped, tuple(problems), frozenset(node.lineno for node in found if node not in needed))
+
+
+def _notes(takers: list[Definition]) -> Iterator[tuple[_Edit, str]]:
+    for call in (call for node in takers for call in _note_calls(node)):
+        given = call.args[0]
+        edit = (call.lineno, call.col_offset, given.lineno, given.col_offset, "self.progress(0, note=")
+        yield edit, f"`self.{_chain(call.func)[1]}(…)` became a note of progress"
+
+
+def _hints(takers: list[Definition]) -> Iterator[tuple[_Edit, str]]:
+    for name in map(_self_of, takers):
+        hint = name.annotation
+        if hint is not None and hint.end_lineno and hint.end_col_offset:
+            edit = (name.lineno, name.col_offset, hint.end_lineno, hint.end_col_offset, "self")
+            yield edit, f"`self` lost the hint `{ast.unparse(hint)}`, which is not here"
+
+
+def _marked(mark: str, lines: list[str]) -> list[str]:
+    return [mark + line.rstrip("\r\n") for line in lines]
 
 
 def _takes_self(node: Definition) -> bool:
@@ -134,7 +154,7 @@ def _import(node: ast.Import | ast.ImportFrom, text: str, path: str) -> Problem:
     return Problem("foreign-import", f"`{line[:160]}` imports what is not here", Place(path, node.lineno, 1), mend)
 
 
-def _edited(text: str, edits: list[tuple[int, int, int, int, str]]) -> str:
+def _edited(text: str, edits: list[_Edit]) -> str:
     """The text with places replaced, from the last to the first; a place that spans lines keeps their ends."""
     lines = split(text)
     for line, column, last, end, new in sorted(edits, reverse=True):

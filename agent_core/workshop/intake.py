@@ -27,6 +27,7 @@ class Taking:
     policy: Policy = "import"
     prefix: str = ""
     dry_run: bool = False
+    maps: bool = True  # what was written for another agent
 
 
 @dataclass(slots=True)
@@ -73,7 +74,7 @@ def read(taking: Taking, report: Report) -> tuple[dict[str, Part], dict[str, Can
         if is_passed_over(name)
     ]
     parts: dict[str, Part] = {}
-    for part in modules(library, taking.prefix):
+    for part in modules(library, taking.prefix, maps=taking.maps):
         if isinstance(part, Problem):
             report.files.append(file_row(part))
         elif part.module in parts:

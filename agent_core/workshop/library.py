@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ..gate import Candidate, Gate
+from ..gate import CONTEXT, Candidate, Gate
 from ..gate.examples.example_text import with_example
 from ..problem import Place, Problem
 from ..registry.schema import read_module
@@ -261,8 +261,8 @@ def _lacking(name: str, lacking: list[str], part: Part) -> Problem:
 
 def _mapped(part: Part, places: list[int]) -> list[Row]:
     """What was written otherwise, because `self` is another here."""
-    notes = [said for line, said in part.adapted.mapped.items() if line in places]
-    return [{"code": "context", "message": said, "diff": ""} for said in notes]
+    found = [each for line, each in part.adapted.mapped.items() if line in places]
+    return [{"code": CONTEXT, "message": said, "diff": diff} for said, diff in found]
 
 
 def _not_told_by(trouble: list[Row], problems: list[Row]) -> list[Row]:

@@ -47,7 +47,7 @@ class Part:
         return [one for one in self.problems if any(first <= one.where.line <= last for first, last in spans)]
 
 
-def modules(library: Library, prefix: str) -> Iterator[Part | Problem]:
+def modules(library: Library, prefix: str, *, maps: bool = True) -> Iterator[Part | Problem]:
     """Each file that can be a module, in the order of their paths; what cannot be read as Python is told."""
     files = {name: text for name, text in sorted(library.files.items()) if not is_passed_over(name)}
     files = {name: text for name, text in files.items() if text.strip() or not name.endswith("__init__.py")}
@@ -57,7 +57,7 @@ def modules(library: Library, prefix: str) -> Iterator[Part | Problem]:
         if not dotted:
             continue
         shown = library.base + name
-        adapted = adapt(text, shown)
+        adapted = adapt(text, shown, maps=maps)
         own = f"{dotted}.__init__" if name.endswith("__init__.py") else dotted
         moved, uses, stuck = _moved(adapted.text, targets, own, shown)
         parts = Parts.of(moved, shown)

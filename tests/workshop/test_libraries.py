@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agent_core.assemble import Workspace
 from agent_core.workshop import Taking
 from benchmarks.bulk import made
 from tests.kit.desk import VOWELS
@@ -300,6 +301,31 @@ async def test_what_cannot_be_taken_as_it_is_is_named(
     report = await taken(here, a_library(tmp_path, {"a.py": text}))
     assert code in codes(report, name)
     assert here.leftovers() == []
+
+
+THINKS = CLAMP.replace("clamp(value", "clamp(self, value", 1).replace(
+    "    if value", '    self.interface.internal_monologue("hm")\n    if value'
+)
+
+
+@pytest.mark.parametrize(
+    ("off", "outcome", "diffs"),
+    [
+        pytest.param((), "mended", ['-    self.interface.internal_monologue("hm")\n+    self.progress(0, note="hm")'],
+                     id="on"),
+        pytest.param(("context",), "refused", [], id="off"),
+    ],
+)  # fmt: skip
+async def test_what_is_mapped_for_another_agents_self_is_shown_and_can_be_switched_off(
+    tmp_path: Path, off: tuple[str, ...], outcome: str, diffs: list[str]
+) -> None:
+    library = a_library(tmp_path, {"a.py": THINKS})
+    (tmp_path / "here").mkdir()
+    async with Workspace.open(tmp_path / "here", flags={"gate.mends_off": off}) as workspace:
+        report = await workspace.workshop.bulk.take_over(Taking(library), lambda _: None, lambda _: None)
+    (row,) = report["functions"]
+    assert (row["outcome"], [one["diff"] for one in row["mends"] if one["code"] == "context"]) == (outcome, diffs)
+    assert ("foreign-context" in codes(report, "clamp")) is bool(off)
 
 
 async def test_lines_of_candidates_join_with_the_examples_that_came_beside_them(here: Room, tmp_path: Path) -> None:

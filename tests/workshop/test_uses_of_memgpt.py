@@ -21,7 +21,10 @@ def test_what_has_an_equivalent_is_written_so(line: str, becomes: str) -> None:
     assert found.problems == ()
     assert found.text == HEAD.replace(": Agent, text", ", text") + f"    {becomes}\n    return text\n"
     assert found.unused == {1}
-    assert list(found.mapped) == ([5] if line != becomes else [])
+    assert [diff for _, diff in found.mapped.values()][:-1] == (
+        [f"-    {line}\n+    {becomes}"] if line != becomes else []
+    )
+    assert found.mapped[4][1] == "-def f(self: Agent, text: str) -> str:\n+def f(self, text: str) -> str:"
 
 
 @pytest.mark.parametrize(
