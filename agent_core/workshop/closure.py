@@ -5,13 +5,13 @@ word for word.
 """
 
 import ast
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 
 from ..problem import Problem
 from ..registry.source import Source, parse
 from ..registry.spans import Edit, Text, applied, bound_names, is_blank
-from ..registry.tree import survey
+from ..registry.tree import Definition, survey
 from ..registry.writing import remove_function
 
 _ALWAYS = frozenset({"*"})
@@ -53,6 +53,15 @@ class Parts:
     def needed(self, names: Iterable[str], stop: Set[str] = frozenset()) -> set[int]:
         """The statements that these functions need, their own among them; not those of the functions in `stop`."""
         return self._reached(names, stop)[0]
+
+    def methods_left(self) -> Iterator[tuple[int, str, int]]:
+        """The classes that no public function needs: line, name, and how many public methods would be left behind."""
+        needed = self.needed(self.public)
+        for at, node in enumerate(self.text.body):
+            if isinstance(node, ast.ClassDef) and at not in needed:
+                count = sum(isinstance(one, Definition) and not one.name.startswith("_") for one in node.body)
+                if count:
+                    yield node.lineno, node.name, count
 
     def _reached(self, names: Iterable[str], stop: Set[str]) -> tuple[set[int], set[str]]:
         found = {at for at, bound in enumerate(self.binds) if bound & _ALWAYS}

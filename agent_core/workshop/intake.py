@@ -3,6 +3,7 @@
 A `.jsonl` file gives one module a line; every other library gives one a file.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,17 @@ def read(taking: Taking, report: Report) -> tuple[dict[str, Part], dict[str, Can
             report.files.append(file_row(Problem("module-clash", what, Place(part.file), "rename one of the two")))
         else:
             parts[part.module] = part
+            report.files += _methods(part)
     return parts, {}
+
+
+def _methods(part: Part) -> Iterator[Row]:
+    """The classes of a file whose methods are not taken."""
+    for line, name, count in part.parts.methods_left():
+        many = "1 method is" if count == 1 else f"{count} methods are"
+        what = f"{many} not taken of `{name}`: functions stand at the top of a module"
+        mend = "write each as `def name(self, …)` there, with what it needs of the object as parameters"
+        yield file_row(Problem("methods", what, Place(part.file, line), mend, "warns"))
 
 
 def _read_lines(taking: Taking, report: Report) -> tuple[dict[str, Part], dict[str, Candidate]]:

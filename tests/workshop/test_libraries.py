@@ -328,6 +328,18 @@ async def test_what_is_mapped_for_another_agents_self_is_shown_and_can_be_switch
     assert ("foreign-context" in codes(report, "clamp")) is bool(off)
 
 
+async def test_methods_that_are_left_behind_are_counted_by_class(here: Room, tmp_path: Path) -> None:
+    needed = "class Held:\n    def get(self) -> int:\n        return 0\n"
+    agent = "class Agent:\n    def send(self) -> None:\n        pass\n\n    def _own(self) -> None:\n        pass\n"
+    more = "\n    async def search(self) -> None:\n        pass\n"
+    text = f"{needed}\n\n{agent}{more}\n\n{CLAMP.replace('value < low', 'value < low + Held().get()')}"
+    report = await taken(here, a_library(tmp_path, {"a.py": text}))
+    assert outcomes(report) == {"clamp": "joined"}
+    ((where, code, what),) = [(one["path"], one["code"], one["message"]) for one in report["files"]]
+    assert (where.endswith("lib/a.py:6"), code) == (True, "methods")
+    assert what == "2 methods are not taken of `Agent`: functions stand at the top of a module"
+
+
 async def test_lines_of_candidates_join_with_the_examples_that_came_beside_them(here: Room, tmp_path: Path) -> None:
     code = "def twice(n):\n    return n + n\n"
     examples = [{"call": "twice(2)", "expected": "4"}, {"call": "twice('a')", "expected": "'aa'"}]
