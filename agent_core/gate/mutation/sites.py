@@ -1,7 +1,7 @@
 """The places of a function where a small change could be made: each node of its body with what is around it.
 
-Pure. What an example can hardly see is left out: the signature, docstrings, what is raised or asserted,
-and f-strings, whose inner places Python does not tell.
+Pure. What an example can hardly see is left out: the signature, docstrings, what is raised, asserted
+or told as progress, and f-strings, whose inner places Python does not tell.
 """
 
 import ast
@@ -37,7 +37,7 @@ def sites(function: FunctionNode) -> Iterator[Site]:
     waiting = [Site(node, function, node, returns=returns) for node in reversed(statements)]
     while waiting:
         site = waiting.pop()
-        if isinstance(site.node, _UNSEEN) or _is_docstring(site):
+        if isinstance(site.node, _UNSEEN) or _is_docstring(site) or _tells_progress(site.node):
             continue
         yield site
         waiting += reversed([_inside(site, field, child) for field, child in _children(site.node)])
@@ -45,6 +45,14 @@ def sites(function: FunctionNode) -> Iterator[Site]:
 
 def _is_docstring(site: Site) -> bool:
     return isinstance(site.node, ast.Constant) and isinstance(site.parent, ast.Expr)
+
+
+def _tells_progress(node: ast.AST) -> bool:
+    match node:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr="progress"))):
+            return True
+        case _:
+            return False
 
 
 def _children(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
