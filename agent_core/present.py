@@ -36,7 +36,7 @@ def introspection(found: Shape) -> str:
         block(numbered, _MAX_SOURCE),
         *_statistics(found["statistics"]),
         f"Used by: {', '.join(found['callers']) or 'no other'}. Uses: {', '.join(found['callees']) or 'none'}.",
-        f"{len(found['versions'])} versions of its module are kept.",
+        f"{_versions(len(found['versions']))} of its module {'is' if len(found['versions']) == 1 else 'are'} kept.",
         *_confirmed((found.get("verdict") or {}).get("confirmed")),
         *_survivors(found["survivors"]),
     ]
@@ -59,15 +59,21 @@ def _survivors(rows: Sequence[Shape]) -> list[str]:
 def history(found: Shape) -> str:
     """The versions of a function, the newest first, and how to go back to one."""
     rows = found["versions"]
-    many = f"{len(rows)} version{'' if len(rows) == 1 else 's'}"
-    lines = [f"`{found['name']}` {'is deleted; it had' if found['deleted'] else 'has'} {many}, the newest first:"]
+    has = "is deleted; it had" if found["deleted"] else "has"
+    lines = [f"`{found['name']}` {has} {_versions(len(rows))}, the newest first:"]
     for row in reversed(rows[-_MOST_VERSIONS:]):
         lines += _version(row)
     if len(rows) > _MOST_VERSIONS:
         lines.append(f"- and {len(rows) - _MOST_VERSIONS} older ones.")
+    if not found["goes_back"]:
+        return "\n".join([*lines, "There is no other text of it to go back to."])
     which = f"rollback_function(function_name={found['name']!r}"
     brings = "brings it back" if found["deleted"] else "puts the one before the current back"
     return "\n".join([*lines, f"{which}) {brings}; with version=… another one."])
+
+
+def _versions(count: int) -> str:
+    return f"{count} version{'' if count == 1 else 's'}"
 
 
 def _version(row: Shape) -> list[str]:

@@ -140,6 +140,11 @@ def _before(found: Sequence[Version]) -> list[Version]:
     return [one for one in found if one.hash and one.hash != now.hash][-1:]
 
 
+def has_earlier(found: Sequence[Version]) -> bool:
+    """There is a version to go back to without naming it."""
+    return bool(_before(found))
+
+
 def _named(found: Sequence[Version], wanted: str) -> list[Version]:
     if wanted.isdecimal() and len(wanted) <= _LONGEST_NUMBER:
         by_number = [one for one in found if one.number == int(wanted)]

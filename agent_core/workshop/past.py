@@ -50,7 +50,8 @@ class Past:
         now = history.current(found)
         pairs = zip((None, *found), found, strict=False)
         rows = [{**await self._row(name, one, before), "current": one is now} for before, one in pairs]
-        return {"name": name, "module": found[-1].row.module, "deleted": now is None, "versions": rows}
+        way = {"deleted": now is None, "goes_back": history.has_earlier(found)}
+        return {"name": name, "module": found[-1].row.module, **way, "versions": rows}
 
     async def _row(self, name: str, version: Version, before: Version | None) -> dict[str, Any]:
         verdict = await self._store.verdict(version.hash, name) or {}

@@ -40,6 +40,14 @@ async def test_a_function_that_was_deleted_comes_back_and_is_called_in_the_same_
     assert (value, (desk.functions / "grown.py").read_text()) == ("2", VOWELS)
 
 
+async def test_where_no_other_text_was_there_no_way_back_is_offered(at_desk: OpenDesk) -> None:
+    steps = [CREATE, Ask(Wanted("introspect_function", NAME)), Ask(Wanted("delete_function", NAME))]
+    steps += [Ask(Wanted("rollback_function", NAME)), Ask(Wanted("function_history", NAME))]
+    (_, open_, *_, told), _ = await ask(at_desk, *steps)
+    assert "1 version of its module is kept." in open_
+    assert told.splitlines()[-1] == "There is no other text of it to go back to."
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "says"),
     [
