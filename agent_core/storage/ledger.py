@@ -11,6 +11,7 @@ from .errors import ManifestConflict
 NAME_CHARS, MESSAGE_CHARS = 80, 200
 MAX_KINDS = 20
 OTHERS = "others"
+MOST_SKETCHES = 20_000  # about 20 MB; what is gone is made anew
 
 
 def apply(session: Session, writes: Sequence[w.Write]) -> None:
@@ -161,6 +162,7 @@ def _drop_reading(session: Session, write: w.DropReading) -> None:
 def _save_sketches(session: Session, write: w.SaveSketches) -> None:
     for key, text in write.sketches.items():
         session.all("insert or replace into sketch (key, sketch) values (?, ?)", key, text)
+    session.all("delete from sketch where n <= (select max(n) from sketch) - ?", MOST_SKETCHES)
 
 
 def _pin(session: Session, write: w.PinFunction) -> None:

@@ -10,6 +10,7 @@ from agent_core.clock import Clock
 from agent_core.gate.alike.index import Alike, sketch
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import SaveSketches, SqliteStore, open_store
+from agent_core.storage.ledger import MOST_SKETCHES
 
 from .support import ADD, snapshot_of
 
@@ -54,6 +55,16 @@ async def test_what_cannot_be_read_is_made_anew(store: SqliteStore, damage: str)
     assert await copies(store, LIBRARY) == ["add"]
     await store.apply([SaveSketches(dict.fromkeys(await kept(store), damage))])
     assert await copies(store, LIBRARY) == ["add"]
+
+
+async def test_of_very_many_the_oldest_go_and_what_is_used_still_is_made_anew(store: SqliteStore) -> None:
+    await copies(store, LIBRARY)
+    await store.apply([SaveSketches({f"old{number}": "" for number in range(MOST_SKETCHES)})])
+    rows = await kept(store)
+    assert (len(rows), "old0" in rows) == (MOST_SKETCHES, True)
+    assert all(key.startswith("old") for key in rows)
+    assert await copies(store, LIBRARY) == ["add"]
+    assert not {"old0", "old1"} & (await kept(store)).keys()
 
 
 async def test_a_function_that_leans_on_another_is_looked_at_again_with_it(store: SqliteStore) -> None:
