@@ -115,7 +115,8 @@ class Gate:
             after, report = await self._ask(stages[0], draft)
         beside = [task.result() for task in tasks]
         more = [problem for other, _ in beside for problem in other.problems[len(draft.problems) :]]
-        return replace(after, problems=(*after.problems, *more)), [report, *(one for _, one in beside)]
+        reports = [report, *(replace(one, beside=True) for _, one in beside)]
+        return replace(after, problems=(*after.problems, *more)), reports
 
     async def _ask(self, stage: Stage, draft: Draft) -> tuple[Draft, StageReport]:
         started = time.perf_counter()

@@ -23,12 +23,13 @@ class Mend:
 
 @dataclass(frozen=True, slots=True)
 class StageReport:
-    """How one stage ended; `note` says what it saw, or why it did not run."""
+    """How one stage ended; `note` says what it saw, or why it did not run; `beside` that it ran while another did."""
 
     stage: str
     passed: bool
     seconds: float
     note: str = ""
+    beside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,4 +169,5 @@ class ModuleVerdict:
 
 
 def _stage_json(report: StageReport) -> dict[str, Any]:
-    return {"stage": report.stage, "passed": report.passed, "seconds": report.seconds, "note": report.note}
+    said = {"stage": report.stage, "passed": report.passed, "seconds": report.seconds, "note": report.note}
+    return {**said, **({"beside": True} if report.beside else {})}

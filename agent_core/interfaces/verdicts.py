@@ -33,13 +33,25 @@ def verdict_headline(verdict: Document, joins: str) -> Line:
     stages = verdict.get("stages", ())
     ran = [stage for stage in stages if not str(stage.get("note", "")).startswith("not run")]
     notes = "; ".join(str(stage["note"]) for stage in ran if stage.get("note"))
-    spent = sum(float(stage.get("seconds", 0)) for stage in stages)
+    spent = _passed(stages)
     count = f"{len(stages)}" if len(ran) == len(stages) else f"{len(ran)} of {len(stages)}"
     tail: Span = ("dim", f"  {count} stages, {duration(spent)}" + (f" · {notes}" if notes else ""))
     if verdict.get("admitted"):
         return line(("ok", "✓ "), ("name", name), f" {joins} {module} as {verdict.get('standing', '')}", tail)
     problems = sum(problem.get("severity") != "warns" for problem in verdict.get("problems", ()))
     return line(("bad", "✗ "), ("name", name), f" refused: {problems} problem{'' if problems == 1 else 's'}", tail)
+
+
+def _passed(stages: Iterable[Document]) -> float:
+    """The time that went by: of stages that ran at once, that of the longest."""
+    spent: list[float] = []
+    for stage in stages:
+        seconds = float(stage.get("seconds", 0))
+        if stage.get("beside") and spent:
+            spent[-1] = max(spent[-1], seconds)
+        else:
+            spent.append(seconds)
+    return sum(spent)
 
 
 def problem_line(problem: Document) -> Line:

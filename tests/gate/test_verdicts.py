@@ -187,6 +187,7 @@ async def test_code_that_cannot_be_read_leaves_the_other_stages_unrun(gate: Gate
     verdict = await judge(gate, "def add(a, b) return a", "add")
     assert refusals(verdict) == ["syntax-error"]
     assert [report.passed for report in verdict.stages] == [False] * len(STAGES)
+    assert [report.stage for report in verdict.stages if report.beside] == ["robust"]
     assert all(report.note.startswith("not run") for report in verdict.stages[1:])
 
 

@@ -96,6 +96,12 @@ def test_a_verdict_counts_the_stages_that_ran_and_names_no_other() -> None:
     assert "not run" not in shown
 
 
+def test_of_stages_that_ran_at_once_only_the_longest_counts_as_time() -> None:
+    at_once = [{"stage": "bite", "seconds": 0.7}, {"stage": "robust", "seconds": 0.9, "beside": True}]
+    shown = plain(verdicts.verdict_lines({**VERDICT, "stages": [*VERDICT["stages"], *at_once]}))
+    assert "3 stages, 902 ms\n" in shown
+
+
 def test_a_failure_of_many_lines_keeps_them() -> None:
     assert plain(fault_lines("No:\n- a\n- b", "Do\nthis.")) == "✗ No:\n  - a\n  - b\n  Do\n  this.\n"
 
