@@ -184,7 +184,7 @@ def _names(node: ast.AST, name: str) -> bool:
 
 
 def only_prints(statements: list[ast.stmt]) -> bool:
-    """The body prints, and does nothing else but set literals and return one."""
+    """The body prints or takes notes, and does nothing else but set literals and return one."""
     printed = [one for one in statements if _is_print(one)]
     others = [one for one in statements if not _is_print(one)]
     return bool(printed) and all(_is_inert(one) for one in others)
@@ -194,6 +194,14 @@ def _is_print(node: ast.stmt) -> bool:
     match node:
         case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
             return True
+        case ast.Expr(
+            value=ast.Call(
+                func=ast.Attribute(value=ast.Name(id="self"), attr="progress"),
+                args=[ast.Constant(value=0)],
+                keywords=[ast.keyword(arg="note")],
+            )
+        ):
+            return True  # a note, and no progress
         case _:
             return False
 

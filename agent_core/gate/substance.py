@@ -67,7 +67,7 @@ def _same_answer(node: FunctionNode, statements: list[ast.stmt], own: list[ast.A
     own = own if len(live) == len(statements) else list(own_nodes(live))
     names = ", ".join(f"`{parameter.arg}`" for parameter in parameters(node)) or "nothing"
     if only_prints(live):
-        what = f"`{node.name}` only prints: nothing is computed, and nobody reads what is printed"
+        what = f"`{node.name}` only prints or takes notes: nothing is computed, and nobody reads that"
         yield Finding("print-only", what, "compute the result from the parameters and return it", live[0].lineno)
         return
     answers = list(returned(live))

@@ -328,6 +328,35 @@ async def test_what_is_mapped_for_another_agents_self_is_shown_and_can_be_switch
     assert ("foreign-context" in codes(report, "clamp")) is bool(off)
 
 
+PLAIN = '''def send(self, text: str) -> {0}:
+    """Send a text.
+
+    Args:
+        text: The text.
+    """
+    self.interface.internal_monologue(text)
+    {1}
+'''
+
+
+@pytest.mark.parametrize(
+    ("body", "became", "code"),
+    [
+        pytest.param("str:return text.upper()", ("refused", ""), {"too-few-examples"}, id="examples-could-prove-it"),
+        pytest.param("str:return self.call('other', text=text)", ("mended", "draft"), set(), id="calls-another"),
+        pytest.param("None:self.progress(1, 1)", ("mended", "draft"), set(), id="returns-nothing"),
+        pytest.param("None:pass", ("refused", ""), {"print-only"}, id="stub"),
+        pytest.param("str:return 'Sent.'", ("refused", ""), {"print-only"}, id="stub-that-claims"),
+    ],
+)
+async def test_without_examples_only_what_none_could_prove_joins_as_a_draft(
+    here: Room, tmp_path: Path, body: str, became: tuple[str, str], code: set[str]
+) -> None:
+    report = await taken(here, a_library(tmp_path, {"a.py": PLAIN.format(*body.split(":", 1))}))
+    (row,) = report["functions"]
+    assert ((row["outcome"], row["standing"]), codes(report, "send")) == (became, code)
+
+
 async def test_methods_that_are_left_behind_are_counted_by_class(here: Room, tmp_path: Path) -> None:
     needed = "class Held:\n    def get(self) -> int:\n        return 0\n"
     agent = "class Agent:\n    def send(self) -> None:\n        pass\n\n    def _own(self) -> None:\n        pass\n"
