@@ -7,7 +7,7 @@ from ..registry.function import Function
 from ..registry.snapshot import Snapshot
 from ..settings import StandingSettings
 from ..storage import Store
-from .view import given, standing_now
+from .view import standing_now
 
 
 class Drafts:
@@ -26,9 +26,9 @@ class Drafts:
         if function.name in self._proven:
             return False
         verdict = await self._store.verdict(function.body_hash, function.name)
-        gave = given(function, verdict, snapshot)
-        rows = [] if gave == "trial" else await self._store.call_stats(function.name)
-        is_draft = standing_now(gave, function, rows, self._rules) == "draft"
+        is_proven = (verdict or {}).get("standing") == "trial"
+        rows = [] if is_proven else await self._store.call_stats(function.name)
+        is_draft = standing_now(snapshot, function, verdict, rows, self._rules) == "draft"
         if not is_draft and self._snapshot is snapshot:
             self._proven.add(function.name)
         return is_draft

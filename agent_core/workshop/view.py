@@ -3,7 +3,7 @@
 import difflib
 import fnmatch
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import UsageError
@@ -94,7 +94,7 @@ async def introspection(sight: Sight, name: str) -> dict[str, Any]:
         "source": source_of(function, sight.snapshot),
         "schema": function.to_json(),
         "examples": [_example(each) for each in function.examples],
-        "standing": standing_now(given(function, verdict, sight.snapshot), function, rows, sight.rules),
+        "standing": standing_now(sight.snapshot, function, verdict, rows, sight.rules),
         "statistics": await statistics(sight.store, function, rows),
         "verdict": verdict,
         "survivors": ((verdict or {}).get("survivors") or [])[:MOST_SURVIVORS],
@@ -127,16 +127,27 @@ def _matches(function: Function, wanted: Wanted) -> bool:
     return fnmatch.fnmatch(function.name.lower(), word) or word in f"{function.name} {function.description}".lower()
 
 
-def given(function: Function, verdict: Mapping[str, Any] | None, snapshot: Snapshot) -> Standing:
-    """The standing that the gate gave: a draft is what it never judged, and whose examples a change elsewhere broke."""
-    said = verdict or {}
-    is_unfit = "unfit_with" in said and said["unfit_with"] == code_hash(function, snapshot)
-    return "trial" if said.get("standing") == "trial" and not is_unfit else "draft"
+def standing_now(
+    snapshot: Snapshot,
+    function: Function,
+    verdict: Mapping[str, Any] | None,
+    rows: Sequence[Stats],
+    rules: StandingSettings,
+) -> Standing:
+    """The standing that the gate gave (what it never judged is a draft), moved by calls of the present version.
+
+    Where a change elsewhere broke its examples it is a draft, whatever its calls returned before.
+    """
+    present = next((row for row in rows if row.version == function.body_hash), None)
+    if is_unfit(function, verdict, snapshot):
+        return standing("draft", replace(present, holding=0) if present else None, rules)
+    return standing("trial" if (verdict or {}).get("standing") == "trial" else "draft", present, rules)
 
 
-def standing_now(gave: Standing, function: Function, rows: Sequence[Stats], rules: StandingSettings) -> Standing:
-    """The standing that the gate gave, moved by calls of the present version."""
-    return standing(gave, next((row for row in rows if row.version == function.body_hash), None), rules)
+def is_unfit(function: Function, verdict: Mapping[str, Any] | None, snapshot: Snapshot) -> bool:
+    """Its examples do not hold with the code that it uses now."""
+    unfit = (verdict or {}).get("unfit_with")
+    return unfit is not None and unfit == code_hash(function, snapshot)
 
 
 def _row(function: Function, verdict: dict[str, Any] | None, rows: Sequence[Stats], sight: Sight) -> dict[str, Any]:
@@ -144,7 +155,7 @@ def _row(function: Function, verdict: dict[str, Any] | None, rows: Sequence[Stat
         "name": function.name,
         "module": function.module,
         "description": function.description.split("\n", 1)[0],
-        "standing": standing_now(given(function, verdict, sight.snapshot), function, rows, sight.rules),
+        "standing": standing_now(sight.snapshot, function, verdict, rows, sight.rules),
         "source": (verdict or {}).get("by", "human"),
         "calls": sum(row.calls for row in rows),
         "last_called": max((row.last_called for row in rows), default=None),
