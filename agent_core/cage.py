@@ -8,7 +8,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sandbox import Attempt, Evaluation, Limits, Outcome, Refused, RequestHandler, Sandbox, SandboxUnavailable
+from sandbox import Access, Attempt, Evaluation, Limits, Outcome, Refused, RequestHandler, Sandbox, SandboxUnavailable
+from sandbox.access import NOTHING
 from sandbox.code import Modules
 
 from .settings import SandboxSettings
@@ -41,22 +42,29 @@ class Cage:
         # Whoever waits may be interrupted; the start belongs to all of them.
         return await asyncio.shield(self._starting)
 
-    async def call(
+    async def call(  # noqa: PLR0913 - as the sandbox's own
         self,
         modules: Modules,
         module: str,
         function: str,
         arguments: Mapping[str, Any],  # Any: values of JSON
         handler: RequestHandler | None = None,
+        *,
+        limits: Limits | None = None,
+        access: Access = NOTHING,
+        keep: str = "",
     ) -> Outcome:
-        """Run one function in a worker of its own."""
+        """Run one function in a worker of its own; with a key to keep, in the one of the call before."""
+        own = limits or self.limits
         match await self.ready():
             case Sandbox() as sandbox:
-                return await sandbox.call(modules, module, function, arguments, limits=self.limits, handler=handler)
+                return await sandbox.call(
+                    modules, module, function, arguments, limits=own, handler=handler, access=access, keep=keep
+                )
             case SandboxUnavailable() as missing:
                 return Refused(str(missing))
 
-    async def evaluate(
+    async def evaluate(  # noqa: PLR0913 - as the sandbox's own
         self,
         modules: Modules,
         module: str,
@@ -64,31 +72,40 @@ class Cage:
         *,
         limits: Limits | None = None,
         handler: RequestHandler | None = None,
+        access: Access = NOTHING,
     ) -> Outcome:
         """Run one example of a module in a worker of its own."""
         match await self.ready():
             case Sandbox() as sandbox:
                 return await sandbox.evaluate(
-                    modules, module, evaluation, limits=limits or self.limits, handler=handler
+                    modules, module, evaluation, limits=limits or self.limits, handler=handler, access=access
                 )
             case SandboxUnavailable() as missing:
                 return Refused(str(missing))
 
-    async def load(self, modules: Modules, module: str, *, limits: Limits | None = None) -> Outcome:
+    async def load(
+        self, modules: Modules, module: str, *, limits: Limits | None = None, access: Access = NOTHING
+    ) -> Outcome:
         """Import a module in a fresh worker."""
         match await self.ready():
             case Sandbox() as sandbox:
-                return await sandbox.load(modules, module, limits=limits or self.limits)
+                return await sandbox.load(modules, module, limits=limits or self.limits, access=access)
             case SandboxUnavailable() as missing:
                 return Refused(str(missing))
 
     async def describe(
-        self, modules: Modules, module: str, functions: Sequence[str], *, limits: Limits | None = None
+        self,
+        modules: Modules,
+        module: str,
+        functions: Sequence[str],
+        *,
+        limits: Limits | None = None,
+        access: Access = NOTHING,
     ) -> Outcome:
         """Import a module in a fresh worker and ask for the schemas that syntax cannot give."""
         match await self.ready():
             case Sandbox() as sandbox:
-                return await sandbox.describe(modules, module, functions, limits=limits or self.limits)
+                return await sandbox.describe(modules, module, functions, limits=limits or self.limits, access=access)
             case SandboxUnavailable() as missing:
                 return Refused(str(missing))
 
@@ -101,12 +118,13 @@ class Cage:
         *,
         each_s: float,
         limits: Limits | None = None,
+        access: Access = NOTHING,
     ) -> tuple[Outcome | None, ...]:
         """Try many things of a module in one worker, as far as it goes."""
         match await self.ready():
             case Sandbox() as sandbox:
                 return await sandbox.attempt(
-                    modules, module, function, attempts, each_s=each_s, limits=limits or self.limits
+                    modules, module, function, attempts, each_s=each_s, limits=limits or self.limits, access=access
                 )
             case SandboxUnavailable() as missing:
                 return (Refused(str(missing)),) * len(attempts)

@@ -4,6 +4,7 @@
 a worker says is a claim about a value; how a call ended is an `Outcome`.
 """
 
+from .access import Access
 from .attempt import Attempt
 from .code import Code, Evaluation
 from .errors import SandboxError, SandboxUnavailable
@@ -13,6 +14,7 @@ from .policy import Limits
 from .requests import RequestHandler, RequestRefused
 
 __all__ = [
+    "Access",
     "Attempt",
     "Code",
     "Evaluation",

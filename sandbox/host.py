@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from . import visible
+from .access import NOTHING, Access
 from .attempt import Attempt, Series
 from .calls import Call, parents
 from .code import Evaluation, Modules, Source
@@ -67,6 +68,8 @@ class Sandbox:
         *,
         limits: Limits = DEFAULT,
         handler: RequestHandler | None = None,
+        access: Access = NOTHING,
+        keep: str = "",
     ) -> Outcome:
         """How `functions.<module>.<function>(**arguments)` ended, in a worker of its own."""
         try:
@@ -74,9 +77,9 @@ class Sandbox:
         except Unsendable as error:
             return Refused(f"arguments: {error}")
         job = {"kind": "call", "module": module, "function": function, "arguments": encoded}
-        return await self._run(modules, job, limits, handler)
+        return await self._run(modules, job, _Terms(limits, access, handler))
 
-    async def evaluate(
+    async def evaluate(  # noqa: PLR0913 - as `call`
         self,
         modules: Modules,
         module: str,
@@ -84,6 +87,7 @@ class Sandbox:
         *,
         limits: Limits = DEFAULT,
         handler: RequestHandler | None = None,
+        access: Access = NOTHING,
     ) -> Outcome:
         """The value of an example's expression, after its setup, in a copy of the module's namespace."""
         job = {
@@ -92,11 +96,13 @@ class Sandbox:
             "setup": list(evaluation.setup),
             "expression": evaluation.expression,
         }
-        return await self._run(modules, job, limits, handler)
+        return await self._run(modules, job, _Terms(limits, access, handler))
 
-    async def load(self, modules: Modules, module: str, *, limits: Limits = DEFAULT) -> Outcome:
+    async def load(
+        self, modules: Modules, module: str, *, limits: Limits = DEFAULT, access: Access = NOTHING
+    ) -> Outcome:
         """Whether the module can be imported: Returned(None), or why not."""
-        return await self._run(modules, {"kind": "load", "module": module}, limits, None)
+        return await self._run(modules, {"kind": "load", "module": module}, _Terms(limits, access))
 
     async def describe(
         self,
@@ -105,10 +111,11 @@ class Sandbox:
         functions: Sequence[str],
         *,
         limits: Limits = DEFAULT,
+        access: Access = NOTHING,
     ) -> Outcome:
         """Returned({function: {parameter or "return": JSON Schema}}), as the worker claims it."""
         job = {"kind": "describe", "module": module, "functions": list(functions)}
-        return await self._run(modules, job, limits, None)
+        return await self._run(modules, job, _Terms(limits, access))
 
     async def attempt(  # noqa: PLR0913 - module, function, attempts: what is tried; the rest by name
         self,
@@ -119,6 +126,7 @@ class Sandbox:
         *,
         each_s: float,
         limits: Limits = DEFAULT,
+        access: Access = NOTHING,
     ) -> tuple[Outcome | None, ...]:
         """The attempts' outcomes in order, of one worker as far as it goes: advice, to be confirmed by `call`.
 
@@ -132,7 +140,9 @@ class Sandbox:
         series = Series(attempts, each_s, limits)
         async with self._places:
             try:
-                await series.run(await self._pools.get(ready.ahead, limits.scratch), ready.job, ready.call.serve)
+                await series.run(
+                    await self._pools.get(ready.ahead, limits.scratch, access), ready.job, ready.call.serve
+                )
             except NoPlace as error:
                 return tuple(one or Refused(str(error)) for one in series.outcomes)
         return tuple(
@@ -155,16 +165,17 @@ class Sandbox:
     async def __aexit__(self, *_error: object) -> None:
         await self.aclose()
 
-    async def _run(self, modules: Modules, job: Message, limits: Limits, handler: RequestHandler | None) -> Outcome:
+    async def _run(self, modules: Modules, job: Message, terms: "_Terms") -> Outcome:
+        limits = terms.limits
         said = " ".join([*job.get("setup", ()), job.get("expression", "")])
-        ready = await self._prepare(modules, job, said, handler)
+        ready = await self._prepare(modules, job, said, terms.handler)
         if not isinstance(ready, _Ready):
             return ready
         for label, text in _labels(job.get("setup", ()), job.get("expression", "")):
             ready.call.show(label, text)
         async with self._places:
             try:
-                pool = await self._pools.get(ready.ahead, limits.scratch)
+                pool = await self._pools.get(ready.ahead, limits.scratch, terms.access)
                 told = await run(pool, ready.job | {"result": limits.result}, limits, ready.call.serve)
             except NoPlace as error:
                 return Refused(str(error))
@@ -192,6 +203,15 @@ class Sandbox:
         async with self._places:
             told = await run(self._pools.lean, job, Limits(result=_SENT_ALONG * 64), _refuse)
         return told.reply if isinstance(told, Told) else told
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """What a call may use, reach and ask."""
+
+    limits: Limits
+    access: Access
+    handler: RequestHandler | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,17 @@ own, started when they are first needed; those that are idle end when there are 
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
+from .access import NOTHING, Access
 from .compiled import Compiled, imported_names
 from .plan import Plan
 from .pool import Pool
 
 _MAX_POOLS: Final = 6
 _SLOW_TO_IMPORT: Final = "asyncio"
+
+_Key: TypeAlias = tuple[tuple[str, ...], int, Access]  # imported ahead, bytes of scratch, reached
 
 
 class Pools:
@@ -24,11 +27,11 @@ class Pools:
         self.lean = lean
         self._plan = plan
         self._made = 0
-        self._pools: OrderedDict[tuple[tuple[str, ...], int], Pool] = OrderedDict({((), plan.scratch): lean})
+        self._pools: OrderedDict[_Key, Pool] = OrderedDict({((), plan.scratch, NOTHING): lean})
 
-    async def get(self, ahead: tuple[str, ...], scratch: int) -> Pool:
-        """The pool with these names imported ahead, and scratch folders of this size."""
-        key = (ahead, scratch)
+    async def get(self, ahead: tuple[str, ...], scratch: int, access: Access = NOTHING) -> Pool:
+        """The pool with these names imported ahead, scratch folders of this size, and this within reach."""
+        key = (ahead, scratch, access)
         if key not in self._pools:
             await self._end_an_idle_one()
         if key not in self._pools:  # somebody else may have made it meanwhile
