@@ -21,6 +21,7 @@ from .store import (
     Store,
     Turn,
     VersionRow,
+    YesRow,
 )
 from .tallies import CallRow, KindRow, Stats
 from .writes import (
@@ -28,6 +29,7 @@ from .writes import (
     BeginWrite,
     DropPending,
     DropReading,
+    DropYes,
     EndWrite,
     PinFunction,
     RecordCall,
@@ -37,6 +39,7 @@ from .writes import (
     SaveText,
     SaveVerdict,
     SaveVersion,
+    SaveYes,
     SetManifest,
     UnpinFunction,
     Write,
@@ -54,6 +57,7 @@ __all__ = [
     "CallRow",
     "DropPending",
     "DropReading",
+    "DropYes",
     "Due",
     "EndWrite",
     "Entry",
@@ -72,6 +76,7 @@ __all__ = [
     "SaveText",
     "SaveVerdict",
     "SaveVersion",
+    "SaveYes",
     "SetManifest",
     "SqliteStore",
     "Stats",
@@ -80,6 +85,7 @@ __all__ = [
     "UnpinFunction",
     "VersionRow",
     "Write",
+    "YesRow",
     "content_hash",
     "lock_agent",
     "open_store",

@@ -166,6 +166,17 @@ def _unpin(session: Session, write: w.UnpinFunction) -> None:
     session.all("delete from pin where agent = ? and function = ?", write.agent, write.function)
 
 
+def _save_yes(session: Session, write: w.SaveYes) -> None:
+    session.all(
+        "insert or replace into yes (function, digest, content, grants, by, seal, at) values (?, ?, ?, ?, ?, ?, ?)",
+        *(write.function, write.digest, write.content, write.grants, write.by, write.seal, session.clock.now()),
+    )
+
+
+def _drop_yes(session: Session, write: w.DropYes) -> None:
+    session.all("delete from yes where function = ?1 and (digest = ?2 or ?2 = '')", write.function, write.digest)
+
+
 # Any: each action takes the one class that it is listed under, which a mapping's type cannot say.
 _ACTIONS: dict[type[w.Write], Callable[[Session, Any], None]] = {
     w.SaveText: _save_text,
@@ -182,4 +193,6 @@ _ACTIONS: dict[type[w.Write], Callable[[Session, Any], None]] = {
     w.DropReading: _drop_reading,
     w.PinFunction: _pin,
     w.UnpinFunction: _unpin,
+    w.SaveYes: _save_yes,
+    w.DropYes: _drop_yes,
 }

@@ -5,7 +5,7 @@ from typing import Any
 
 from ..errors import IntegrityError
 from .connection import Session
-from .store import OpenWrite, ReadingRow, VersionRow
+from .store import OpenWrite, ReadingRow, VersionRow, YesRow
 from .tallies import CallRow, KindRow, Stats
 from .writes import content_hash
 
@@ -133,6 +133,14 @@ def pinned(session: Session) -> set[str]:
 def pins(session: Session, agent: str) -> set[str]:
     """The pinned functions of an agent."""
     return {row[0] for row in session.all("select function from pin where agent = ?", agent)}
+
+
+def yeses(session: Session) -> list[YesRow]:
+    """Every yes, the newest last."""
+    return [
+        YesRow(*row)
+        for row in session.all("select function, digest, content, grants, by, seal, at from yes order by seq")
+    ]
 
 
 def _version(row: tuple[Any, ...]) -> VersionRow:  # Any: columns as SQLite types them

@@ -154,6 +154,29 @@ class UnpinFunction:
     function: str
 
 
+@dataclass(frozen=True, slots=True)
+class SaveYes:
+    """A human's yes to what a function may reach, for the content that the digest names; a later one replaces it.
+
+    `content` and `grants` are JSON text; `seal` proves that this user gave it here.
+    """
+
+    function: str
+    digest: str
+    content: str
+    grants: str
+    by: str
+    seal: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropYes:
+    """Forget every yes to a function, or the one for this content."""
+
+    function: str
+    digest: str = ""
+
+
 Write: TypeAlias = (
     SaveText
     | SaveVersion
@@ -169,4 +192,6 @@ Write: TypeAlias = (
     | DropReading
     | PinFunction
     | UnpinFunction
+    | SaveYes
+    | DropYes
 )
