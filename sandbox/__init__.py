@@ -11,7 +11,7 @@ from .errors import SandboxError, SandboxUnavailable
 from .host import Sandbox
 from .outcome import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
 from .policy import Limits
-from .requests import RequestHandler, RequestRefused
+from .requests import Patient, RequestHandler, RequestRefused
 
 __all__ = [
     "Access",
@@ -23,6 +23,7 @@ __all__ = [
     "Killed",
     "Limits",
     "Outcome",
+    "Patient",
     "Raised",
     "Refused",
     "RequestHandler",

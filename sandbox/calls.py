@@ -12,7 +12,7 @@ from .errors import ProtocolError
 from .outcome import Frame, Outcome, Raised
 from .pool import Places
 from .protocol import Frame as Message
-from .requests import RequestHandler, RequestRefused
+from .requests import RequestHandler, RequestRefused, answered
 from .values import Unsendable, decode, encode
 
 _MODULE_NAME_LIMIT = 500
@@ -76,7 +76,7 @@ class Call:
         if not isinstance(arguments, dict):
             raise ProtocolError("a request's arguments are no dictionary")
         try:
-            return {"kind": "answer", "value": encode(await self._handler(name, arguments))}
+            return {"kind": "answer", "value": encode(await answered(self._handler, name, arguments))}
         except (RequestRefused, Unsendable) as refusal:
             return {"kind": "refused", "reason": str(refusal)}
 

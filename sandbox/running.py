@@ -11,6 +11,7 @@ from .conversation import Conversation, Late, Serve
 from .errors import ProtocolError
 from .launch import ZygoteEnded
 from .outcome import Killed, TimedOut
+from .patience import Clock
 from .policy import Limits
 from .pool import Pool, kernel_limits
 from .protocol import Frame as Message
@@ -33,6 +34,7 @@ class Session:
         self._pool = pool
         self._limits = limits
         self._loop = asyncio.get_running_loop()
+        self.clock = Clock(limits.wall_s)
 
     async def __aenter__(self) -> "Session":
         self._worker = await self._pool.take(kernel_limits(self._limits))
@@ -45,7 +47,7 @@ class Session:
         self._loop.remove_reader(self._worker.output)
         self.talk.output.drain()
         self._reaped = self._pool.give_back(self._worker)
-        self.seconds = self._loop.time() - self._began
+        self.seconds = self._loop.time() - self._began - self.clock.stood
 
     async def ended(self, end: Late | str | None) -> Killed | TimedOut:
         """How it ended without a reply: the clock, why it was stopped, or None where it died by itself."""
@@ -68,19 +70,20 @@ async def run(pool: Pool, job: Message, limits: Limits, serve: Serve) -> Told | 
     """Do a job in a worker of its own."""
     data = pack(job)
     async with Session(pool, limits) as session:
-        reply = await _reply(session.talk, data, limits, serve)
+        reply = await _reply(session, data, serve)
     if isinstance(reply, dict) and not session.talk.output.is_flood:
         return Told(reply, session.talk.output.text, session.seconds)
     return await session.ended(None if isinstance(reply, dict) else reply)
 
 
-async def _reply(talk: Conversation, data: bytes, limits: Limits, serve: Serve) -> Message | Late | str | None:
+async def _reply(session: Session, data: bytes, serve: Serve) -> Message | Late | str | None:
     """The reply; or that the clock ran out, or why the worker is stopped; None where it died by itself."""
+    talk = session.talk
     try:
-        async with asyncio.timeout(limits.wall_s) as clock:
+        async with session.clock:
             return await talk.hold(data, serve) if await talk.ready() else None
     except TimeoutError:
-        if not clock.expired():
+        if not session.clock.expired:
             raise
         return Late()
     except ProtocolError as error:
