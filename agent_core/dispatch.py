@@ -161,9 +161,8 @@ class Dispatcher:
         if running.call.id not in running.turn.started:
             await running.turn.append([self._started(running.call, snapshot)])
         running.announce()
-        handler = Requests(self._cage, snapshot, running.tell_progress)
         running.restart_clock()
-        return await self._cage.call(snapshot.modules, function.module, function.name, arguments, handler)
+        return await Requests(self._cage, snapshot, running.tell_progress).run(function, arguments)
 
     def _started(self, call: Call, snapshot: Snapshot) -> Entry:
         return call_started(call, snapshot.functions[call.name].version)

@@ -1,4 +1,4 @@
-"""What a running function may ask of the host: to show progress, and to call another function.
+"""What a running function may ask of the host: to show progress, to call another function, to fetch what was granted.
 
 Everything else that `self` offers needs a grant. Arguments are checked like a model's, and depth is limited.
 """
@@ -6,15 +6,17 @@ Everything else that `self` offers needs a grant. Arguments are checked like a m
 import base64
 import json
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sandbox import RequestRefused, Returned
+from sandbox import Outcome, RequestRefused, Returned
 
 from .answers import answer, bad_arguments
+from .broker import Broker, Session
 from .cage import Cage
 from .registry.arguments import read as read_arguments
+from .registry.function import Function
 from .registry.snapshot import Snapshot
 
 MAX_DEPTH = 4
@@ -30,6 +32,15 @@ class Requests:
     snapshot: Snapshot
     on_progress: OnProgress
     depth: int = 1
+    hosts: tuple[str, ...] = ()  # that the function may reach
+    broker: Broker = field(default_factory=Broker)
+    fetches: Session | None = None  # of the call that runs
+
+    async def run(self, function: Function, arguments: Mapping[str, Any]) -> Outcome:  # Any: values of JSON
+        """Call a function and answer what it asks for; what it left open is closed, however it ends."""
+        async with self.broker.session(function.name, self.hosts) as fetches:
+            own = replace(self, fetches=fetches)
+            return await self.cage.call(self.snapshot.modules, function.module, function.name, arguments, own)
 
     async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
         """Answer one request.
@@ -42,6 +53,8 @@ class Requests:
                 return self._progress(arguments)
             case "call":
                 return await self._call(str(arguments.get("function")), arguments.get("arguments") or {})
+            case "fetch" | "fetch_send" | "fetch_read" | "fetch_close" if self.fetches is not None:
+                return await self.fetches.answer(name, arguments)
             case _:
                 raise RequestRefused(f"`self.{name}` needs a grant, and grants are not there yet.")
 
@@ -62,8 +75,7 @@ class Requests:
         checked = read_arguments(_as_text(arguments), function.parameters)
         if not isinstance(checked, dict):
             raise RequestRefused(bad_arguments(name, checked))
-        deeper = Requests(self.cage, self.snapshot, self.on_progress, self.depth + 1)
-        outcome = await self.cage.call(self.snapshot.modules, function.module, name, checked, deeper)
+        outcome = await replace(self, depth=self.depth + 1, hosts=()).run(function, checked)
         if isinstance(outcome, Returned):
             return outcome.value
         raise RequestRefused(f"`{name}`: {answer(outcome, 2_000)}")

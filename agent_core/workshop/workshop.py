@@ -201,7 +201,7 @@ class Workshop:
             raise UsageError(bad_arguments(function.name, checked))
         snapshot = self.registry.snapshot()
         requests = Requests(self._cage, snapshot, on_progress or (lambda done, total, note: None))
-        return await self._cage.call(snapshot.modules, function.module, function.name, checked, requests)
+        return await requests.run(function, checked)
 
     async def test(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Run a function's examples, or one call of it, in workers of their own: off the record, as tests are."""

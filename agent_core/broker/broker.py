@@ -1,0 +1,205 @@
+"""The fetches of one call: asked for, checked, counted, timed, logged, and all ended when the call ends."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from sandbox import RequestRefused
+
+from .addresses import Resolve, checked, resolve
+from .caps import PIECE, Caps
+from .failing import FetchFailed
+from .hosts import Hosts
+from .order import REDIRECTS, Order, take
+from .wire import Answer, Exchange, Tls, tls
+
+_log = logging.getLogger("toolwright.broker")
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """What all fetches share: the caps, how a name is resolved, whose certificates are trusted."""
+
+    caps: Caps = field(default_factory=Caps)
+    resolve: Resolve = resolve
+    tls: Tls = tls
+
+    def session(self, function: str, hosts: tuple[str, ...]) -> "Session":
+        """The fetches of one call of a function that may reach these hosts."""
+        return Session(self, function, Hosts.of(hosts))
+
+
+@dataclass(slots=True)
+class _Stream:
+    """One request from its start until its response is read or dropped."""
+
+    number: int
+    order: Order
+    began: float
+    exchange: Exchange | None = None
+    status: str = "failed"
+    read: int = 0
+
+
+class Session:
+    """Answers `fetch`, `fetch_send`, `fetch_read` and `fetch_close` of one call; what it left open ends with it."""
+
+    def __init__(self, broker: Broker, function: str, hosts: Hosts) -> None:
+        self._broker = broker
+        self._caps = broker.caps
+        self._function = function
+        self._hosts = hosts
+        self._requests = 0
+        self._seconds = 0.0
+        self._ahead = bytearray()  # of the next request's body
+        self._streams: dict[int, _Stream] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        async with AsyncExitStack() as stack:  # one that cannot be closed keeps no other open
+            for number in self._streams:
+                stack.push_async_callback(self._end, number)
+
+    async def answer(self, name: str, arguments: Mapping[str, Any]) -> Any:  # Any: values that cross the sandbox
+        """The answer to one request; a fetch that fails is a value too.
+
+        Raises:
+            RequestRefused: it was not granted, or cannot be sent at all.
+        """
+        try:
+            match name:
+                case "fetch":
+                    return await self._fetch(arguments)
+                case "fetch_send":
+                    return self._send(arguments.get("data"))
+                case "fetch_read":
+                    return await self._read(self._open(arguments.get("stream")), arguments.get("size"))
+                case _:
+                    return await self._end(self._open(arguments.get("stream")).number)
+        except FetchFailed as failed:
+            return {"failed": failed.kind, "message": str(failed)}
+
+    def _send(self, data: object) -> None:
+        if not isinstance(data, bytes) or len(self._ahead) + len(data) > self._caps.request:
+            self._ahead.clear()
+            raise RequestRefused(f"the body of a request is bytes, {self._caps.request} of them at most")
+        self._ahead += data
+
+    async def _fetch(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        ahead = bytes(self._ahead)
+        self._ahead.clear()
+        order = take(arguments, ahead, self._caps)
+        if len(self._streams) >= self._caps.streams:
+            raise RequestRefused(f"{self._caps.streams} responses are open: read them to their end, or close them")
+        stream, answer = await self._follow(order)
+        return {
+            "status": answer.status,
+            "reason": answer.reason,
+            "headers": [[name, value] for name, value in answer.headers],
+            "url": stream.order.target.url,
+            "stream": stream.number,
+            "decoded": self._caps.decoded,
+        }
+
+    async def _follow(self, order: Order) -> tuple[_Stream, Answer]:
+        """The response that redirects lead to; each hop is checked as the first."""
+        until = _now() + min(order.timeout_s, self._caps.request_s)
+        for _hop in range(self._caps.redirects + 1):
+            stream, answer = await self._hop(order, until)
+            location = answer.header("location")
+            if not order.follows or answer.status not in REDIRECTS or location is None:
+                return stream, answer
+            await self._end(stream.number)
+            order = order.redirected(location, answer.status, self._caps.url)
+        raise FetchFailed("response", f"{order.target.host} redirected more than {self._caps.redirects} times")
+
+    async def _hop(self, order: Order, until: float) -> tuple[_Stream, Answer]:
+        self._requests += 1
+        stream = _Stream(self._requests, order, _now())
+        self._streams[stream.number] = stream
+        async with self._ended_by_failure(stream):
+            self._permit(order)
+            async with self._within(until, order):
+                return stream, await self._begin(stream)
+
+    async def _begin(self, stream: _Stream) -> Answer:
+        order = stream.order
+        async with asyncio.timeout(self._caps.resolve_s):
+            addresses = await checked(order.target, self._hosts, self._broker.resolve)
+        stream.exchange = Exchange(order, addresses, self._broker.tls, self._caps.connect_s)
+        answer = await stream.exchange.begin(self._caps.headers)
+        stream.status = str(answer.status)
+        return answer
+
+    def _permit(self, order: Order) -> None:
+        if self._requests > self._caps.requests:
+            raise RequestRefused(f"one call may make {self._caps.requests} requests")
+        if not self._hosts.cover(order.target):
+            place = order.target.place
+            raise RequestRefused(
+                f"`{self._function}` may not reach {place}: a human grants it with"
+                f" `toolwright functions grant {self._function} --network {place}`"
+            )
+
+    def _open(self, number: object) -> _Stream:
+        stream = self._streams.get(number) if isinstance(number, int) else None
+        if stream is None:
+            raise RequestRefused("this response is closed")
+        return stream
+
+    async def _read(self, stream: _Stream, size: object) -> bytes:
+        async with self._ended_by_failure(stream):
+            async with self._within(stream.began + self._caps.request_s, stream.order):
+                piece = await stream.exchange.read(size if isinstance(size, int) else PIECE) if stream.exchange else b""
+            stream.read += len(piece)
+            if stream.read > self._caps.response:
+                raise FetchFailed("response", f"a response may have {self._caps.response} bytes, and this one has more")
+        if not piece:
+            await self._end(stream.number)
+        return piece
+
+    async def _end(self, number: int) -> None:
+        """Log a request and drop its connection, once."""
+        if (stream := self._streams.pop(number, None)) is None:
+            return
+        target = stream.order.target
+        path, seconds = target.path.partition("?")[0], _now() - stream.began
+        line = (self._function, stream.order.method, target.place, path, stream.status, stream.read, seconds)
+        _log.info("%s: %s %s%s: %s, %d bytes, %.3f s", *line)
+        if stream.exchange is not None:
+            with suppress(OSError):
+                await stream.exchange.aclose()
+
+    @asynccontextmanager
+    async def _ended_by_failure(self, stream: _Stream) -> AsyncIterator[None]:
+        """Whatever goes wrong here, a call that is cancelled too, leaves no connection behind."""
+        try:
+            yield
+        except BaseException as error:
+            stream.status = "refused" if isinstance(error, RequestRefused) else stream.status
+            await self._end(stream.number)
+            raise
+
+    @asynccontextmanager
+    async def _within(self, until: float, order: Order) -> AsyncIterator[None]:
+        """Until then for one thing, and no longer than the call has left for all of them."""
+        began = _now()
+        try:
+            async with asyncio.timeout_at(min(until, began + self._caps.call_s - self._seconds)):
+                yield
+        except TimeoutError as error:
+            raise FetchFailed("timeout", f"{order.target.place} did not answer in time") from error
+        finally:
+            self._seconds += _now() - began
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
