@@ -1,13 +1,15 @@
 """`self` in a function: each method is a request to the host, which may refuse it."""
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 from .channel import Channel
+from .response import Response, fetch
 
 _PROGRESS_EVERY_S = 0.05
-_OFFERED = "progress, scratch, call, secret and memory"
+_OFFERED = "progress, scratch, call, fetch, secret and memory"
 
 
 class Memory:
@@ -56,6 +58,18 @@ class Context:
     def call(self, function: str, /, **arguments: Any) -> Any:  # values that cross
         """The value that another function of the workspace gives for these arguments."""
         return self._channel.request("call", {"function": function, "arguments": arguments})
+
+    def fetch(
+        self,
+        url: str,
+        *,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        body: bytes | str | None = None,
+        timeout: float | None = None,
+    ) -> Response:
+        """The response to a request that the host makes, if its host was granted to this function."""
+        return fetch(self._channel, url, method=method, headers=headers, body=body, timeout=timeout)
 
     def secret(self, name: str) -> str:
         """A secret by its name, if this function was granted it."""
