@@ -19,7 +19,7 @@ from .code import Evaluation, Modules, Source
 from .compiled import Broken, Compiled, Shelf
 from .conversation import judge
 from .errors import ProtocolError
-from .launch import NoPlace
+from .launch import LayerFailed, NoPlace
 from .outcome import Killed, Outcome, Raised, Refused, Returned, TimedOut
 from .policy import Limits
 from .pool import SPARES, Places
@@ -50,14 +50,22 @@ class Sandbox:
 
     @classmethod
     async def start(
-        cls, *, packages: Sequence[str] = ("pydantic",), parallel: int = 4, override: bool = False
+        cls,
+        *,
+        packages: Sequence[str] = ("pydantic",),
+        parallel: int = 4,
+        guarded: Sequence[str] = (),
+        override: bool = False,
     ) -> "Sandbox":
-        """A sandbox whose self-test has passed; SandboxUnavailable, naming what is missing, otherwise."""
+        """A sandbox whose self-test has passed; SandboxUnavailable, naming what is missing, otherwise.
+
+        What is `guarded` (files, folders) no function can ever be granted to write, nor what they lie in.
+        """
         folder = Path(tempfile.gettempdir(), f"toolwright-scratch-{uuid.uuid4().hex}")  # made only where it is used
         slots = _NESTED * parallel + SPARES
         ground = await find_ground(visible.packages(packages), slots, str(folder), override=override)
         ground.pool.refill()
-        return cls(ground, parallel)
+        return cls(replace(ground, plan=replace(ground.plan, guarded=tuple(guarded))), parallel)
 
     async def call(  # noqa: PLR0913 - module, function, arguments: the call itself; the rest by name
         self,
@@ -143,7 +151,7 @@ class Sandbox:
                 await series.run(
                     await self._pools.get(ready.ahead, limits.scratch, access), ready.job, ready.call.serve
                 )
-            except NoPlace as error:
+            except (LayerFailed, NoPlace) as error:
                 return tuple(one or Refused(str(error)) for one in series.outcomes)
         return tuple(
             outcome and _illustrated(ready.call, one, outcome, modules[module])
@@ -177,7 +185,7 @@ class Sandbox:
             try:
                 pool = await self._pools.get(ready.ahead, limits.scratch, terms.access)
                 told = await run(pool, ready.job | {"result": limits.result}, limits, ready.call.serve)
-            except NoPlace as error:
+            except (LayerFailed, NoPlace) as error:
                 return Refused(str(error))
         return ready.call.illustrated(_judged(told))
 

@@ -4,12 +4,16 @@ A zygote that holds more is slower to fork from, so packages (and asyncio) have 
 own, started when they are first needed; those that are idle end when there are too many.
 """
 
+import os
+import sys
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Final, TypeAlias
 
-from .access import NOTHING, Access
+from . import visible
+from .access import NOTHING, Access, Identities
 from .compiled import Compiled, imported_names
 from .plan import Plan
 from .pool import Pool
@@ -17,7 +21,7 @@ from .pool import Pool
 _MAX_POOLS: Final = 6
 _SLOW_TO_IMPORT: Final = "asyncio"
 
-_Key: TypeAlias = tuple[tuple[str, ...], int, Access]  # imported ahead, bytes of scratch, reached
+_Key: TypeAlias = tuple[tuple[str, ...], int, Access, Identities]  # imported ahead, bytes of scratch, what is reached
 
 
 class Pools:
@@ -27,20 +31,32 @@ class Pools:
         self.lean = lean
         self._plan = plan
         self._made = 0
-        self._pools: OrderedDict[_Key, Pool] = OrderedDict({((), plan.scratch, NOTHING): lean})
+        self._pools: OrderedDict[_Key, Pool] = OrderedDict({((), plan.scratch, NOTHING, ()): lean})
 
     async def get(self, ahead: tuple[str, ...], scratch: int, access: Access = NOTHING) -> Pool:
         """The pool with these names imported ahead, scratch folders of this size, and this within reach."""
-        key = (ahead, scratch, access)
+        key = (ahead, scratch, access, access.identities)
         if key not in self._pools:
             await self._end_an_idle_one()
         if key not in self._pools:  # somebody else may have made it meanwhile
-            self._made += 1
-            folder = f"{self._plan.scratch_folder}-{self._made}"
-            plan = replace(self._plan, scratch=scratch, preload=self._plan.preload + ahead, scratch_folder=folder)
-            self._pools[key] = Pool(plan)
+            self._pools[key] = Pool(self._plan_for(ahead, scratch, access))
         self._pools.move_to_end(key)
         return self._pools[key]
+
+    def _plan_for(self, ahead: tuple[str, ...], scratch: int, access: Access) -> Plan:
+        self._made += 1
+        plan = self._plan
+        return replace(
+            plan,
+            readable=plan.readable + visible.beside(access.packages),
+            packages=plan.packages | dict(access.packages),
+            preload=plan.preload + ahead,
+            scratch=scratch,
+            scratch_folder=f"{plan.scratch_folder}-{self._made}",
+            access=access,
+            guarded=(*plan.guarded, *plan.readable, sys.prefix, str(Path(__file__).parent)),
+            owner=_owner(access) if plan.user is not None else None,
+        )
 
     def ahead_for(self, closure: Mapping[str, Compiled], text: str, *, describes: bool) -> tuple[str, ...]:
         """What code like this should find imported already; `text` is what an example says beside its module."""
@@ -61,3 +77,14 @@ class Pools:
         """End them all."""
         for pool in self._pools.values():
             await pool.aclose()
+
+
+def _owner(access: Access) -> tuple[int, int] | None:
+    """Whose the granted files are: where the host is root, workers that reach them run as that user."""
+    for path in access.paths:
+        try:
+            facts = os.lstat(path)
+        except OSError:  # the zygote says it better
+            continue
+        return facts.st_uid, facts.st_gid
+    return None
