@@ -8,6 +8,7 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from ..grants import NOTHING, Grants
 from ..problem import Place, Problem
 from ..registry.function import Function, Reading
 from ..registry.snapshot import Snapshot
@@ -63,6 +64,10 @@ class Draft:
     trial: Snapshot | None = None  # the snapshot with that module, once it could be imported
     trials: Trials = Trials()
     survivors: tuple[Survivor, ...] = ()
+    granted: Grants = NOTHING
+    guarded: frozenset[str] = frozenset()  # functions that have grants of their own
+    needs: Grants = NOTHING
+    asking: tuple[int, ...] = ()  # the lines that need what is not granted
 
     @property
     def function(self) -> FunctionNode | None:

@@ -1,7 +1,7 @@
 """Single items of a grant: how each kind is written, and when one item covers another.
 
-`UNSAID` stands for what a text does not name (it is asked for when it is known), `ANY` for every public host. An item
-that hides something (a control or direction character, a climbing path, an odd spelling of an address) is none.
+`UNSAID` stands for what a text does not name: it is asked for when it is known. What hides something (a control or
+direction character, a climbing path, an odd spelling of an address) is no item.
 """
 
 import ipaddress
@@ -13,7 +13,6 @@ from types import MappingProxyType
 from ..untrusted import visible
 
 UNSAID = "?"
-ANY = "*"
 _LONGEST = 300
 _HOST = re.compile(r"(\*\.)?(?!-)[a-z0-9-]{1,63}(?<!-)(\.(?!-)[a-z0-9-]{1,63}(?<!-))*")
 _PORT = re.compile(r"(.+):([1-9]\d{0,4})")
@@ -28,7 +27,7 @@ _REQUIREMENT = re.compile(
 def host(text: str) -> str | None:
     """A host name, perhaps with a port, or `*.` and a domain of at least two parts; None if it is none of these."""
     text = text.lower()
-    if text in (ANY, UNSAID):
+    if text == UNSAID:
         return text
     bare, port = (found[1], found[2]) if (found := _PORT.fullmatch(text)) else (text, "")
     if (port and int(port) > 0xFFFF) or not (_is_address(bare) or _is_name(bare)):
@@ -111,7 +110,7 @@ def covered(kind: str, wanted: str, granted: Iterable[str]) -> bool:
 def _covers(kind: str, one: str, wanted: str) -> bool:
     match kind:
         case "network":
-            return one in (wanted, ANY) or (one.startswith("*.") and wanted.removeprefix("*").endswith(one[1:]))
+            return one == wanted or (one.startswith("*.") and wanted.removeprefix("*").endswith(one[1:]))
         case "read" | "write":
             return wanted.rstrip("/") == one.rstrip("/") or wanted.startswith(f"{one.rstrip('/')}/")
         case "packages":

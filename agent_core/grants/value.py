@@ -1,12 +1,12 @@
 """What one function may reach: a plain value that can be compared, joined, cut, said and kept."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import reduce
 from types import MappingProxyType
 from typing import Any, Final
 
-from .items import ANY, KINDS, UNSAID, covered
+from .items import KINDS, UNSAID, covered
 
 _SAID: Mapping[str, str] = MappingProxyType(
     {
@@ -31,12 +31,20 @@ _UNSAID_AS: Mapping[str, str] = MappingProxyType(
 )
 
 
+def _widest(kind: str, items: set[str]) -> Iterator[str]:
+    """The items that no other of them gives; a folder with its slash stands for the one without."""
+    for one in items:
+        others = [other for other in items if other not in (one, UNSAID) and covered(kind, one, (other,))]
+        if one == UNSAID or all(covered(kind, other, (one,)) and one > other for other in others):
+            yield one
+
+
 @dataclass(frozen=True, slots=True)
 class Grants:
     """What one function may reach. Every tuple is sorted; the empty value is nothing.
 
-    An item `?` is what its text does not name; `*` among the hosts is any public one. A path ends in `/` for a folder,
-    and is absolute only outside the workspace. To write includes to read.
+    An item `?` is what its text does not name. A path ends in `/` for a folder, and is absolute only outside the
+    workspace. To write includes to read.
     """
 
     network: tuple[str, ...] = ()
@@ -52,7 +60,7 @@ class Grants:
 
     def __post_init__(self) -> None:
         for kind in KINDS:
-            object.__setattr__(self, kind, tuple(sorted(set(getattr(self, kind)))))
+            object.__setattr__(self, kind, tuple(sorted(_widest(kind, set(getattr(self, kind))))))
 
     def __bool__(self) -> bool:
         return self != NOTHING
@@ -159,7 +167,5 @@ def _serves(kind: str, item: str, needs: Grants) -> bool:
 def _sentence(kind: str, item: str) -> str:
     if item == UNSAID:
         return _SAID[kind].format(_UNSAID_AS[kind])
-    if item == ANY:
-        return "fetch from any public host"
     outside = " (outside the workspace)" if kind in ("read", "write") and item.startswith("/") else ""
     return _SAID[kind].format(item) + outside
