@@ -36,8 +36,9 @@ def lacking(found: Iterable[Use], granted: Grants) -> list[Finding]:
 
 
 def _lines(found: Iterable[Use], granted: Grants) -> tuple[int, ...]:
-    """The lines whose uses a human is asked about."""
-    return tuple(dict.fromkeys(use.finding.line for use in found if use.kind and not granted.gives(use.kind, use.item)))
+    """The lines whose uses a human is asked about: none where one of them can never be granted."""
+    missing = [use for use in found if not (use.kind and granted.gives(use.kind, use.item))]
+    return tuple(dict.fromkeys(use.finding.line for use in missing)) if all(use.kind for use in missing) else ()
 
 
 def uses_context(tree: ast.AST) -> frozenset[str]:

@@ -5,11 +5,12 @@ next, which judges for itself whether it can still run. The verdict is made here
 """
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 
 from sandbox import Limits
 
+from ..grants import NOTHING, Grants
 from ..problem import Place, Problem
 from ..registry.function import Function, Reading
 from ..registry.snapshot import Snapshot
@@ -29,7 +30,8 @@ from .robust import robust
 from .rules import Rules
 from .saved import look, prove_changed, read_saved, try_import, try_users
 from .substance import substance
-from .trial import Bench, Workers, load
+from .tree import lines_of
+from .trial import UNGRANTED, Bench, Granted, Workers, load
 from .verdict import ModuleVerdict, StageReport, Standing, Verdict
 
 Run = Callable[[Draft, Bench], Awaitable[Draft]]
@@ -90,30 +92,40 @@ class Gate:
         """The rules that it judges by."""
         return self._rules
 
-    async def judge(self, candidate: Candidate, snapshot: Snapshot, policy: Policy = "agent") -> Verdict:
-        """The verdict on one function and its place in a module, with every problem that was found."""
+    async def judge(
+        self, candidate: Candidate, snapshot: Snapshot, policy: Policy = "agent", *, granted: Granted = UNGRANTED
+    ) -> Verdict:
+        """The verdict on one function and its place in a module, with every problem that was found.
+
+        Of what is `granted` its workers have the packages, the time and the memory, and nothing of the world outside.
+        """
         text = candidate.code.replace("\r\n", "\n").replace("\r", "\n")
         rules = replace(self._rules, off=frozenset("*")) if candidate.exact else self._rules
         draft = Draft(candidate, rules.policy(policy), rules, snapshot, text)
+        draft = replace(draft, granted=granted.grants, guarded=granted.guarded)
+        bench = self._bench.granted(granted)
         reports = []
         for stage in self._stages:
-            draft, report = await self._ask(stage, draft)
+            draft, report = await _ask(stage, draft, bench)
             reports.append(report)
         return _verdict(draft, tuple(reports))
 
-    async def _ask(self, stage: Stage, draft: Draft) -> tuple[Draft, StageReport]:
-        started = time.perf_counter()
-        after = await stage.run(replace(draft, note="", skipped=False), self._bench)
-        found = after.problems[len(draft.problems) :]
-        passed = not after.skipped and not any(problem.severity == "refuses" for problem in found)
-        return after, StageReport(stage.name, passed, time.perf_counter() - started, after.note)
-
     async def judge_module(
-        self, source: Source, snapshot: Snapshot, policy: Policy = "human", *, previous: Reading | None = None
+        self,
+        source: Source,
+        snapshot: Snapshot,
+        policy: Policy = "human",
+        *,
+        previous: Reading | None = None,
+        granted: Grants = NOTHING,
     ) -> ModuleVerdict:
-        """The verdict on a saved file; examples run again only where what `previous` had, or used, is another."""
+        """The verdict on a saved file; examples run again only where what `previous` had, or used, is another.
+
+        `granted` is what its functions have together, by the entries that propose it.
+        """
         clock = _Clock()
         saved = read_saved(source, snapshot, self._rules, self._rules.policy(policy), previous)
+        saved = replace(saved, granted=granted)
         clock.note("read", passed=saved.reading.parsed)
         if saved.reading.parsed:
             saved = look(saved)
@@ -153,9 +165,20 @@ class Gate:
             problems=(*after.problems, Problem("unproven", what, Place(candidate.path), None, "warns")),
         )
 
-    async def run_examples(self, function: Function, snapshot: Snapshot) -> tuple[ExampleResult, ...]:
+    async def run_examples(
+        self, function: Function, snapshot: Snapshot, granted: Granted = UNGRANTED
+    ) -> tuple[ExampleResult, ...]:
         """The examples of a function that is already there, run anew."""
-        return await run(function.examples, function.module, snapshot, self._bench, returns=function.returns)
+        bench = self._bench.granted(granted)
+        return await run(function.examples, function.module, snapshot, bench, returns=function.returns)
+
+
+async def _ask(stage: Stage, draft: Draft, bench: Bench) -> tuple[Draft, StageReport]:
+    started = time.perf_counter()
+    after = await stage.run(replace(draft, note="", skipped=False), bench)
+    found = after.problems[len(draft.problems) :]
+    passed = not after.skipped and not any(problem.severity == "refuses" for problem in found)
+    return after, StageReport(stage.name, passed, time.perf_counter() - started, after.note)
 
 
 class _Clock:
@@ -191,4 +214,11 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
         reading=draft.reading,
         survivors=draft.survivors,
         offered=draft.trials.offered,
+        needs=draft.needs,
+        asking=tuple(_lines(draft)),
     )
+
+
+def _lines(draft: Draft) -> Iterator[tuple[int, str]]:
+    written = lines_of(draft.text)
+    yield from ((line, written[line - 1].strip()) for line in draft.asking if 0 < line <= len(written))

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from ..grants import NOTHING, Grants
 from ..problem import Place, Problem
 from ..registry.function import Function, Reading
 from ..registry.schema import read_module
@@ -24,6 +25,7 @@ from .reading.hidden import hidden
 from .rules import Rules, severity
 from .tree import FunctionNode, find, lines_of, parse
 from .trial import Bench, try_module
+from .uses import needs_of, uses
 from .verdict import Disagreement, Standing
 
 
@@ -40,6 +42,7 @@ class Saved:
     standings: tuple[tuple[str, Standing], ...] = ()
     disagreements: tuple[tuple[str, Disagreement], ...] = ()
     is_loaded: bool = False
+    granted: Grants = NOTHING
 
     @property
     def refuses(self) -> bool:
@@ -94,7 +97,7 @@ def _look(saved: Saved) -> Saved:
     parsed = parse(text)
     if isinstance(parsed, ast.Module):
         saved = saved.with_findings("conform", conform.undefined(text, parsed))
-        saved = saved.with_findings("capability", capability.check(parsed, saved.rules.packages))
+        saved = saved.with_findings("capability", capability.check(parsed, saved.rules.packages, saved.granted))
     return saved
 
 
@@ -109,13 +112,15 @@ async def prove_changed(saved: Saved, bench: Bench) -> Saved:
     snapshot = saved.snapshot.with_module(saved.reading)
     again = _to_try_again(saved, snapshot)
     changed = [found for found in saved.nodes() if found[2].name in again]
+    parsed = parse(saved.reading.source.text)
+    needs = needs_of(uses(parsed, saved.rules.packages)) if isinstance(parsed, ast.Module) else NOTHING
     async with asyncio.TaskGroup() as group:
         runs = [
             group.create_task(proof.run(function.examples, function.module, snapshot, bench, returns=function.returns))
             for _, _, function in changed
         ]
     for (tree, node, function), task in zip(changed, runs, strict=True):
-        results = task.result()
+        results = [one for one in task.result() if not proof.wants_grant(one, needs)]
         unproven = is_unproven(tree, node, function)
         differing = [one for one in results if not one.agreed]
         found = [proof.told(one, function.name) for one in differing]

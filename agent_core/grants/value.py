@@ -83,6 +83,11 @@ class Grants:
             stateful=self.stateful and other.stateful,
         )
 
+    @property
+    def is_outward(self) -> bool:
+        """Whether some of it lies outside the worker, where examples never reach."""
+        return bool(self.network or self.read or self.write or self.secrets or self.memory or self.functions)
+
     def items(self, kind: str) -> tuple[str, ...]:
         """The items of one kind."""
         found: tuple[str, ...] = getattr(self, kind)
