@@ -58,6 +58,11 @@ class Session:
         self._ahead = bytearray()  # of the next request's body
         self._streams: dict[int, _Stream] = {}
 
+    @property
+    def open(self) -> int:
+        """How many requests have not ended."""
+        return len(self._streams)
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -81,9 +86,9 @@ class Session:
                 case "fetch_send":
                     return self._send(arguments.get("data"))
                 case "fetch_read":
-                    return await self._read(self._open(arguments.get("stream")), arguments.get("size"))
+                    return await self._read(self._stream(arguments.get("stream")), arguments.get("size"))
                 case _:
-                    return await self._end(self._open(arguments.get("stream")).number)
+                    return await self._end(self._stream(arguments.get("stream")).number)
         except FetchFailed as failed:
             return {"failed": failed.kind, "message": str(failed)}
 
@@ -149,7 +154,7 @@ class Session:
                 f" `toolwright functions grant {self._function} --network {place}`"
             )
 
-    def _open(self, number: object) -> _Stream:
+    def _stream(self, number: object) -> _Stream:
         stream = self._streams.get(number) if isinstance(number, int) else None
         if stream is None:
             raise RequestRefused("this response is closed")

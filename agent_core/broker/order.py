@@ -59,7 +59,7 @@ def take(arguments: Mapping[str, Any], before: bytes, caps: Caps) -> Order:  # A
         RequestRefused: it cannot be sent.
     """
     method, body = arguments.get("method", "GET"), arguments.get("body", b"")
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise RequestRefused(f"the method is one of {', '.join(sorted(METHODS))}")
     if not isinstance(body, bytes) or len(before) + len(body) > caps.request:
         raise RequestRefused(f"the body of a request is bytes, {caps.request} of them at most")

@@ -33,7 +33,7 @@ class Server:
     port: int = 0
     asked: list[Request] = field(default_factory=list)
     connections: int = 0
-    open: int = 0
+    quiet: asyncio.Event = field(default_factory=asyncio.Event)  # that the connections have ended
 
 
 def reply(body: bytes = b"", status: int = 200, **headers: str) -> bytes:
@@ -60,11 +60,11 @@ async def serving(
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server.connections += 1
-        server.open += 1
+        server.quiet.clear()
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             await _serve(server, handler, reader, writer)
-        server.open -= 1
         writer.close()
+        server.quiet.set()
 
     listening = await asyncio.start_server(accept, address, port, ssl=tls)
     server.port = listening.sockets[0].getsockname()[1]
