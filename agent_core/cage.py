@@ -6,13 +6,22 @@ missing layers and the choices: agent-written code never runs by accident.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from sandbox import Access, Attempt, Evaluation, Limits, Outcome, Refused, RequestHandler, Sandbox, SandboxUnavailable
 from sandbox.access import NOTHING
 from sandbox.code import Modules
 
 from .settings import SandboxSettings
+
+_OWN: Final = tuple(str(Path(__file__).parents[1] / room) for room in ("agent_core", "meta_functions", "sandbox"))
+_GUARDED: Final = ("functions", ".toolwright", "toolwright.toml", ".git")
+
+
+def guarded_in(root: Path) -> tuple[str, ...]:
+    """What no function can ever be granted to write in a workspace."""
+    return tuple(str(root.resolve() / name) for name in _GUARDED)
 
 
 def limits_of(settings: SandboxSettings) -> Limits:
@@ -29,10 +38,11 @@ def limits_of(settings: SandboxSettings) -> Limits:
 class Cage:
     """Runs functions in sandboxed workers, or says why none can run."""
 
-    def __init__(self, settings: SandboxSettings, parallel: int) -> None:
+    def __init__(self, settings: SandboxSettings, parallel: int, *, guarded: Sequence[str] = ()) -> None:
         self.limits = limits_of(settings)
         self.settings = settings
         self._parallel = parallel
+        self._guarded = (*guarded, *_OWN)
         self._starting: asyncio.Task[Sandbox | SandboxUnavailable] | None = None
 
     async def ready(self) -> Sandbox | SandboxUnavailable:
@@ -137,7 +147,10 @@ class Cage:
     async def _start(self) -> Sandbox | SandboxUnavailable:
         try:
             return await Sandbox.start(
-                packages=self.settings.packages, parallel=self._parallel, override=self.settings.unsafe
+                packages=self.settings.packages,
+                parallel=self._parallel,
+                guarded=self._guarded,
+                override=self.settings.unsafe,
             )
         except SandboxUnavailable as missing:
             return missing

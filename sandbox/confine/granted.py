@@ -51,6 +51,24 @@ class Opened:
     writable: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Guard:
+    """What no function may change: what it really is, if it is there, and all folders above it."""
+
+    own: Identity | None
+    above: tuple[Identity, ...]
+
+    @classmethod
+    def of(cls, path: str) -> "_Guard":
+        real = Path(os.path.realpath(path))
+        above = tuple(_identity(one.stat()) for one in real.parents if one.exists())
+        return cls(_identity(real.stat()) if real.exists() else None, above)
+
+    def forbids(self, chain: list[Identity]) -> bool:
+        """Whether writing in what this chain leads to could change it."""
+        return self.own in chain or chain[-1] in self.above
+
+
 @contextmanager
 def opened(access: Access, guarded: Sequence[str]) -> Iterator[tuple[Opened, ...]]:
     """What was granted, parents first, for as long as the block lasts.
@@ -58,7 +76,7 @@ def opened(access: Access, guarded: Sequence[str]) -> Iterator[tuple[Opened, ...
     Raises:
         AccessRefused: something is missing, is no longer what was granted, or must not be granted.
     """
-    guards = [_existing(path) for path in guarded] if access.writable else []
+    guards = [_Guard.of(path) for path in guarded] if access.writable else []
     with ExitStack() as stack:
         found = []
         for path in _outermost(access):
@@ -78,7 +96,7 @@ def _outermost(access: Access) -> list[str]:
     return shown
 
 
-def _open(path: str, guards: list[list[Identity]], *, writable: bool) -> Opened:
+def _open(path: str, guards: list[_Guard], *, writable: bool) -> Opened:
     if not path.startswith("/") or path.startswith("//") or os.path.normpath(path) != path:
         raise AccessRefused(f"{path!r} is no plain absolute path")
     if path == "/" or any(path == own or path.startswith(f"{own}/") for own in _OURS):
@@ -120,13 +138,7 @@ def _identity(facts: os.stat_result) -> Identity:
     return facts.st_dev, facts.st_ino
 
 
-def _existing(path: str) -> list[Identity]:
-    """What the path and all folders above it really are; where it is missing, as far as there is something."""
-    real = Path(os.path.realpath(path))
-    return [_identity(one.stat()) for one in (*reversed(real.parents), real) if one.exists()]
-
-
-def _looked_at(one: Opened, chain: list[Identity], guards: list[list[Identity]]) -> Opened:
+def _looked_at(one: Opened, chain: list[Identity], guards: list[_Guard]) -> Opened:
     facts = os.fstat(one.descriptor)
     if not one.is_folder and not stat.S_ISREG(facts.st_mode):
         raise AccessRefused(f"{one.path} is neither a file nor a folder")
@@ -134,7 +146,7 @@ def _looked_at(one: Opened, chain: list[Identity], guards: list[list[Identity]])
         return one
     if not one.is_folder and facts.st_nlink > 1:
         raise AccessRefused(f"{one.path} has another name too (a hard link), so it cannot be granted for writing")
-    if any(chain[-1] in guard or guard[-1] in chain for guard in guards):
+    if any(guard.forbids(chain) for guard in guards):
         raise AccessRefused(
             f"{one.path} cannot be written by a function: it holds, or lies in, what no function may change"
         )
