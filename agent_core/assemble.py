@@ -15,7 +15,7 @@ from typing import Any
 from . import doctor, starters
 from .agent import Agent
 from .asking import Asker, Opened
-from .cage import Cage
+from .cage import Cage, guarded_in
 from .clock import Clock
 from .context import Shown
 from .dispatch import Dispatcher, HostFunction
@@ -78,7 +78,7 @@ class Workspace:
                 prepare_state_dir(root) / "state.db", clock=Clock(), keep_calls=settings.standing.keep_calls
             )
             stack.push_async_callback(store.close)
-            cage = Cage(settings.sandbox, settings.turn.parallel)
+            cage = Cage(settings.sandbox, settings.turn.parallel, guarded=guarded_in(root))
             stack.push_async_callback(cage.aclose)
             workspace = cls(root, settings, store, _workshop(root, settings, store, cage), cage)
             workspace._environment = os.environ if environment is None else environment
