@@ -8,6 +8,7 @@ import inspect
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from .context import Shown
 from .dispatch import Dispatcher, HostFunction
 from .errors import NoWorkspace, WorkspaceError
 from .gate import Gate, Rules
+from .grants import GrantBook, Reach
 from .model.discover import choose
 from .offline import installed_models
 from .registry.function import Reading
@@ -33,6 +35,8 @@ from .settings import FILE_NAME, Settings, load
 from .step import Stepper
 from .storage import Store, content_hash, lock_agent, open_store, prepare_state_dir
 from .workshop import Workshop
+from .workshop.granting import Granting
+from .workshop.one_writer import only_writer
 
 # `meta_functions` is on top of this package, so its modules are named as data: the one dynamic import.
 META_PACKAGE = "meta_functions"
@@ -199,6 +203,8 @@ def _workshop(root: Path, settings: Settings, store: Store, cage: Cage) -> Works
         packages=settings.sandbox.packages,
         reserved=reserved,
     )
+    book = GrantBook(root, store, partial(only_writer, prepare_state_dir(root)))
+    granting = Granting(book, Reach(root), settings.grants, cage.limits, settings.sandbox.packages)
     return Workshop(
         root,
         store,
@@ -207,6 +213,7 @@ def _workshop(root: Path, settings: Settings, store: Store, cage: Cage) -> Works
         cage,
         module_bytes=rules.module_bytes,
         rules=settings.standing,
+        granting=granting,
         starters=starters.functions,
     )
 

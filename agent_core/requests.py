@@ -8,13 +8,14 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from sandbox import Outcome, RequestRefused, Returned
 
 from .answers import answer, bad_arguments
 from .broker import Broker, Session
 from .cage import Cage
+from .grants import NOTHING, Denied, Grants, Permit
 from .registry.arguments import read as read_arguments
 from .registry.function import Function
 from .registry.snapshot import Snapshot
@@ -24,6 +25,19 @@ MAX_DEPTH = 4
 OnProgress = Callable[[float, float | None, str], None]
 
 
+class Permits(Protocol):
+    """Says what a call may have, and asks a human for what it lacks."""
+
+    async def permit(self, function: Function, snapshot: Snapshot) -> Permit | Denied:
+        """How a function is called, or why it is not."""
+
+    async def want(self, function: str, snapshot: Snapshot, grants: Grants) -> bool:
+        """Whether a function that runs may have more from now on."""
+
+    async def guarded(self, snapshot: Snapshot) -> frozenset[str]:
+        """The functions that only those may call that have the grant for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Requests:
     """Answers the requests of one call; what it calls runs on the same snapshot."""
@@ -31,16 +45,27 @@ class Requests:
     cage: Cage
     snapshot: Snapshot
     on_progress: OnProgress
+    permits: Permits
     depth: int = 1
-    hosts: tuple[str, ...] = ()  # that the function may reach
     broker: Broker = field(default_factory=Broker)
-    fetches: Session | None = None  # of the call that runs
+    caller: str = ""  # the function that runs, …
+    grants: Grants = NOTHING  # … what it has, …
+    fetches: Session | None = None  # … and what it fetches
 
-    async def run(self, function: Function, arguments: Mapping[str, Any]) -> Outcome:  # Any: values of JSON
+    async def run(self, function: Function, arguments: Mapping[str, Any], permit: Permit) -> Outcome:  # Any: JSON
         """Call a function and answer what it asks for; what it left open is closed, however it ends."""
-        async with self.broker.session(function.name, self.hosts) as fetches:
-            own = replace(self, fetches=fetches)
-            return await self.cage.call(self.snapshot.modules, function.module, function.name, arguments, own)
+        async with self.broker.session(function.name, permit.grants.network) as fetches:
+            own = replace(self, fetches=fetches, caller=function.name, grants=permit.grants)
+            return await self.cage.call(
+                permit.modules,
+                function.module,
+                function.name,
+                arguments,
+                own,
+                limits=permit.limits,
+                access=permit.access,
+                keep=permit.keep,
+            )
 
     async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
         """Answer one request.
@@ -56,7 +81,7 @@ class Requests:
             case "fetch" | "fetch_send" | "fetch_read" | "fetch_close" if self.fetches is not None:
                 return await self.fetches.answer(name, arguments)
             case _:
-                raise RequestRefused(f"`self.{name}` needs a grant, and grants are not there yet.")
+                raise RequestRefused(f"`self.{name}` is not there: there is nothing yet that it could reach.")
 
     def _progress(self, arguments: dict[str, Any]) -> None:
         done, total = arguments.get("done"), arguments.get("total")
@@ -75,10 +100,28 @@ class Requests:
         checked = read_arguments(_as_text(arguments), function.parameters)
         if not isinstance(checked, dict):
             raise RequestRefused(bad_arguments(name, checked))
-        outcome = await replace(self, depth=self.depth + 1, hosts=()).run(function, checked)
+        permit = await self._permit_to_call(function)
+        outcome = await replace(self, depth=self.depth + 1).run(function, checked, permit)
         if isinstance(outcome, Returned):
             return outcome.value
         raise RequestRefused(f"`{name}`: {answer(outcome, 2_000)}")
+
+    async def _permit_to_call(self, function: Function) -> Permit:
+        """What the other function has; who calls one that has grants needs the grant for it."""
+        wanted = Grants(functions=(function.name,))
+        is_guarded = function.name in await self.permits.guarded(self.snapshot)
+        if (
+            is_guarded
+            and not self.grants.covers(wanted)
+            and not await self.permits.want(self.caller, self.snapshot, wanted)
+        ):
+            how = f"toolwright functions grant {self.caller} --call {function.name}"
+            what = f"`{function.name}` has grants of its own, and `{self.caller}` may not call it"
+            raise RequestRefused(f"{what}. A human grants it with: {how}")
+        permit = await self.permits.permit(function, self.snapshot)
+        if isinstance(permit, Denied):
+            raise RequestRefused(permit.text)
+        return permit
 
 
 def _number(value: object) -> float | None:

@@ -106,6 +106,17 @@ class StandingSettings(_Section):
     keep_calls: int = Field(100, ge=1, description="Calls of a function that are kept one by one; totals stay.")
 
 
+class GrantSettings(_Section):
+    """When a human is asked before a function gets what it needs."""
+
+    ask: Literal["grants", "always", "never"] = Field(
+        "grants",
+        description="`grants`: before a function gets one; `always`: before every function that an agent makes or"
+        " changes, too; `never`: nobody is asked, and what would need a yes is refused.",
+    )
+    unattended: Literal["deny"] = Field("deny", description="What is answered where no human can be asked.")
+
+
 class Settings(BaseSettings):
     """Everything that can be set, one section a room."""
 
@@ -135,6 +146,7 @@ class Settings(BaseSettings):
     sandbox: SandboxSettings = SandboxSettings()
     gate: GateSettings = GateSettings()
     standing: StandingSettings = StandingSettings()
+    grants: GrantSettings = GrantSettings()
 
 
 def keyless_address(settings: Settings, environment: Mapping[str, str]) -> str | None:

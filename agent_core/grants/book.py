@@ -5,7 +5,9 @@ again. The file is looked at before every call, which costs one `stat`.
 """
 
 import asyncio
+import getpass
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -56,9 +58,9 @@ class Held:
     last: Grants = NOTHING
     before: tuple[tuple[str, str], ...] = ()
 
-    def wanted(self, needs: Grants) -> Grants:
-        """What the entry proposes for these needs, and those that it does not meet."""
-        return self.entry.serving(needs) | needs.without(self.entry)
+    def wanted(self, needs: Grants, around: Grants = NOTHING) -> Grants:
+        """What the entry proposes for these needs and those around, and the needs that it does not meet."""
+        return self.entry.serving(needs | around) | needs.without(self.entry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class GrantBook:
         self._alone = alone
         self._sealer = sealer or Sealer(root)
         self._known: _Known | None = None
+        self._lent: dict[tuple[str, str], Grants] = {}
 
     async def allowed(self, function: Function, snapshot: Snapshot) -> Grants:
         """What a function may reach now, as it is in this snapshot."""
@@ -93,16 +96,31 @@ class GrantBook:
         last = yeses[-1] if yeses else Yes("", (), NOTHING, "", 0)
         return Held(entry.grants, now & entry.grants, last.grants & entry.grants, last.versions)
 
-    async def question(self, function: Function, snapshot: Snapshot, needs: Grants) -> Question | None:
-        """What is to be asked before a function has what it needs; None if it has it all."""
+    async def question(
+        self, function: Function, snapshot: Snapshot, needs: Grants, around: Grants = NOTHING
+    ) -> Question | None:
+        """What is to be asked before a function has what it needs; None if it has it all.
+
+        What its entry proposes for needs of the modules `around` it is asked for with them.
+        """
         held = await self.held(function, snapshot)
-        missing = held.wanted(needs).without(held.now)
+        missing = held.wanted(needs, around).without(held.now)
         if not missing:
             return None
         texts = {module: await self._store.text(version) or "" for module, version in held.before}
         diff = differences(texts, modules_of(function.module, snapshot).values()) if texts else ""
         is_again = bool(texts) and held.last.covers(missing)
         return Question(function.name, missing, held.last, diff=diff, version=function.version, is_again=is_again)
+
+    def lend(self, giving: Giving) -> None:
+        """Let the next call of this content have more, and no later one."""
+        self._lent[giving.function, giving.content.digest] = giving.grants
+
+    def borrowed(self, function: Function, snapshot: Snapshot) -> Grants:
+        """What was lent to the next call, which this is."""
+        if not any(name == function.name for name, _ in self._lent):
+            return NOTHING
+        return self._lent.pop((function.name, content_of(function, snapshot).digest), NOTHING)
 
     async def needed_to_call(self, snapshot: Snapshot) -> frozenset[str]:
         """The functions that only those may call that have the grant for it: all that have an entry."""
@@ -205,6 +223,14 @@ class GrantBook:
     def _resealed(self, row: YesRow, text: str) -> SaveYes:
         seal = self._sealer.seal(row.function, row.digest, row.content, text, row.by)
         return SaveYes(row.function, row.digest, row.content, text, row.by, seal)
+
+
+def who() -> str:
+    """The user that says yes, by the name that the system has for them."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return f"user {os.getuid()}"
 
 
 def _text(grants: Grants) -> str:

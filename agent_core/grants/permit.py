@@ -14,11 +14,12 @@ from typing import TypeAlias
 
 from sandbox import Access, Limits
 from sandbox.access import NOTHING as NO_ACCESS
+from sandbox.code import Modules
 
 from ..untrusted import fence
 from .items import UNSAID
 from .seal import data_folder
-from .value import Grants
+from .value import NOTHING, Grants
 
 _UNWRITTEN = ("functions", ".toolwright", "toolwright.toml", ".git")
 _SYSTEM = ("/proc", "/sys", "/dev")
@@ -32,6 +33,28 @@ def raised(limits: Limits, grants: Grants) -> Limits:
     wall_s = max(limits.wall_s, grants.seconds or 0)
     cpu_s = max(limits.cpu_s, math.ceil(grants.seconds or 0) + _SLACK_S)
     return replace(limits, wall_s=wall_s, cpu_s=cpu_s, memory=max(limits.memory, (grants.memory_mib or 0) << 20))
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """One call that may be made: what the function has, with which modules, limits and access it runs.
+
+    `keep` names its own worker if it is stateful; `note` says what it lacks, should it fail.
+    """
+
+    modules: Modules
+    limits: Limits
+    grants: Grants = NOTHING
+    access: Access = NO_ACCESS
+    keep: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """A call that is not made, and why: what is missing, and how a human grants it."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)

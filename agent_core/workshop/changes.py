@@ -3,6 +3,7 @@
 Nothing is written here: a plan holds the new text of the file and the rows that go with it.
 """
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -110,7 +111,7 @@ class Changes:
         reading = read_module(Source.of(function.module, left, source.path)) if left.strip() else None
         detail = {"deleted": name, "name": name, "module": function.module, "version": source.version}
         text = f"`{name}` was deleted from {source.path}. Its versions are kept in the history."
-        plan = planned(text, detail, source, reading, Work("deleted", name, author))
+        plan = replace(planned(text, detail, source, reading, Work("deleted", name, author)), revoked=name)
         return self._ground.repeatable(plan, partial(self.delete, name, author), name, snapshot)
 
     def source(self, name: str) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 from ..events import FunctionsChanged
 from ..gate import Disagreement, ExampleResult, Verdict
+from ..grants import Grants
 from ..model.step import REPLY
 from ..problem import Problem
 from ..registry.examples import Example
@@ -37,6 +38,11 @@ def admitted(verdict: Verdict, function: Function, done: str) -> str:
         lines.append("It is a draft: no example could prove its results.")
     lines.append(f"Next: call `{verdict.name}` with the user's data.")
     return "\n".join(lines)
+
+
+def granted(grants: Grants) -> list[str]:
+    """What a human let the function have."""
+    return [f"A human lets it: {'; '.join(grants.sentences())}."] if grants else []
 
 
 def refused(verdict: Verdict, *, again: bool, replaces: bool) -> str:

@@ -6,13 +6,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sandbox import Outcome
+from sandbox import Outcome, Refused, Returned
 
 from .. import events
 from ..answers import bad_arguments, outcome_json
 from ..cage import Cage
 from ..errors import ToolwrightError, UsageError, WorkspaceError
 from ..gate import Candidate, Gate
+from ..grants import Denied
 from ..problem import Problem
 from ..registry.arguments import read as read_arguments
 from ..registry.function import Function
@@ -25,6 +26,7 @@ from .bulk import Bulk
 from .calls import recorded
 from .carry_out import Carrier, Record
 from .changes import Changes
+from .granting import Granting
 from .ground import Ground
 from .judging import Judging
 from .load import Loader
@@ -48,6 +50,7 @@ class Workshop:
         *,
         module_bytes: int,
         rules: StandingSettings,
+        granting: Granting,
         starters: Callable[[], frozenset[str]],
     ) -> None:
         self.registry = registry
@@ -56,9 +59,10 @@ class Workshop:
         self._store = store
         self._gate = gate
         self._cage = cage
-        self._carrier = Carrier(root, store, registry)
+        self.granting = granting
+        self._carrier = Carrier(root, store, registry, granting.book)
         self.bulk = Bulk(root, store, registry, gate, cage, lambda plan: self._now(plan, None))
-        ground, judging = Ground(root, registry, module_bytes, self._catch_up), Judging(store, gate)
+        ground, judging = Ground(root, registry, module_bytes, self._catch_up), Judging(store, gate, granting)
         self.plans = Changes(store, ground, judging)
         self.past = Past(store, ground, judging)
         self.quarantine = Quarantine(store, registry, rules)
@@ -186,29 +190,35 @@ class Workshop:
             UsageError: there is no such function, or its arguments do not fit.
         """
         function, snapshot = self._function(name), self.registry.snapshot()
-        outcome = await self._call(function, arguments, on_progress)
-        found = outcome_json(outcome)
+        outcome, note = await self._call(function, arguments, on_progress)
+        found = {**outcome_json(outcome), **({"lacks": note} if note and not isinstance(outcome, Returned) else {})}
         await self._store.apply([recorded(function, snapshot, outcome, found["seconds"])])
         news = await self.quarantine.entered({name}) if found["outcome"] in FAILURES else []
         return {**found, **({"quarantined": events.to_json(news[0])} if news else {})}
 
     async def _call(
         self, function: Function, arguments: str | Mapping[str, Any], on_progress: OnProgress | None = None
-    ) -> Outcome:
+    ) -> tuple[Outcome, str]:
+        """The outcome, and what the function lacks that it may have failed for."""
         raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
         checked = read_arguments(raw, function.parameters)
         if not isinstance(checked, dict):
             raise UsageError(bad_arguments(function.name, checked))
         snapshot = self.registry.snapshot()
-        requests = Requests(self._cage, snapshot, on_progress or (lambda done, total, note: None))
-        return await requests.run(function, checked)
+        permit = await self.granting.permit(function, snapshot)
+        if isinstance(permit, Denied):
+            return Refused(permit.text), ""
+        requests = Requests(self._cage, snapshot, on_progress or (lambda done, total, note: None), self.granting)
+        return await requests.run(function, checked, permit), permit.note
 
     async def test(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Run a function's examples, or one call of it, in workers of their own: off the record, as tests are."""
         function = self._function(name)
         if arguments is not None:
-            return {"name": name, "examples": [], "outcome": outcome_json(await self._call(function, arguments))}
-        results = await self._gate.run_examples(function, self.registry.snapshot())
+            return {"name": name, "examples": [], "outcome": outcome_json((await self._call(function, arguments))[0])}
+        snapshot = self.registry.snapshot()
+        granted = await self.granting.granted(await self.granting.book.allowed(function, snapshot), snapshot)
+        results = await self._gate.run_examples(function, snapshot, granted)
         return {"name": name, "examples": [view.example_result(result) for result in results], "outcome": None}
 
     def names(self) -> Sequence[str]:

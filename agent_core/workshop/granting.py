@@ -1,0 +1,225 @@
+"""Before a function joins or runs: what it needs is compared with what it has, and a human is asked for the rest.
+
+Where nobody can be asked the answer is no, and it says how a human grants it. While a human is asked, the clock of a
+call that runs stands still.
+"""
+
+import ast
+import shlex
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from sandbox import Limits
+from sandbox.patience import standing_still
+
+from ..gate import Verdict
+from ..gate.draft import unified
+from ..gate.trial import Granted
+from ..gate.uses import needs_of, uses
+from ..grants import NOTHING, Approver, Decision, Denied, Giving, GrantBook, Grants, Permit, Question, Reach
+from ..grants.book import who
+from ..grants.content import content_of, modules_of
+from ..grants.permit import raised
+from ..problem import Place, Problem
+from ..registry.function import Function, Reading
+from ..registry.snapshot import Snapshot
+from ..settings import GrantSettings
+from ..untrusted import one_line
+from .calls import source_of
+from .closure import Parts
+from .plan import Work
+
+_FLAGS = {
+    "network": "--network",
+    "read": "--read",
+    "write": "--write",
+    "secrets": "--secret",
+    "packages": "--package",
+    "memory": "--block",
+    "functions": "--call",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What a human let a candidate have: to be written down with it, or lent to its next call; or why not."""
+
+    grants: Grants = NOTHING
+    giving: Giving | None = None
+    lent: Giving | None = None
+    denied: str = ""
+
+
+class Granting:
+    """Asks for grants, and says what a call may have."""
+
+    def __init__(
+        self, book: GrantBook, reach: Reach, settings: GrantSettings, limits: Limits, packages: tuple[str, ...]
+    ) -> None:
+        self.book = book
+        self.reach = reach
+        self.approver: Approver | None = None
+        self._settings = settings
+        self._limits = limits
+        self._packages = packages
+
+    async def ungranted(self, snapshot: Snapshot) -> Granted:
+        """What a candidate is judged with before anybody was asked."""
+        return Granted(guarded=await self.book.needed_to_call(snapshot))
+
+    async def granted(self, grants: Grants, snapshot: Snapshot) -> Granted:
+        """What it is judged with once it has these."""
+        return replace(await self.ungranted(snapshot), grants=grants, access=self.reach.access(grants))
+
+    def asks(self, verdict: Verdict, work: Work) -> bool:
+        """Whether a human has to say yes before this candidate joins."""
+        wants_all = self._settings.ask == "always" and work.author.by == "agent" and verdict.admitted
+        return wants_all or verdict.lacks_only_grants
+
+    async def for_candidate(self, verdict: Verdict, snapshot: Snapshot, work: Work, why: str) -> Allowance:
+        """Ask for what a judged candidate lacks; `snapshot` is what it would join."""
+        reading = verdict.reading
+        if reading is None:
+            return Allowance(denied="Its module could not be read, so nobody was asked.")
+        after, function = _joined(reading, verdict.name, snapshot)
+        if function is None:
+            return Allowance(denied="It would not be offered, so nobody was asked.")
+        held = await self.book.held(function, after)
+        question = await self.book.question(function, after, verdict.needs, self._around(function, after))
+        if question is None and self._settings.ask != "always":
+            return Allowance(held.now)
+        question = question or Question(verdict.name, granted=held.now, version=function.version)
+        before = snapshot.functions.get(verdict.name)
+        diff = question.diff or (unified(source_of(before, snapshot), verdict.source, function.path) if before else "")
+        decision = await self._ask(replace(question, why=why, lines=verdict.asking, diff=diff))
+        if decision.answer == "no":
+            return Allowance(denied=denial(question, decision))
+        giving = Giving(function.name, held.now | question.missing, content_of(function, after), who())
+        if not question.missing:
+            return Allowance(held.now)
+        return Allowance(giving.grants, lent=giving) if decision.answer == "once" else Allowance(giving.grants, giving)
+
+    async def permit(self, function: Function, snapshot: Snapshot) -> Permit | Denied:
+        """How a call of a function is made, after a human was asked for what it lacks; or why it is not made."""
+        lent = self.book.borrowed(function, snapshot)
+        needs = await self.needs(function, snapshot)
+        held = await self.book.held(function, snapshot)
+        if not (needs or held.entry or lent):
+            return Permit(snapshot.modules, self._limits)
+        now, note = held.now | lent, ""
+        question = await self.book.question(function, snapshot, needs, self._around(function, snapshot))
+        if question is not None and not now.covers(question.missing):
+            decision = await self._ask(replace(question, lines=_shown(function, snapshot)))
+            note = denial(question, decision)
+            if decision.answer == "no" and (decision.word or self.approver is not None or held.entry):
+                return Denied(note)
+            if decision.answer != "no":
+                now, note = now | question.missing, ""
+            if decision.answer == "yes":
+                await self.book.give(function, snapshot, question.missing, who())
+        return self._permit(function, snapshot, now, note)
+
+    async def guarded(self, snapshot: Snapshot) -> frozenset[str]:
+        """The functions that only those may call that have the grant for it."""
+        return await self.book.needed_to_call(snapshot)
+
+    async def needs(self, function: Function, snapshot: Snapshot) -> Grants:
+        """What a function of the workspace needs, by its own text and its helpers."""
+        guarded = await self.book.needed_to_call(snapshot)
+        return _needs(snapshot.modules[function.module].text, function.name, self._packages, guarded)
+
+    async def want(self, function: str, snapshot: Snapshot, grants: Grants) -> bool:
+        """Ask in the middle of a call for what it turned out to need; whether it may have it from now on."""
+        held = snapshot.functions[function]
+        decision = await self._ask(Question(function, grants, await self.book.allowed(held, snapshot)))
+        if decision.answer == "yes":
+            await self.book.give(held, snapshot, grants, who())
+        return decision.answer != "no"
+
+    def _permit(self, function: Function, snapshot: Snapshot, grants: Grants, note: str) -> Permit:
+        if not grants:
+            return Permit(snapshot.modules, self._limits, note=note)
+        return Permit(
+            modules_of(function.module, snapshot),
+            raised(self._limits, grants),
+            grants,
+            self.reach.access(grants),
+            function.name if grants.stateful else "",
+            note,
+        )
+
+    def _around(self, function: Function, snapshot: Snapshot) -> Grants:
+        """What the modules need that a function's own imports."""
+        others = [one for name, one in modules_of(function.module, snapshot).items() if name != function.module]
+        return _needs_of_all(tuple(one.text for one in others), self._packages, frozenset())
+
+    async def _ask(self, question: Question) -> Decision:
+        if never := self.reach.refusal(question.missing):
+            return Decision("no", never)
+        if self.approver is None or self._settings.ask == "never":
+            return Decision("no")
+        with standing_still():
+            return await self.approver(question)
+
+
+def denial(question: Question, decision: Decision) -> str:
+    """What is said where a function does not get what it needs: what that is, and how a human grants it."""
+    lacks = "; ".join(question.missing.sentences())
+    word = f" They say: {one_line(decision.word, 400)}" if decision.word else ""
+    if not lacks:
+        return f"A human has to say yes to `{question.function}` first, and did not.{word}"
+    new = " in this new version" if question.is_again else ""
+    return f"`{question.function}` may not{new}: {lacks}.{word} A human grants it with: {command(question)}"
+
+
+def command(question: Question) -> str:
+    """What a human types to grant what is asked for."""
+    items = [
+        f"{flag} {shlex.quote(one)}"
+        for kind, flag in _FLAGS.items()
+        for one in question.missing.items(kind)
+        if one != "?"
+    ]
+    return " ".join([f"toolwright functions grant {question.function}", *items])
+
+
+def ungranted(verdict: Verdict, denied: str, path: str) -> Verdict:
+    """An admitted candidate that a human did not say yes to."""
+    if not verdict.admitted:
+        return verdict
+    problem = Problem("needs-yes", denied, Place(path), "ask the human what is wrong with it")
+    return replace(verdict, admitted=False, standing="", problems=(*verdict.problems, problem))
+
+
+def _joined(reading: Reading, name: str, snapshot: Snapshot) -> tuple[Snapshot, Function | None]:
+    after = snapshot.with_module(reading)
+    found = after.functions.get(name)
+    return after, found if found is not None and found.module == reading.source.module else None
+
+
+def _shown(function: Function, snapshot: Snapshot) -> tuple[tuple[int, str], ...]:
+    """The lines of a function that need something."""
+    text = snapshot.modules[function.module].text
+    lines, own = text.splitlines(), range(function.line, function.end_line + 1)
+    found = [one.finding.line for one in uses(ast.parse(text), ()) if one.kind and one.finding.line in own]
+    return tuple((line, lines[line - 1].strip()) for line in dict.fromkeys(found))
+
+
+@lru_cache(maxsize=2048)
+def _needs(text: str, name: str, packages: tuple[str, ...], guarded: frozenset[str]) -> Grants:
+    parts = Parts.of(text)
+    if isinstance(parts, Problem):
+        return NOTHING
+    own, _ = parts.candidate(parts.needed([name]))
+    return _needs_of_all((own,), packages, guarded)
+
+
+@lru_cache(maxsize=512)
+def _needs_of_all(texts: tuple[str, ...], packages: tuple[str, ...], guarded: frozenset[str]) -> Grants:
+    found = NOTHING
+    for text in texts:
+        try:
+            found |= needs_of(uses(ast.parse(text), packages, guarded))
+        except (SyntaxError, RecursionError, ValueError, MemoryError):
+            continue
+    return found
