@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from sandbox import RequestRefused
 
@@ -16,6 +16,10 @@ from .failing import FetchFailed
 from .hosts import Hosts
 from .order import REDIRECTS, Order, take
 from .wire import Answer, Exchange, Tls, tls
+
+Want: TypeAlias = Callable[[str], Awaitable[bool]]  # asks a human for one more host, as `host` or `host:port`
+
+_MOST_ASKED = 3  # hosts that one call may have a human asked for
 
 _log = logging.getLogger("toolwright.broker")
 
@@ -28,9 +32,9 @@ class Broker:
     resolve: Resolve = resolve
     tls: Tls = tls
 
-    def session(self, function: str, hosts: tuple[str, ...]) -> "Session":
-        """The fetches of one call of a function that may reach these hosts."""
-        return Session(self, function, Hosts.of(hosts))
+    def session(self, function: str, hosts: tuple[str, ...], want: Want | None = None) -> "Session":
+        """The fetches of one call of a function that may reach these hosts, and others that a human is asked for."""
+        return Session(self, function, hosts, want)
 
 
 @dataclass(slots=True)
@@ -48,11 +52,14 @@ class _Stream:
 class Session:
     """Answers `fetch`, `fetch_send`, `fetch_read` and `fetch_close` of one call; what it left open ends with it."""
 
-    def __init__(self, broker: Broker, function: str, hosts: Hosts) -> None:
+    def __init__(self, broker: Broker, function: str, hosts: tuple[str, ...], want: Want | None) -> None:
         self._broker = broker
         self._caps = broker.caps
         self._function = function
-        self._hosts = hosts
+        self._hosts = Hosts.of(hosts)
+        self._want = want
+        self._asked: set[str] = set()
+        self._stood = 0.0  # seconds that a human was asked for, which no limit counts
         self._requests = 0
         self._seconds = 0.0
         self._ahead = bytearray()  # of the next request's body
@@ -116,7 +123,7 @@ class Session:
 
     async def _follow(self, order: Order) -> tuple[_Stream, Answer]:
         """The response that redirects lead to; each hop is checked as the first."""
-        until = _now() + min(order.timeout_s, self._caps.request_s)
+        until = self._now() + min(order.timeout_s, self._caps.request_s)
         for _hop in range(self._caps.redirects + 1):
             stream, answer = await self._hop(order, until)
             location = answer.header("location")
@@ -128,10 +135,10 @@ class Session:
 
     async def _hop(self, order: Order, until: float) -> tuple[_Stream, Answer]:
         self._requests += 1
-        stream = _Stream(self._requests, order, _now())
+        stream = _Stream(self._requests, order, self._now())
         self._streams[stream.number] = stream
         async with self._ended_by_failure(stream):
-            self._permit(order)
+            await self._permit(order)
             async with self._within(until, order):
                 return stream, await self._begin(stream)
 
@@ -144,15 +151,29 @@ class Session:
         stream.status = str(answer.status)
         return answer
 
-    def _permit(self, order: Order) -> None:
+    async def _permit(self, order: Order) -> None:
         if self._requests > self._caps.requests:
             raise RequestRefused(f"one call may make {self._caps.requests} requests")
-        if not self._hosts.cover(order.target):
-            place = order.target.place
+        place = order.target.place
+        if not self._hosts.cover(order.target) and not await self._wanted(place):
             raise RequestRefused(
                 f"`{self._function}` may not reach {place}: a human grants it with"
                 f" `toolwright functions grant {self._function} --network {place}`"
             )
+
+    async def _wanted(self, place: str) -> bool:
+        """Whether a human lets it be reached, who is asked for a place once."""
+        if self._want is None or place in self._asked or len(self._asked) >= _MOST_ASKED:
+            return False
+        self._asked.add(place)
+        began = _now()
+        try:
+            is_granted = await self._want(place)
+        finally:
+            self._stood += _now() - began
+        if is_granted:
+            self._hosts = self._hosts.with_host(place)
+        return is_granted
 
     def _stream(self, number: object) -> _Stream:
         stream = self._streams.get(number) if isinstance(number, int) else None
@@ -176,7 +197,7 @@ class Session:
         if (stream := self._streams.pop(number, None)) is None:
             return
         target = stream.order.target
-        path, seconds = target.path.partition("?")[0], _now() - stream.began
+        path, seconds = target.path.partition("?")[0], self._now() - stream.began
         line = (self._function, stream.order.method, target.place, path, stream.status, stream.read, seconds)
         _log.info("%s: %s %s%s: %s, %d bytes, %.3f s", *line)
         if stream.exchange is not None:
@@ -196,14 +217,17 @@ class Session:
     @asynccontextmanager
     async def _within(self, until: float, order: Order) -> AsyncIterator[None]:
         """Until then for one thing, and no longer than the call has left for all of them."""
-        began = _now()
+        began = self._now()
         try:
-            async with asyncio.timeout_at(min(until, began + self._caps.call_s - self._seconds)):
+            async with asyncio.timeout(min(until - began, self._caps.call_s - self._seconds)):
                 yield
         except TimeoutError as error:
             raise FetchFailed("timeout", f"{order.target.place} did not answer in time") from error
         finally:
-            self._seconds += _now() - began
+            self._seconds += self._now() - began
+
+    def _now(self) -> float:
+        return _now() - self._stood
 
 
 def _now() -> float:

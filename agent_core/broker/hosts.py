@@ -1,7 +1,7 @@
 """Which hosts a function may reach, as granted: `api.example.org`, `localhost:8000`, `*.example.org`, `192.168.1.5`."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from sandbox import RequestRefused
@@ -55,6 +55,10 @@ class Hosts:
     def of(cls, texts: Iterable[str]) -> Self:
         """The grants that can be read; what cannot grants nothing."""
         return cls(tuple(found for text in texts if (found := _readable(text)) is not None))
+
+    def with_host(self, text: str) -> Self:
+        """These and one more."""
+        return replace(self, granted=(*self.granted, host(text)))
 
     def cover(self, target: Target) -> bool:
         """Whether the target was granted."""

@@ -411,3 +411,32 @@ async def test_a_stream_is_closed_however_its_call_ends(sandbox: Sandbox, end: s
         assert (session.open, server.connections) == (0, 1)
         async with asyncio.timeout(10):
             await server.quiet.wait()
+
+
+async def test_a_human_who_is_asked_live_decides_for_the_rest_of_the_call(server: Server, canary: Server) -> None:
+    asked: list[str] = []
+
+    async def want(place: str) -> bool:
+        asked.append(place)
+        await asyncio.sleep(0.3)
+        return place.endswith(f":{server.port}")
+
+    async with Broker(Caps(call_s=0.25, request_s=0.25)).session("weather", (), want) as session:
+        for _ in range(2):
+            assert (await session.answer("fetch", {"url": f"http://localhost:{server.port}/"}))["status"] == 200
+            assert "may not reach" in await refusal(session, url=f"http://localhost:{canary.port}/")
+    assert asked == [f"localhost:{server.port}", f"localhost:{canary.port}"]
+    assert canary.connections == 0
+
+
+async def test_a_human_is_asked_for_three_hosts_of_a_call_and_no_more() -> None:
+    asked: list[str] = []
+
+    async def want(place: str) -> bool:
+        asked.append(place)
+        return False
+
+    async with Broker().session("weather", (), want) as session:
+        for number in range(9):
+            assert await refusal(session, url=f"http://{number}.example.org/") != ""
+    assert asked == ["0.example.org", "1.example.org", "2.example.org"]
