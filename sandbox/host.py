@@ -6,8 +6,9 @@ about a value. Cancelling any of these coroutines kills its worker.
 
 import tempfile
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,22 +18,21 @@ from .attempt import Attempt, Series
 from .calls import Call, parents
 from .code import Evaluation, Modules, Source
 from .compiled import Broken, Compiled, Shelf
-from .conversation import judge
 from .errors import ProtocolError
+from .keeping import Keeper, Work
 from .launch import LayerFailed, NoPlace
-from .outcome import Killed, Outcome, Raised, Refused, Returned, TimedOut
+from .outcome import Killed, Outcome, Refused, TimedOut
 from .policy import Limits
-from .pool import SPARES, Places
+from .pool import SPARES, Places, kernel_limits
 from .pools import Pools
 from .protocol import Frame as Message
 from .requests import RequestHandler, without_handler
-from .running import Told, run
+from .running import Told, judged, run
 from .starting import Ground, find_ground
 from .values import Unsendable, encode
 
 DEFAULT: Final = Limits()
 _SENT_ALONG: Final = 256 * 1024  # characters of code that go with a job, so that imports need not ask
-_MOST_MEMORY: Final = 1 << 50  # more than that is no claim to be written down
 _NESTED: Final = 4  # workers per place that may exist, the others waiting for calls of their own
 
 
@@ -47,6 +47,7 @@ class Sandbox:
         self._places = Places(parallel)
         self._pools = Pools(ground.plan, ground.pool)
         self._shelf = Shelf(self._compile)
+        self._keeper = Keeper(self._places)
 
     @classmethod
     async def start(
@@ -79,13 +80,16 @@ class Sandbox:
         access: Access = NOTHING,
         keep: str = "",
     ) -> Outcome:
-        """How `functions.<module>.<function>(**arguments)` ended, in a worker of its own."""
+        """How `functions.<module>.<function>(**arguments)` ended, in a worker of its own.
+
+        With a key to `keep`, in the worker that the last call with this key left, and with what it left there.
+        """
         try:
             encoded = encode(dict(arguments))
         except Unsendable as error:
             return Refused(f"arguments: {error}")
         job = {"kind": "call", "module": module, "function": function, "arguments": encoded}
-        return await self._run(modules, job, _Terms(limits, access, handler))
+        return await self._run(modules, job, _Terms(limits, access, handler, keep))
 
     async def evaluate(  # noqa: PLR0913 - as `call`
         self,
@@ -165,6 +169,7 @@ class Sandbox:
 
     async def aclose(self) -> None:
         """End every worker and the processes they come from."""
+        self._keeper.close()
         await self._pools.aclose()
 
     async def __aenter__(self) -> "Sandbox":
@@ -174,20 +179,26 @@ class Sandbox:
         await self.aclose()
 
     async def _run(self, modules: Modules, job: Message, terms: "_Terms") -> Outcome:
-        limits = terms.limits
         said = " ".join([*job.get("setup", ()), job.get("expression", "")])
         ready = await self._prepare(modules, job, said, terms.handler)
         if not isinstance(ready, _Ready):
             return ready
         for label, text in _labels(job.get("setup", ()), job.get("expression", "")):
             ready.call.show(label, text)
+        try:
+            return ready.call.illustrated(await self._outcome(ready, terms))
+        except (LayerFailed, NoPlace) as error:
+            return Refused(str(error))
+
+    async def _outcome(self, ready: "_Ready", terms: "_Terms") -> Outcome:
+        limits, job = terms.limits, ready.job | {"result": terms.limits.result}
+        if terms.keep:
+            place = partial(self._pools.get, ready.ahead, limits.scratch, terms.access, kept=True)
+            work = Work(place, partial(ready.seal, terms), job | {"kind": "kept"}, limits, ready.call)
+            return await self._keeper.call(terms.keep, work)
         async with self._places:
-            try:
-                pool = await self._pools.get(ready.ahead, limits.scratch, terms.access)
-                told = await run(pool, ready.job | {"result": limits.result}, limits, ready.call.serve)
-            except (LayerFailed, NoPlace) as error:
-                return Refused(str(error))
-        return ready.call.illustrated(_judged(told))
+            pool = await self._pools.get(ready.ahead, limits.scratch, terms.access)
+            return judged(await run(pool, job, limits, ready.call.serve))
 
     async def _prepare(
         self, modules: Modules, job: Message, said: str, handler: RequestHandler | None
@@ -205,7 +216,7 @@ class Sandbox:
         for near in closure:
             call.show(modules[near].path, modules[near].text)
         ahead = self._pools.ahead_for(closure, said, describes=job["kind"] == "describe")
-        return _Ready(call, job | {"modules": _sent_along(name, closure)}, ahead)
+        return _Ready(call, job | {"modules": _sent_along(name, closure)}, ahead, closure.keys())
 
     async def _compile(self, job: Message) -> Message | Killed | TimedOut:
         async with self._places:
@@ -220,6 +231,7 @@ class _Terms:
     limits: Limits
     access: Access
     handler: RequestHandler | None = None
+    keep: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +241,13 @@ class _Ready:
     call: Call
     job: Message
     ahead: tuple[str, ...]
+    reached: Set[str]  # the module and all that its import statements reach
+
+    def seal(self, terms: "_Terms", asked: frozenset[str]) -> Hashable:
+        """What must be the same for a kept worker to go on; `asked` is what it imported by other ways."""
+        texts = self.call.versions(self.reached | asked)
+        limits = kernel_limits(terms.limits), terms.limits.scratch
+        return self.job["module"], texts, terms.access, terms.access.identities, limits
 
 
 async def _refuse(_frame: Message) -> Message:
@@ -259,16 +278,3 @@ def _sent_along(name: str, closure: dict[str, Compiled]) -> dict[str, Message]:
         if module == name or size < _SENT_ALONG:
             sent[module] = compiled.message
     return sent
-
-
-def _judged(told: Told | Killed | TimedOut) -> Outcome:
-    if not isinstance(told, Told):
-        return told
-    try:
-        outcome = judge(told.reply, told.output, told.seconds)
-    except ProtocolError as error:
-        return Killed(f"the worker's answer was not taken, because {error}", told.output, told.seconds)
-    memory = told.reply.get("memory")
-    if isinstance(outcome, Returned | Raised) and isinstance(memory, int) and 0 < memory < _MOST_MEMORY:
-        return replace(outcome, memory=memory)
-    return outcome

@@ -4,6 +4,7 @@ A zygote that holds more is slower to fork from, so packages (and asyncio) have 
 own, started when they are first needed; those that are idle end when there are too many.
 """
 
+import asyncio
 import os
 import sys
 from collections import OrderedDict
@@ -18,10 +19,12 @@ from .compiled import Compiled, imported_names
 from .plan import Plan
 from .pool import Pool
 
-_MAX_POOLS: Final = 6
+_MAX_POOLS: Final = 12
+REST_S: Final = 600.0  # after which a pool that reaches further than the default ends, if nobody calls
 _SLOW_TO_IMPORT: Final = "asyncio"
 
-_Key: TypeAlias = tuple[tuple[str, ...], int, Access, Identities]  # imported ahead, bytes of scratch, what is reached
+# imported ahead, bytes of scratch, what is reached, whether its workers are kept
+_Key: TypeAlias = tuple[tuple[str, ...], int, Access, Identities, bool]
 
 
 class Pools:
@@ -31,17 +34,40 @@ class Pools:
         self.lean = lean
         self._plan = plan
         self._made = 0
-        self._pools: OrderedDict[_Key, Pool] = OrderedDict({((), plan.scratch, NOTHING, ()): lean})
+        self._pools: OrderedDict[_Key, Pool] = OrderedDict({((), plan.scratch, NOTHING, (), False): lean})
+        self._rests: dict[_Key, asyncio.TimerHandle] = {}
+        self._ending: set[asyncio.Task[None]] = set()
 
-    async def get(self, ahead: tuple[str, ...], scratch: int, access: Access = NOTHING) -> Pool:
-        """The pool with these names imported ahead, scratch folders of this size, and this within reach."""
-        key = (ahead, scratch, access, access.identities)
+    async def get(self, ahead: tuple[str, ...], scratch: int, access: Access = NOTHING, *, kept: bool = False) -> Pool:
+        """The pool with these names imported ahead, scratch folders of this size, and this within reach.
+
+        Workers that are kept have pools of their own, so that they take no slot from others.
+        """
+        key = (ahead, scratch, access, access.identities, kept)
         if key not in self._pools:
             await self._end_an_idle_one()
         if key not in self._pools:  # somebody else may have made it meanwhile
-            self._pools[key] = Pool(self._plan_for(ahead, scratch, access))
+            self._pools[key] = Pool(self._plan_for(ahead, scratch, access), spare=not kept)
         self._pools.move_to_end(key)
+        if access is not NOTHING or kept:
+            self._expect_rest(key)
         return self._pools[key]
+
+    def _expect_rest(self, key: _Key) -> None:
+        """End the pool when nobody has wanted it for long."""
+        if key in self._rests:
+            self._rests[key].cancel()
+        self._rests[key] = asyncio.get_running_loop().call_later(REST_S, self._end_if_idle, key)
+
+    def _end_if_idle(self, key: _Key) -> None:
+        del self._rests[key]
+        pool = self._pools.get(key)
+        if pool is not None and pool.taken:
+            self._expect_rest(key)
+        elif pool is not None:
+            del self._pools[key]
+            self._ending.add(task := asyncio.ensure_future(pool.aclose()))
+            task.add_done_callback(self._ending.discard)
 
     def _plan_for(self, ahead: tuple[str, ...], scratch: int, access: Access) -> Plan:
         self._made += 1
@@ -75,6 +101,9 @@ class Pools:
 
     async def aclose(self) -> None:
         """End them all."""
+        for rest in self._rests.values():
+            rest.cancel()
+        await asyncio.gather(*self._ending)
         for pool in self._pools.values():
             await pool.aclose()
 

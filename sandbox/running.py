@@ -5,17 +5,21 @@ Leaving by any door (a reply, a time-out, a broken rule, cancellation) kills the
 
 import asyncio
 import signal
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Final
 
-from .conversation import Conversation, Late, Serve
+from .conversation import Conversation, Late, Serve, judge
 from .errors import ProtocolError
-from .launch import ZygoteEnded
-from .outcome import Killed, TimedOut
+from .launch import Worker, ZygoteEnded
+from .outcome import Killed, Outcome, Raised, Returned, TimedOut
 from .patience import Clock
 from .policy import Limits
 from .pool import Pool, kernel_limits
 from .protocol import Frame as Message
 from .protocol import pack
+
+_MOST_MEMORY: Final = 1 << 50  # more than that is no claim to be written down
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,26 +32,46 @@ class Told:
 
 
 class Session:
-    """One worker from its taking to its end, as an async context manager; `talk` is the conversation with it."""
+    """One worker from its taking to its end, as an async context manager; `talk` is the conversation with it.
 
-    def __init__(self, pool: Pool, limits: Limits) -> None:
+    One that goes on is not ended by the session; the next session may have it.
+    """
+
+    def __init__(self, pool: Pool, limits: Limits, worker: Worker | None = None, *, was_used: bool = False) -> None:
         self._pool = pool
         self._limits = limits
         self._loop = asyncio.get_running_loop()
-        self.clock = Clock(limits.wall_s)
+        self._given = worker
+        self._was_used = was_used
+        self._clock = Clock(limits.wall_s)
+        self.goes_on = False
 
     async def __aenter__(self) -> "Session":
-        self._worker = await self._pool.take(kernel_limits(self._limits))
+        self._worker = self._given or await self._pool.take(kernel_limits(self._limits))
         self.talk = Conversation(self._worker, self._limits)
         self._loop.add_reader(self._worker.output, self.talk.listen)
         self._began = self._loop.time()
+        self.talk.was_confined = self._was_used
         return self
 
     async def __aexit__(self, *_error: object) -> None:
         self._loop.remove_reader(self._worker.output)
         self.talk.output.drain()
-        self._reaped = self._pool.give_back(self._worker)
-        self.seconds = self._loop.time() - self._began - self.clock.stood
+        if not self.goes_on:
+            self._reaped = self._pool.give_back(self._worker)
+        self.seconds = self._loop.time() - self._began - self._clock.stood
+
+    async def reply(self, act: Callable[[], Awaitable[Message | None]]) -> Message | Late | str | None:
+        """The reply; or that the clock ran out, or why the worker is stopped; None where it died by itself."""
+        try:
+            async with self._clock:
+                return await act() if self._was_used or await self.talk.ready() else None
+        except TimeoutError:
+            if not self._clock.expired:
+                raise
+            return Late()
+        except ProtocolError as error:
+            return f"the worker was stopped, because {error}"
 
     async def ended(self, end: Late | str | None) -> Killed | TimedOut:
         """How it ended without a reply: the clock, why it was stopped, or None where it died by itself."""
@@ -70,24 +94,29 @@ async def run(pool: Pool, job: Message, limits: Limits, serve: Serve) -> Told | 
     """Do a job in a worker of its own."""
     data = pack(job)
     async with Session(pool, limits) as session:
-        reply = await _reply(session, data, serve)
+        reply = await session.reply(lambda: session.talk.hold(data, serve))
+    return await told(session, reply)
+
+
+async def told(session: Session, reply: Message | Late | str | None) -> Told | Killed | TimedOut:
+    """How a session that is over has ended."""
     if isinstance(reply, dict) and not session.talk.output.is_flood:
         return Told(reply, session.talk.output.text, session.seconds)
     return await session.ended(None if isinstance(reply, dict) else reply)
 
 
-async def _reply(session: Session, data: bytes, serve: Serve) -> Message | Late | str | None:
-    """The reply; or that the clock ran out, or why the worker is stopped; None where it died by itself."""
-    talk = session.talk
+def judged(told: Told | Killed | TimedOut) -> Outcome:
+    """The outcome, where the reply has a known shape; else that the worker broke a rule."""
+    if not isinstance(told, Told):
+        return told
     try:
-        async with session.clock:
-            return await talk.hold(data, serve) if await talk.ready() else None
-    except TimeoutError:
-        if not session.clock.expired:
-            raise
-        return Late()
+        outcome = judge(told.reply, told.output, told.seconds)
     except ProtocolError as error:
-        return f"the worker was stopped, because {error}"
+        return Killed(f"the worker's answer was not taken, because {error}", told.output, told.seconds)
+    memory = told.reply.get("memory")
+    if isinstance(outcome, Returned | Raised) and isinstance(memory, int) and 0 < memory < _MOST_MEMORY:
+        return replace(outcome, memory=memory)
+    return outcome
 
 
 async def _death(reaped: "asyncio.Future[tuple[dict[str, int], list[int]]]", limits: Limits) -> str:

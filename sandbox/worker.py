@@ -15,7 +15,7 @@ from typing import Final, NoReturn
 
 from .confine import landlock, limits
 from .confine.seccomp import Filter
-from .inside import attempts
+from .inside import attempts, kept
 from .inside.channel import Channel, bounded
 from .inside.edge import attempt
 from .inside.jobs import perform
@@ -100,6 +100,9 @@ def _serve(scratch: Path, *, ahead: bool) -> None:
         return
     if job["kind"] == "attempts":
         attempts.serve(job, channel, scratch)
+        return
+    if job["kind"] == "kept":
+        kept.serve(job, channel, scratch)
         return
     reply = perform(job, channel, scratch)
     attempt(sys.stdout.flush)
