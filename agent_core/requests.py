@@ -54,7 +54,11 @@ class Requests:
 
     async def run(self, function: Function, arguments: Mapping[str, Any], permit: Permit) -> Outcome:  # Any: JSON
         """Call a function and answer what it asks for; what it left open is closed, however it ends."""
-        async with self.broker.session(function.name, permit.grants.network) as fetches:
+
+        async def want(place: str) -> bool:
+            return await self.permits.want(function.name, self.snapshot, Grants(network=(place,)))
+
+        async with self.broker.session(function.name, permit.grants.network, want) as fetches:
             own = replace(self, fetches=fetches, caller=function.name, grants=permit.grants)
             return await self.cage.call(
                 permit.modules,

@@ -7,6 +7,5 @@ and decoded by nobody here.
 
 from .broker import Broker, Session
 from .caps import Caps
-from .hosts import Host, Hosts, host
 
-__all__ = ["Broker", "Caps", "Host", "Hosts", "Session", "host"]
+__all__ = ["Broker", "Caps", "Session"]

@@ -11,10 +11,12 @@ import httpx2
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent_core.broker import Broker, Caps, Host, Hosts, host
+from agent_core.broker import Broker, Caps
 from agent_core.broker.addresses import kind_of
+from agent_core.broker.hosts import Host, Hosts, host
 from agent_core.broker.order import take
 from agent_core.broker.target import Target, as_address, read
+from agent_core.grants.items import UNSAID, written
 from sandbox import RequestRefused
 from tests.broker.reach import Names
 
@@ -165,6 +167,16 @@ def test_any_text_is_a_grant_in_one_spelling_or_a_refusal(text: str) -> None:
         return
     assert isinstance(found, Host)
     assert host(str(found)) == found
+
+
+@given(urls)
+@example("*.example.org:8000")
+@example("[::1]:8000")
+def test_a_host_that_can_be_granted_is_one_for_the_broker_too(text: str) -> None:
+    item = written("network", text)
+    if item not in (None, UNSAID):
+        assert Hosts.of([str(item)]).granted == (host(str(item)),)
+    assert Hosts.of([UNSAID]).granted == ()
 
 
 @given(st.ip_addresses())
