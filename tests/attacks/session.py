@@ -140,7 +140,7 @@ async def run(level: Level) -> dict[str, dict[str, str]]:
                 with world(level, pool, starts=row.seen == "process") as there:
                     reached = await attack(sandbox, there, row, limits_of(row))
             after = await state_after(sandbox)
-            return reached if after == fresh else reached | {"next": f"the next call finds {after}"}
+            return reached if after == fresh else reached | {"next": f"the next call finds {after}"[:600]}
 
         results = await asyncio.gather(*(one(row) for row in rows()))
     return {row.label: reached for row, reached in zip(rows(), results, strict=True)}

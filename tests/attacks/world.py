@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from sandbox import Outcome, Raised, Returned
+from sandbox import Outcome, Raised, RequestRefused, Returned
 from sandbox.pool import Pool
 from tests.attacks.outside import looked, stands
 
@@ -54,6 +54,8 @@ class World:
         """The handler of an attempt's requests: it may have itself looked at from outside."""
         if name == "progress":
             return
+        if name != "call":
+            raise RequestRefused(f"nobody was granted {name} here")
         wanted = arguments.get("arguments") or {}
         if arguments.get("function") == "touch":
             _touch(self.told["open_secret"])

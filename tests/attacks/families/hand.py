@@ -48,7 +48,7 @@ def state():
         "random": random.Random is random.SystemRandom or random.random() == 0.13436424411240122,
         "collects": gc.isenabled(),
         "trace": sys.gettrace() is None,
-        "descriptors": len(os.listdir("/proc/self/fd")) if os.access("/proc/self/fd", os.R_OK) else _open(),  # noqa: PTH208
+        "descriptors": _open(),
     }
 
 

@@ -91,19 +91,19 @@ def _key(world):
 
 
 def memory_shared_for_ever(self, world):
-    """worker: listed by the kernel"""
+    """worker: listed by the kernel | namespaces seccomp"""
     raw(29, _key(world), 1 << 20, 0o1666)
     look(self, "../sysvipc/shm", str(_key(world)))
 
 
 def a_queue_of_messages(self, world):
-    """worker: listed by the kernel"""
+    """worker: listed by the kernel | namespaces seccomp"""
     raw(68, _key(world), 0o1666)
     look(self, "../sysvipc/msg", str(_key(world)))
 
 
 def a_semaphore(self, world):
-    """worker: listed by the kernel"""
+    """worker: listed by the kernel | namespaces seccomp"""
     raw(64, _key(world), 1, 0o1666)
     look(self, "../sysvipc/sem", str(_key(world)))
 
@@ -115,7 +115,7 @@ def a_queue_with_a_name(self, world):
 
 
 def a_filter_of_ones_own(self, world):
-    """worker: its status says so"""
+    """worker: its status says so | seccomp"""
     allow = ctypes.create_string_buffer(b"\x06\0\0\0\0\0\xff\x7f", 8)
     raw(157, 38, 1, 0, 0, 0)
     raw(157, 22, 2, (ctypes.c_void_p * 2)(1, ctypes.addressof(allow)), 0, 0)

@@ -77,14 +77,14 @@ def threads_with_large_stacks(self, world):
 
 
 def files_opened_without_end(self, world):
-    """worker: its descriptors"""
+    """worker: its descriptors | limits"""
     for _number in range(300):
         os.open("/dev/null", os.O_RDONLY)
     self.call("look", at="fd", has="(?:[^\n]*\n){250}")
 
 
 def pipes_without_end(self, world):
-    """worker: its descriptors"""
+    """worker: its descriptors | limits"""
     for _number in range(150):
         os.pipe()
     self.call("look", at="fd", has="(?:[^\n]*\n){250}")
