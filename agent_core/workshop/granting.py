@@ -5,7 +5,6 @@ call that runs stands still.
 """
 
 import ast
-import shlex
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -19,25 +18,16 @@ from ..gate.uses import needs_of, uses
 from ..grants import NOTHING, Approver, Decision, Denied, Giving, GrantBook, Grants, Permit, Question, Reach
 from ..grants.book import who
 from ..grants.content import content_of, modules_of
+from ..grants.desk import Desk
 from ..grants.permit import raised
+from ..grants.refusal import denial
 from ..problem import Place, Problem
-from ..registry.function import Function, Reading
+from ..registry.function import Function
 from ..registry.snapshot import Snapshot
 from ..settings import GrantSettings
-from ..untrusted import one_line
 from .calls import source_of
 from .closure import Parts
 from .plan import Work
-
-_FLAGS = {
-    "network": "--network",
-    "read": "--read",
-    "write": "--write",
-    "secrets": "--secret",
-    "packages": "--package",
-    "memory": "--block",
-    "functions": "--call",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +49,7 @@ class Granting:
         self.book = book
         self.reach = reach
         self.approver: Approver | None = None
+        self._desk = Desk()
         self._settings = settings
         self._limits = limits
         self._packages = packages
@@ -76,28 +67,34 @@ class Granting:
         wants_all = self._settings.ask == "always" and work.author.by == "agent" and verdict.admitted
         return wants_all or verdict.lacks_only_grants
 
-    async def for_candidate(self, verdict: Verdict, snapshot: Snapshot, work: Work, why: str) -> Allowance:
-        """Ask for what a judged candidate lacks; `snapshot` is what it would join."""
-        reading = verdict.reading
-        if reading is None:
-            return Allowance(denied="Its module could not be read, so nobody was asked.")
-        after, function = _joined(reading, verdict.name, snapshot)
+    async def question(self, function: Function, snapshot: Snapshot) -> Question | None:
+        """What a function of the workspace lacks now; None if it has all that it needs."""
+        needs, around = await self.needs(function, snapshot), self._around(function, snapshot)
+        found = await self.book.question(function, snapshot, needs, around)
+        return found and replace(found, lines=_shown(function, snapshot))
+
+    async def for_candidate(self, verdict: Verdict, snapshot: Snapshot, work: Work) -> Allowance:
+        """Ask for what a judged candidate lacks, unless it was given already; `snapshot` is what it would join."""
+        after, function = _joined(verdict, snapshot)
         if function is None:
-            return Allowance(denied="It would not be offered, so nobody was asked.")
+            return Allowance(denied="It has no place in its module yet, so nobody was asked.")
         held = await self.book.held(function, after)
+        content = content_of(function, after)
+        if work.given is not None:
+            return Allowance(held.now | work.given, Giving(function.name, held.now | work.given, content, who()))
         question = await self.book.question(function, after, verdict.needs, self._around(function, after))
         if question is None and self._settings.ask != "always":
             return Allowance(held.now)
         question = question or Question(verdict.name, granted=held.now, version=function.version)
         before = snapshot.functions.get(verdict.name)
         diff = question.diff or (unified(source_of(before, snapshot), verdict.source, function.path) if before else "")
-        decision = await self._ask(replace(question, why=why, lines=verdict.asking, diff=diff))
+        decision = await self._ask(replace(question, why=work.reason, lines=verdict.asking, diff=diff))
         if decision.answer == "no":
             return Allowance(denied=denial(question, decision))
-        giving = Giving(function.name, held.now | question.missing, content_of(function, after), who())
-        if not question.missing:
-            return Allowance(held.now)
-        return Allowance(giving.grants, lent=giving) if decision.answer == "once" else Allowance(giving.grants, giving)
+        giving = Giving(function.name, held.now | question.missing, content, who()) if question.missing else None
+        if decision.answer == "once":
+            return Allowance(held.now | question.missing, lent=giving)
+        return Allowance(held.now | question.missing, giving)
 
     async def permit(self, function: Function, snapshot: Snapshot) -> Permit | Denied:
         """How a call of a function is made, after a human was asked for what it lacks; or why it is not made."""
@@ -111,7 +108,7 @@ class Granting:
         if question is not None and not now.covers(question.missing):
             decision = await self._ask(replace(question, lines=_shown(function, snapshot)))
             note = denial(question, decision)
-            if decision.answer == "no" and (decision.word or self.approver is not None or held.entry):
+            if decision.answer == "no" and (decision.by != "policy" or held.entry):
                 return Denied(note)
             if decision.answer != "no":
                 now, note = now | question.missing, ""
@@ -131,7 +128,9 @@ class Granting:
     async def want(self, function: str, snapshot: Snapshot, grants: Grants) -> bool:
         """Ask in the middle of a call for what it turned out to need; whether it may have it from now on."""
         held = snapshot.functions[function]
-        decision = await self._ask(Question(function, grants, await self.book.allowed(held, snapshot)))
+        decision = await self._ask(
+            Question(function, grants, await self.book.allowed(held, snapshot), version=held.version, moment="run")
+        )
         if decision.answer == "yes":
             await self.book.give(held, snapshot, grants, who())
         return decision.answer != "no"
@@ -155,32 +154,9 @@ class Granting:
 
     async def _ask(self, question: Question) -> Decision:
         if never := self.reach.refusal(question.missing):
-            return Decision("no", never)
-        if self.approver is None or self._settings.ask == "never":
-            return Decision("no")
+            return self._desk.close(question, Decision("no", never, "never"))
         with standing_still():
-            return await self.approver(question)
-
-
-def denial(question: Question, decision: Decision) -> str:
-    """What is said where a function does not get what it needs: what that is, and how a human grants it."""
-    lacks = "; ".join(question.missing.sentences())
-    word = f" They say: {one_line(decision.word, 400)}" if decision.word else ""
-    if not lacks:
-        return f"A human has to say yes to `{question.function}` first, and did not.{word}"
-    new = " in this new version" if question.is_again else ""
-    return f"`{question.function}` may not{new}: {lacks}.{word} A human grants it with: {command(question)}"
-
-
-def command(question: Question) -> str:
-    """What a human types to grant what is asked for."""
-    items = [
-        f"{flag} {shlex.quote(one)}"
-        for kind, flag in _FLAGS.items()
-        for one in question.missing.items(kind)
-        if one != "?"
-    ]
-    return " ".join([f"toolwright functions grant {question.function}", *items])
+            return await self._desk.ask(question, None if self._settings.ask == "never" else self.approver)
 
 
 def ungranted(verdict: Verdict, denied: str, path: str) -> Verdict:
@@ -191,10 +167,13 @@ def ungranted(verdict: Verdict, denied: str, path: str) -> Verdict:
     return replace(verdict, admitted=False, standing="", problems=(*verdict.problems, problem))
 
 
-def _joined(reading: Reading, name: str, snapshot: Snapshot) -> tuple[Snapshot, Function | None]:
-    after = snapshot.with_module(reading)
-    found = after.functions.get(name)
-    return after, found if found is not None and found.module == reading.source.module else None
+def _joined(verdict: Verdict, snapshot: Snapshot) -> tuple[Snapshot, Function | None]:
+    """The snapshot with the candidate's module in it, and the candidate there."""
+    if verdict.reading is None:
+        return snapshot, None
+    after = snapshot.with_module(verdict.reading)
+    found = after.functions.get(verdict.name)
+    return after, found if found is not None and found.module == verdict.module else None
 
 
 def _shown(function: Function, snapshot: Snapshot) -> tuple[tuple[int, str], ...]:

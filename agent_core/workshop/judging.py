@@ -41,7 +41,7 @@ class Judging:
         verdict = await self.gate.judge(candidate, ground, policy, granted=granted)
         allowance = Allowance()
         if self._granting.asks(verdict, work):
-            allowance = await self._granting.for_candidate(verdict, ground, work, candidate.reason)
+            allowance = await self._granting.for_candidate(verdict, ground, work)
             if allowance.grants:
                 granted = await self._granting.granted(allowance.grants, ground)
                 verdict = await self.gate.judge(candidate, ground, policy, granted=granted)

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ..gate import Gate, ModuleVerdict
+from ..grants import GrantBook
+from ..grants.value import joined
 from ..problem import Problem
 from ..registry.function import Reading
 from ..registry.registry import Change, Registry
@@ -44,12 +46,15 @@ Found: TypeAlias = Source | Problem | None
 class Loader:
     """Keeps the registry in step with the folder."""
 
-    def __init__(self, root: Path, store: Store, registry: Registry, gate: Gate, limit_bytes: int) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 - the rooms that it joins
+        self, root: Path, store: Store, registry: Registry, gate: Gate, book: GrantBook, limit_bytes: int
+    ) -> None:
         self._folder = root / "functions"
         self._state = root / STATE
         self._store = store
         self._registry = registry
         self._gate = gate
+        self._book = book
         self._limit = limit_bytes
 
     async def start(self) -> None:
@@ -155,7 +160,9 @@ class Loader:
         if same is not None:
             return Taken(path, found.module, same)
         previous = before.readings.get(found.module) or await self._last_good(path, known, before)
-        verdict = await self._gate.judge_module(found, before, "human", previous=previous)
+        entries = await self._book.entries()
+        granted = joined(entries[name].grants for name in entries if name in found.text)
+        verdict = await self._gate.judge_module(found, before, "human", previous=previous, granted=granted)
         if not verdict.admitted:
             return await self._keep_last_good(path, verdict.problems, known, before)
         verdict = replace(verdict, problems=(*verdict.problems, *ratchet.of_save(previous, verdict.reading)))

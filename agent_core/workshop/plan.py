@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..grants import Giving
+from ..grants import Giving, Grants
 from ..registry.function import Reading
 from ..registry.source import Source
 from ..storage import DropReading, SaveReading, SaveVersion, SetManifest, Write
@@ -66,13 +66,17 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a change is: created, changed or deleted, of which function, by whom and why; `done` says it in words."""
+    """What a change is: created, changed or deleted, of which function, by whom and why; `done` says it in words.
+
+    `given` is what a human has granted for it already.
+    """
 
     what: Deed
     name: str
     author: Author
     reason: str = ""
     done: str = ""
+    given: Grants | None = None
 
     @property
     def said(self) -> str:

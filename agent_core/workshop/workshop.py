@@ -13,7 +13,7 @@ from ..answers import bad_arguments, outcome_json
 from ..cage import Cage
 from ..errors import ToolwrightError, UsageError, WorkspaceError
 from ..gate import Candidate, Gate
-from ..grants import Denied
+from ..grants import Denied, Grants
 from ..problem import Problem
 from ..registry.arguments import read as read_arguments
 from ..registry.function import Function
@@ -27,6 +27,7 @@ from .calls import recorded
 from .carry_out import Carrier, Record
 from .changes import Changes
 from .granting import Granting
+from .grantor import Grantor
 from .ground import Ground
 from .judging import Judging
 from .load import Loader
@@ -54,7 +55,7 @@ class Workshop:
         starters: Callable[[], frozenset[str]],
     ) -> None:
         self.registry = registry
-        self.loader = Loader(root, store, registry, gate, module_bytes)
+        self.loader = Loader(root, store, registry, gate, granting.book, module_bytes)
         self._root = root
         self._store = store
         self._gate = gate
@@ -65,6 +66,7 @@ class Workshop:
         ground, judging = Ground(root, registry, module_bytes, self._catch_up), Judging(store, gate, granting)
         self.plans = Changes(store, ground, judging)
         self.past = Past(store, ground, judging)
+        self.grants = Grantor(root, store, registry, self.plans, granting)
         self.quarantine = Quarantine(store, registry, rules)
         self._rules = rules
         self._starters = starters
@@ -119,6 +121,10 @@ class Workshop:
         if plan.outcome == "refused":
             raise WorkspaceError(plan.text)
         return plan.detail
+
+    async def grant(self, name: str, grants: Grants, *, author: Author | None = None) -> dict[str, Any]:
+        """Give a function these, or admit its pending candidate with them, as a human has decided; what came of it."""
+        return await self.make(await self.grants.grant(name, grants, author or Author()), author)
 
     async def reload(self) -> dict[str, Any]:
         """Look at the whole folder again; what is different, mended, in doubt, and rejected."""

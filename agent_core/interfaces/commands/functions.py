@@ -22,7 +22,7 @@ from ..verdicts import (
     verdict_lines,
 )
 from ..views import introspection_lines, list_lines
-from . import history
+from . import granting, history
 from .checking import check
 from .library import export, import_
 
@@ -194,6 +194,8 @@ def _ended(scene: Scene, outcome: dict[str, Any]) -> int:
     scene.result(outcome, [line(text) for text in value_text(outcome["value"]).splitlines()] if returned else [])
     if not scene.as_json:
         write(outcome_lines(outcome), sys.stderr)
+        if lacks := outcome.get("lacks"):
+            scene.talk(lacks)
         if case := outcome.get("quarantined"):
             write(quarantine_lines(case), sys.stderr)
     return 0 if returned else 1
@@ -204,5 +206,5 @@ def _changed(scene: Scene, change: dict[str, Any]) -> int:
     return 1 if change["rejected"] else 0
 
 
-for _command in (check, import_, export):
+for _command in (check, import_, export, *granting.COMMANDS):
     functions.add_command(_command)
