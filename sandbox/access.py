@@ -31,6 +31,11 @@ class Access:
         return (*self.writable, *self.readable)
 
     @property
+    def folders(self) -> tuple[str, ...]:
+        """Where the packages lie."""
+        return tuple(dict.fromkeys(folder for _name, folder in self.packages))
+
+    @property
     def identities(self) -> Identities:
         """What lies at the paths just now: another file of the same name is not what a running zygote shows."""
         return tuple(_identity(path) for path in self.paths)

@@ -31,6 +31,9 @@ from .scratch import wipe
 
 _MAX_ORDER = 1 << 18
 _FIRST_KEPT = 64
+_MAX_REASON = 2000
+# Forking copies one thread, and each thread of a numeric library reserves memory.
+_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
 _THREAD_STACK = 1 << 20  # the default of 8 MiB counts against a worker's memory limit
 
 
@@ -86,7 +89,7 @@ class Zygote:
         except AccessRefused as refusal:
             self._fail("access", str(refusal))
         self._null = os.open(os.devnull, os.O_RDWR)
-        packages.install(self._plan.packages)
+        packages.install(self._plan.packages, self._plan.access.folders)
         self._import_ahead()
         _warm_up(self._plan.preload)
         self._tell({"kind": "hello", "held": self._held, "python": sys.version})
@@ -116,12 +119,15 @@ class Zygote:
         access = self._plan.access
         if not access.packages:
             return
-        if "landlock" in self._plan.layers and self._union is not None:
+        if self._union is not None:
             self.attempt("landlock", landlock.restrict, self._union)
+        if self._filter is not None:
+            self.attempt("seccomp", seccomp.Filter(seccomp.build_ahead()).restrict)
+        os.environ.update(_ONE_THREAD, HOME=str(self._slots[0]), TMPDIR=str(self._slots[0]))
         for name in access.preload:
             failure = attempt(partial(importlib.import_module, name))
             if isinstance(failure, BaseException):
-                self._fail("packages", f"{name} cannot be imported: {type(failure).__name__}: {failure}")
+                self._fail("packages", f"{name} cannot be imported: {type(failure).__name__}: {failure}"[:_MAX_REASON])
 
     def _make_rules(self, grants: Sequence[granted.Opened]) -> list[int | None]:
         if "landlock" not in self._plan.layers:
@@ -134,7 +140,8 @@ class Zygote:
         return made
 
     def _ruleset(self, readable: list[str], slots: list[str], grants: Sequence[granted.Opened]) -> int | None:
-        rules = self.attempt("landlock", landlock.ruleset, readable, [*slots, os.devnull], grants)
+        listed = [folder for folder in self._plan.access.folders if Path(folder).is_dir()]
+        rules = self.attempt("landlock", landlock.ruleset, readable, [*slots, os.devnull], grants, listed)
         return None if rules is None else _out_of_the_way(rules)
 
     def _make_filter(self) -> seccomp.Filter | None:

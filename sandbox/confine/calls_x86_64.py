@@ -123,3 +123,32 @@ _ITSELF: Final = {
     "rseq": 334,
 }
 FREE: Final = _MEMORY | _FILES | _WAITING | _ITSELF
+
+# What a zygote that imports packages is refused; all else it may need, to fork and to confine.
+NEVER_AHEAD: Final = {
+    "socket": 41,
+    "execve": 59,
+    "kill": 62,
+    "chown": 92,
+    "fchown": 93,
+    "lchown": 94,
+    "ptrace": 101,
+    "utimensat": 280,
+    "setxattr": 188,
+    "lsetxattr": 189,
+    "fsetxattr": 190,
+    "fchownat": 260,
+    "tgkill": 234,
+    "tkill": 200,
+    "keyctl": 250,
+    "unshare": 272,
+    "open_by_handle_at": 304,
+    "setns": 308,
+    "process_vm_readv": 310,
+    "process_vm_writev": 311,
+    "bpf": 321,
+    "execveat": 322,
+    "userfaultfd": 323,
+    "io_uring_setup": 425,
+    "pidfd_getfd": 438,
+}

@@ -34,8 +34,13 @@ def version() -> int:
     return syscall("landlock", _CREATE, None, 0, _VERSION_FLAG)
 
 
-def ruleset(readable: Sequence[str], writable: Sequence[str], granted: Sequence[Opened] = ()) -> int:
-    """A descriptor of rules: read below these paths, write below (or to) those and what was granted, nothing else."""
+def ruleset(
+    readable: Sequence[str], writable: Sequence[str], granted: Sequence[Opened] = (), listed: Sequence[str] = ()
+) -> int:
+    """A descriptor of rules: read below these paths, write below (or to) those, what was granted, nothing else.
+
+    What is listed has its names read, and no file in it.
+    """
     known = version()
     rights = _RIGHTS_OF_VERSION[min(known, 5)]
     attributes = struct.pack("=QQQ", rights, _TCP_BOTH if known >= 4 else 0, _SCOPE_BOTH if known >= 6 else 0)
@@ -45,6 +50,8 @@ def ruleset(readable: Sequence[str], writable: Sequence[str], granted: Sequence[
         _allow(rules, path, _READ & rights)
     for path in writable:
         _allow(rules, path, rights & ~_NEVER)
+    for path in listed:
+        _allow(rules, path, _READ_DIR & rights)
     for one in granted:
         _add(rules, one.descriptor, rights & (~_NEVER if one.writable else _READ))
     return rules

@@ -10,7 +10,7 @@ import errno
 from typing import Final
 
 from .assembler import AND, ANY_BIT, AT_LEAST, EQUAL, LOAD, RETURN, Program
-from .calls_x86_64 import ARCHITECTURE, CHECKED, FIRST_X32, FREE
+from .calls_x86_64 import ARCHITECTURE, CHECKED, FIRST_X32, FREE, NEVER_AHEAD
 from .kernel import PR_SET_SECCOMP, prctl
 
 ALLOW: Final = 0x7FFF0000
@@ -54,6 +54,21 @@ def build(*, executable_files: bool) -> bytes:
     for name, verdict in _VERDICTS.items():
         program.label(name)
         program.add(RETURN, verdict)
+    return program.assemble()
+
+
+def build_ahead() -> bytes:
+    """A filter for a zygote that imports packages: it forks and confines workers, and reaches nobody else."""
+    program = Program()
+    program.add(LOAD, _ARCHITECTURE_AT)
+    program.test(EQUAL, ARCHITECTURE, no="kill")
+    program.add(LOAD, _NUMBER)
+    program.test(AT_LEAST, FIRST_X32, yes="kill")
+    for number in NEVER_AHEAD.values():
+        program.test(EQUAL, number, yes="EPERM")
+    for name in ("allow", "EPERM", "kill"):
+        program.label(name)
+        program.add(RETURN, _VERDICTS[name])
     return program.assemble()
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from sandbox.confine import seccomp
 from sandbox.confine.assembler import EQUAL, RETURN, Program
-from sandbox.confine.calls_x86_64 import ARCHITECTURE, CHECKED, FREE
-from sandbox.confine.seccomp import ALLOW, KILL, build, refuse
+from sandbox.confine.calls_x86_64 import ARCHITECTURE, CHECKED, FREE, NEVER_AHEAD
+from sandbox.confine.seccomp import ALLOW, KILL, build, build_ahead, refuse
 
 EPERM = refuse(errno.EPERM)
 THREAD = 0x3D0F00  # what glibc passes for a new thread
@@ -134,6 +134,15 @@ def test_only_where_no_file_can_be_written_and_run_may_a_file_be_mapped_as_code(
 )
 def test_a_call_of_another_kind_ends_the_process(number: int, architecture: int) -> None:
     assert verdict(STRICT, number, architecture=architecture) == KILL
+
+
+def test_a_zygote_that_imports_packages_forks_and_confines_and_reaches_nobody() -> None:
+    program = build_ahead()
+    for number in range(600):
+        assert verdict(program, number) == (EPERM if number in NEVER_AHEAD.values() else ALLOW), number
+    for name in ("execve", "socket", "ptrace", "io_uring_setup", "setns", "kill"):
+        assert verdict(program, NEVER_AHEAD[name]) == EPERM
+    assert verdict(program, 0x40000000 | 41) == verdict(program, 39, architecture=0x40000003) == KILL
 
 
 def test_a_jump_that_does_not_reach_is_an_error_when_the_filter_is_built() -> None:
