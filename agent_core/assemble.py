@@ -22,7 +22,7 @@ from .context import Shown
 from .dispatch import Dispatcher, HostFunction
 from .errors import NoWorkspace, WorkspaceError
 from .gate import Gate, Rules
-from .grants import GrantBook, Reach
+from .grants import Approver, GrantBook, Reach
 from .model.discover import choose
 from .offline import installed_models
 from .registry.function import Reading
@@ -65,10 +65,12 @@ class Workspace:
         settings: Settings | None = None,
         flags: Mapping[str, Any] | None = None,
         environment: Mapping[str, str] | None = None,
+        approver: Approver | None = None,
     ) -> AsyncIterator["Workspace"]:
         """Open a workspace: read its settings, its state and its functions, and watch the folder.
 
         What the folder lacks of a workspace is made. `environment` is where a key is read, if not this process's own.
+        `approver` puts questions about grants to a human; without one the answer is what `grants.unattended` says.
 
         Raises:
             WorkspaceError: the folder is not there or cannot be used.
@@ -86,6 +88,7 @@ class Workspace:
             stack.push_async_callback(cage.aclose)
             workspace = cls(root, settings, store, _workshop(root, settings, store, cage), cage)
             workspace._environment = os.environ if environment is None else environment
+            workspace.workshop.granting.approver = approver
             stack.push_async_callback(workspace._close_agents)
             await workspace.workshop.loader.start()
             await workspace.workshop.quarantine.refresh()

@@ -22,7 +22,10 @@ class Ear(Protocol):
 
     id: str
     step: int
-    emit: Callable[[events.Event], None]
+
+    @property
+    def emit(self) -> Callable[[events.Event], None]:
+        """Tells whoever listens to the turn."""
 
 
 @dataclass(frozen=True, slots=True)
