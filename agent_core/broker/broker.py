@@ -1,6 +1,7 @@
 """The fetches of one call: asked for, checked, counted, timed, logged, and all ended when the call ends."""
 
 import asyncio
+import itertools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -21,6 +22,7 @@ Want: TypeAlias = Callable[[str], Awaitable[bool]]  # asks a human for one more 
 
 _MOST_ASKED = 3  # hosts that one call may have a human asked for
 
+_numbers = itertools.count(1)  # of one process: a worker that is kept may hold a response of an earlier call
 _log = logging.getLogger("toolwright.broker")
 
 
@@ -112,12 +114,15 @@ class Session:
         if len(self._streams) >= self._caps.streams:
             raise RequestRefused(f"{self._caps.streams} responses are open: read them to their end, or close them")
         stream, answer = await self._follow(order)
+        is_empty = order.method == "HEAD" or answer.is_empty
+        if is_empty:
+            await self._end(stream.number)
         return {
             "status": answer.status,
             "reason": answer.reason,
             "headers": [[name, value] for name, value in answer.headers],
             "url": stream.order.target.url,
-            "stream": stream.number,
+            "stream": None if is_empty else stream.number,
             "decoded": self._caps.decoded,
         }
 
@@ -135,7 +140,7 @@ class Session:
 
     async def _hop(self, order: Order, until: float) -> tuple[_Stream, Answer]:
         self._requests += 1
-        stream = _Stream(self._requests, order, self._now())
+        stream = _Stream(next(_numbers), order, self._now())
         self._streams[stream.number] = stream
         async with self._ended_by_failure(stream):
             await self._permit(order)

@@ -113,7 +113,7 @@ def _host(text: str) -> str:
 def _path(text: str) -> str:
     if text.startswith("?"):
         text = f"/{text}"
-    return _parsed(f"http://host{text or '/'}").raw_path.decode("ascii")
+    return _parsed(f"http://host{text or '/'}").raw_path.decode("ascii").replace("\\", "%5C")
 
 
 def _parsed(url: str) -> httpx2.URL:

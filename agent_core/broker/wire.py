@@ -16,6 +16,7 @@ from .order import Headers, Order
 Tls: TypeAlias = Callable[[], ssl.SSLContext]
 
 _SWITCHED = 101
+_BODILESS = frozenset({204, 304})
 
 
 @functools.cache
@@ -64,6 +65,11 @@ class Answer:
     reason: str
     headers: Headers
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no body follows."""
+        return self.status in _BODILESS or self.header("content-length") == "0"
+
     def header(self, name: str) -> str | None:
         """A header's first value."""
         return next((value for key, value in self.headers if key.lower() == name), None)
@@ -75,7 +81,8 @@ class Exchange:
     def __init__(self, order: Order, addresses: tuple[str, ...], tls: Tls, connect_s: float) -> None:
         target = order.target
         url = httpcore2.URL(scheme=target.scheme, host=target.host, port=target.port, target=target.path)
-        secure = tls() if target.scheme == "https" else None
+        with _told(target.place):
+            secure = tls() if target.scheme == "https" else None
         self._backend = _Checked(addresses, connect_s)
         self._where = target.place
         self._request = httpcore2.Request(order.method, url, headers=_sent(order), content=order.body)
@@ -129,7 +136,7 @@ def _told(where: str) -> Iterator[None]:
         yield
     except (httpcore2.TimeoutException, TimeoutError) as error:
         raise FetchFailed("timeout", f"{where} did not answer in time") from error
-    except (httpcore2.NetworkError, OSError) as error:
+    except (httpcore2.NetworkError, OSError, ValueError) as error:
         kind: Kind = "tls" if isinstance(error.__cause__, ssl.SSLError) else "connection"
         raise FetchFailed(kind, f"{where}: {error or error.__cause__ or 'the connection broke'}") from error
     except httpcore2.ProtocolError as error:

@@ -47,7 +47,8 @@ class Response:
         self.headers = Headers(head["headers"])
         self.url: str = head["url"]
         self._body = body
-        self._pieces = self._decoded(head["decoded"])
+        packing = self.headers.get("content-encoding", "").strip().lower()
+        self._pieces = _decoded(body, packing, head["decoded"])
         self._left = b""
 
     @property
@@ -112,20 +113,16 @@ class Response:
         except (LookupError, ValueError):
             return "utf-8"
 
-    def _decoded(self, limit: int) -> Iterator[bytes]:
-        """The pieces of the body; what was packed small may become as large as the limit, and no larger."""
-        bits = _ENCODINGS.get(self.headers.get("content-encoding", "").strip().lower())
-        size = 0
-        for piece in self._raw() if bits is None else _inflated(self._raw(), bits):
-            size += len(piece)
-            if size > limit:
-                self.close()
-                raise OSError(f"{self.url} unpacks to more than {limit} bytes")
-            yield piece
 
-    def _raw(self) -> Iterator[bytes]:
-        while piece := self._body.read(_READ):
-            yield piece
+def _decoded(body: Body, packing: str, limit: int) -> Iterator[bytes]:
+    """The pieces of a body; what was packed small may become as large as the limit, and no larger."""
+    pieces, bits, size = iter(lambda: body.read(_READ), b""), _ENCODINGS.get(packing), 0
+    for piece in pieces if bits is None else _inflated(pieces, bits):
+        size += len(piece)
+        if size > limit:
+            body.close()
+            raise OSError(f"the response unpacks to more than {limit} bytes")
+        yield piece
 
 
 def _inflated(pieces: Iterator[bytes], bits: int) -> Iterator[bytes]:

@@ -7,13 +7,15 @@ from .channel import Channel
 PIECE: Final = 32 << 10  # bytes of a body in one frame, whatever the result may take
 Pairs = list[list[str]]
 
+_dropped: list[int] = []  # streams to be closed; a destructor may run in the middle of a request, and so makes none
+
 
 class Body:
     """A response's body as the host hands it on."""
 
-    def __init__(self, channel: Channel, stream: int) -> None:
+    def __init__(self, channel: Channel, stream: int | None) -> None:
         self._channel = channel
-        self._stream: int | None = stream
+        self._stream = stream
 
     def read(self, size: int) -> bytes:
         """Up to so many bytes; b"" at the end."""
@@ -33,9 +35,19 @@ class Body:
             except PermissionError:  # the host has closed it already: it failed, or took too long
                 return
 
+    def drop(self) -> None:
+        """Have it closed with the next request: what is not wanted any more, said where no request can be made."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            _dropped.append(stream)
+
+    __del__ = drop
+
 
 def send(channel: Channel, request: dict[str, Any], body: bytes) -> tuple[dict[str, Any], Body]:  # values that cross
     """The head of the response, and its body; an OSError where there is none."""
+    while _dropped:
+        Body(channel, _dropped.pop()).close()
     whole = len(body) - len(body) % PIECE
     for start in range(0, whole, PIECE):
         channel.request("fetch_send", {"data": body[start : start + PIECE]})

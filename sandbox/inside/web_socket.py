@@ -113,7 +113,7 @@ class _Answer(io.RawIOBase):
 
     def close(self) -> None:
         if not self.closed:
-            self._body.close()
+            self._body.drop()  # the collector closes files too
         super().close()
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -113,11 +114,13 @@ def taken(url: str) -> Target | None:
 @example("http://localhost%40evil/")
 @example("http://[::1%25lo]/")
 @example("http://-a.example/")
+@example(f"http://{'a.' * 127}a/")
 def test_any_text_is_a_target_or_a_refusal_in_words(url: str) -> None:
     target = taken(url)
     if target is not None:
         assert target.host == target.host.lower().rstrip(".")
         assert target.host.isascii()
+        assert len(target.host) <= 253
         assert target.path.isascii()
         assert target.path.startswith("/")
         assert not set(target.path) & set(" \r\n\t\\\0#")
@@ -177,6 +180,27 @@ def test_a_host_that_can_be_granted_is_one_for_the_broker_too(text: str) -> None
     if item not in (None, UNSAID):
         assert Hosts.of([str(item)]).granted == (host(str(item)),)
     assert Hosts.of([UNSAID]).granted == ()
+
+
+@pytest.mark.parametrize(
+    ("address", "kind"),
+    [
+        ("8.8.8.8", None),
+        ("2606:4700:4700::1111", None),
+        ("64:ff9b::808:808", None),
+        ("64:ff9b::7f00:1", "a loopback"),
+        ("::7f00:1", "a reserved"),
+        ("::ffff:10.0.0.1", "a private"),
+        ("169.254.169.254", "a link-local"),
+        ("100.127.255.255", "a carrier's"),
+        ("192.0.2.1", "a documentation"),
+        ("fec0::1", "a private"),
+    ],
+)
+def test_an_address_is_public_or_of_a_kind_that_has_a_name(address: str, kind: str | None) -> None:
+    found = as_address(address)
+    assert found is not None
+    assert kind_of(found) == kind
 
 
 @given(st.ip_addresses())

@@ -50,6 +50,8 @@ SPELLINGS = {
     "a line feed in the host": "http://localhost\n:{granted}/",
     "a tab in the host": "http://local\thost:{granted}/",
     "a null": "http://localhost\0.evil:{granted}/",
+    "a line separator": "http://localhost:{granted}/\u2028",
+    "a mark of direction": "http://localhost:{granted}/\u202e",
     "a leading space": " http://127.0.0.1:{canary}/",
     "a lone surrogate": "http://localhost:{granted}/\ud800",
     "no scheme": "//127.0.0.1:{canary}/",

@@ -121,6 +121,17 @@ async def test_a_failure_on_the_way_is_the_error_of_the_standard_library(reach: 
     assert host.partition(":")[0] in outcome.failure.message
 
 
+async def test_a_response_that_nobody_holds_is_closed_for_the_next_one(reach: Reach) -> None:
+    async with serving(lambda _: reply(b"x" * PLENTY)) as server:
+        url = f"http://localhost:{server.port}/"
+        body = f'''
+        kept = self.fetch("{url}", method="HEAD")
+        statuses = [self.fetch("{url}").status for _ in range(20)]
+        return statuses, kept.read(), kept.status
+        '''
+        assert value(await reach(body, f"localhost:{server.port}")) == ([200] * 20, b"", 200)
+
+
 async def silence(_request: Request) -> AsyncIterator[bytes]:
     yield b"HTTP/1.1 200 -\r\n"
     await asyncio.sleep(30)
