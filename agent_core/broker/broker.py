@@ -16,7 +16,7 @@ from .caps import PIECE, Caps
 from .failing import FetchFailed
 from .hosts import Hosts
 from .order import REDIRECTS, Order, take
-from .wire import Answer, Exchange, Tls, tls
+from .wire import Answer, Exchange, Tls, secured, tls
 
 Want: TypeAlias = Callable[[str], Awaitable[bool]]  # asks a human for one more host, as `host` or `host:port`
 
@@ -151,7 +151,8 @@ class Session:
         order = stream.order
         async with asyncio.timeout(self._caps.resolve_s):
             addresses = await checked(order.target, self._hosts, self._broker.resolve)
-        stream.exchange = Exchange(order, addresses, self._broker.tls, self._caps.connect_s)
+        secure = await secured(order.target, self._broker.tls)
+        stream.exchange = Exchange(order, addresses, secure, self._caps.connect_s)
         answer = await stream.exchange.begin(self._caps.headers)
         stream.status = str(answer.status)
         return answer

@@ -1,5 +1,6 @@
 """One request on one new connection, to an address that was checked; HTTP/1.1 by httpcore2, whose pool is not used."""
 
+import asyncio
 import functools
 import ssl
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
@@ -12,10 +13,10 @@ import httpcore2
 from .caps import PIECE
 from .failing import FetchFailed, Kind
 from .order import Headers, Order
+from .target import Target
 
 Tls: TypeAlias = Callable[[], ssl.SSLContext]
 
-_SWITCHED = 101
 _BODILESS = frozenset({204, 304})
 
 
@@ -23,6 +24,12 @@ _BODILESS = frozenset({204, 304})
 def tls() -> ssl.SSLContext:
     """Certificates are verified against what this machine trusts."""
     return httpcore2.default_ssl_context()
+
+
+async def secured(target: Target, tls: Tls) -> ssl.SSLContext | None:
+    """What a connection is verified by, if it is to be; read in a thread, for it is a whole store of certificates."""
+    with _told(target.place):
+        return await asyncio.to_thread(tls) if target.scheme == "https" else None
 
 
 class _Checked(httpcore2.AsyncNetworkBackend):
@@ -78,11 +85,11 @@ class Answer:
 class Exchange:
     """A request that is sent, a response that is read as far as somebody wants it."""
 
-    def __init__(self, order: Order, addresses: tuple[str, ...], tls: Tls, connect_s: float) -> None:
+    def __init__(
+        self, order: Order, addresses: tuple[str, ...], secure: ssl.SSLContext | None, connect_s: float
+    ) -> None:
         target = order.target
         url = httpcore2.URL(scheme=target.scheme, host=target.host, port=target.port, target=target.path)
-        with _told(target.place):
-            secure = tls() if target.scheme == "https" else None
         self._backend = _Checked(addresses, connect_s)
         self._where = target.place
         self._request = httpcore2.Request(order.method, url, headers=_sent(order), content=order.body)
@@ -94,8 +101,8 @@ class Exchange:
         """Send it, and read the head of what comes back."""
         with _told(self._where):
             response = await self._connection.handle_async_request(self._request)
-        if response.status == _SWITCHED or sum(len(name) + len(value) for name, value in response.headers) > limit:
-            raise FetchFailed("response", f"{self._where} answered with what is no ordinary response")
+        if sum(len(name) + len(value) for name, value in response.headers) > limit:
+            raise FetchFailed("response", f"{self._where} answered with headers of more than {limit} bytes")
         self._pieces = response.aiter_stream()
         reason = response.extensions.get("reason_phrase", b"").decode("latin-1")
         headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers)
