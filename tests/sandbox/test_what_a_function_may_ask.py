@@ -139,7 +139,7 @@ async def test_memory_is_changed_by_requests_that_say_how(sandbox: Sandbox) -> N
     assert seen[1] == {"act": "replace", "block": "notes", "old": "old", "new": "new"}
 
 
-@pytest.mark.parametrize("what", ["secret", "memory.read"])
+@pytest.mark.parametrize("what", ["secret", "memory.read", "fetch"])
 async def test_what_needs_a_grant_has_nobody_to_ask_without_a_handler(sandbox: Sandbox, what: str) -> None:
     world = modules(m=f"def f(self) -> str:\n    return self.{what}('x')\n")
     outcome = await sandbox.call(world, "m", "f", {})
