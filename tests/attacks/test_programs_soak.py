@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def run(program: str) -> object:
     return around["result"]
 '''
 FLAGS = {"sandbox.wall_s": 1.0, "standing.quarantine_failures": 0, "sandbox.output_kib": 16}
-WARM = 60
+WARM = 100
 WORDS = {"returned", "raised", "timed_out", "killed", "refused"}
 
 
@@ -52,6 +53,7 @@ async def soak(root: Path, count: int, *, files: int) -> None:
     outside = (_descriptors(), zygotes_of(os.getpid()))
     async with Workspace.open(root, flags=FLAGS) as workspace:
         await _all(workspace, range(-WARM, 0))
+        await _all_files(workspace, files)
         before, standing = _memory(), _descriptors()
         words = await _all(workspace, range(count - files))
         words += await _all_files(workspace, files)
@@ -66,14 +68,16 @@ async def soak(root: Path, count: int, *, files: int) -> None:
     assert set(os.listdir(root)) <= {"functions", ".toolwright"}  # noqa: PTH208
 
 
-async def _all(workspace: Workspace, seeds: range) -> Counter[str]:
-    room = asyncio.Semaphore(4)
+async def _all(workspace: Workspace, seeds: Iterable[int]) -> Counter[str]:
+    waiting = iter(seeds)
+    words: Counter[str] = Counter()
 
-    async def one(seed: int) -> str:
-        async with room:
-            return await _answer(workspace, "run", {"program": program(seed)})
+    async def work() -> None:
+        for seed in waiting:
+            words[await _answer(workspace, "run", {"program": program(seed)})] += 1
 
-    return Counter(await asyncio.gather(*(one(seed) for seed in seeds)))
+    await asyncio.gather(*(work() for _worker in range(4)))
+    return words
 
 
 async def _all_files(workspace: Workspace, count: int) -> Counter[str]:

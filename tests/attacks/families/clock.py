@@ -125,10 +125,9 @@ def a_coroutine_that_never_ends(self, world):
 
 
 def use_up_the_processor(self, world):
-    """stays | limits"""
+    """said: three seconds of it, where one may be | limits"""
     import resource
 
-    while resource.getrusage(resource.RUSAGE_SELF).ru_utime < 4:
+    while resource.getrusage(resource.RUSAGE_SELF).ru_utime < 3:
         pass
-    while True:
-        time.sleep(10)
+    return world["mark"]

@@ -37,16 +37,16 @@ def many_files(self, world):
 
 def many_names(self, world):
     """worker: their number | namespaces | core leaks: only a file system of its own caps the number of files"""
-    for number in range(6000):
+    for number in range(4500):
         os.close(os.open(f"f{number}", os.O_CREAT | os.O_WRONLY))
-    self.call("look", at="size", has="f5999 0")
+    self.call("look", at="size", has="f4499 0")
 
 
 def many_folders(self, world):
     """worker: their number | namespaces | core leaks: only a file system of its own caps the number of files"""
-    for number in range(6000):
+    for number in range(4500):
         os.mkdir(f"d{number}")
-    self.call("look", at="cwd", has="d5999")
+    self.call("look", at="cwd", has="d4499")
 
 
 def output_without_end(self, world):
