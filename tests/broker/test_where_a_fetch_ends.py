@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agent_core.broker import Broker, Caps
-from sandbox import Killed, Raised, Returned, Sandbox, TimedOut
+from sandbox import Killed, Raised, RequestRefused, Returned, Sandbox, TimedOut
 from sandbox.policy import Limits
 from tests.broker.reach import Handler, Reach, refusal
 from tests.broker.servers import Request, Server, serving
@@ -31,7 +31,15 @@ async def test_a_hostile_answer_is_an_error_and_no_more(answer: bytes) -> None:
         Broker().session("weather", (f"localhost:{server.port}",)) as session,
     ):
         got = await session.answer("fetch", {"url": f"http://localhost:{server.port}/"})
-    assert got["failed"] in {"response", "connection"}
+        assert (got["failed"] in {"response", "connection"}, session.open) == (True, 0)
+
+
+async def test_a_body_that_is_sent_ahead_is_held_no_further_than_its_cap() -> None:
+    async with Broker(Caps(request=100)).session("weather", ()) as session:
+        await session.answer("fetch_send", {"data": b"x" * 60})
+        with pytest.raises(RequestRefused, match="100 of them at most"):
+            await session.answer("fetch_send", {"data": b"x" * 60})
+        await session.answer("fetch_send", {"data": b"x" * 60})  # what was too much is gone
 
 
 async def drip(_request: Request) -> AsyncIterator[bytes]:
