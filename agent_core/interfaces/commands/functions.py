@@ -93,10 +93,10 @@ def show(scene: Scene, name: str) -> None:
 @scene
 def create(scene: Scene, name: str, file: str | None, module: str, reason: str) -> int:
     """Put the function of FILE through the gate and into a module."""
-    from ..opened import with_workshop
+    from ..opened import with_asking_workshop
 
     code = _read(file)
-    verdict = with_workshop(scene, lambda shop: shop.create(name, code, module, reason=reason))
+    verdict = with_asking_workshop(scene, lambda shop: shop.create(name, code, module, reason=reason))
     return _judged(scene, verdict)
 
 
@@ -111,13 +111,13 @@ def edit(  # noqa: PLR0913, PLR0917  (click hands them in)
     scene: Scene, name: str, file: str | None, old: str | None, new: str | None, reason: str
 ) -> int:
     """Change a function through the gate. Give --old and --new, a new source with --file, or use your editor."""
-    from ..opened import edit_function, with_workshop
+    from ..opened import edit_function, with_asking_workshop, with_workshop
 
     if old is not None and new is not None:
-        return _judged(scene, with_workshop(scene, lambda shop: shop.edit(name, old, new, reason=reason)))
+        return _judged(scene, with_asking_workshop(scene, lambda shop: shop.edit(name, old, new, reason=reason)))
     if file is not None:
         code = _read(file)
-        return _judged(scene, with_workshop(scene, lambda shop: shop.replace(name, code, reason=reason)))
+        return _judged(scene, with_asking_workshop(scene, lambda shop: shop.replace(name, code, reason=reason)))
     if not sys.stdin.isatty():
         raise UsageError("There is no terminal for an editor.", mend="Give --old and --new, or --file FILE.")
     change = with_workshop(scene, lambda shop: edit_function(shop, name))
@@ -182,10 +182,14 @@ def _read(file: str | None) -> str:
 
 
 def _judged(scene: Scene, verdict: dict[str, Any]) -> int:
+    from ..question_of_grants import is_attended
+
     scene.result(verdict, verdict_lines(verdict))
     if verdict["admitted"]:
         scene.hint(f"Next: toolwright functions call {verdict['name']} --args '{{…}}'")
         return 0
+    if verdict.get("denied") and not is_attended():
+        scene.hint(verdict["denied"])
     return 1
 
 
