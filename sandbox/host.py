@@ -20,7 +20,7 @@ from .code import Evaluation, Modules, Source
 from .compiled import Broken, Compiled, Shelf
 from .errors import ProtocolError
 from .keeping import Keeper, Work
-from .launch import LayerFailed, NoPlace
+from .launch import LayerFailed, NoPlace, ZygoteEnded
 from .outcome import Killed, Outcome, Refused, TimedOut
 from .policy import Limits
 from .pool import SPARES, Places, kernel_limits
@@ -32,6 +32,7 @@ from .starting import Ground, find_ground
 from .values import Unsendable, encode
 
 DEFAULT: Final = Limits()
+_NO_WORKER: Final = (LayerFailed, NoPlace, ZygoteEnded)  # nothing was run
 _SENT_ALONG: Final = 256 * 1024  # characters of code that go with a job, so that imports need not ask
 _NESTED: Final = 4  # workers per place that may exist, the others waiting for calls of their own
 
@@ -155,7 +156,7 @@ class Sandbox:
                 await series.run(
                     await self._pools.get(ready.ahead, limits.scratch, access), ready.job, ready.call.serve
                 )
-            except (LayerFailed, NoPlace) as error:
+            except _NO_WORKER as error:
                 return tuple(one or Refused(str(error)) for one in series.outcomes)
         return tuple(
             outcome and _illustrated(ready.call, one, outcome, modules[module])
@@ -187,7 +188,7 @@ class Sandbox:
             ready.call.show(label, text)
         try:
             return ready.call.illustrated(await self._outcome(ready, terms))
-        except (LayerFailed, NoPlace) as error:
+        except _NO_WORKER as error:
             return Refused(str(error))
 
     async def _outcome(self, ready: "_Ready", terms: "_Terms") -> Outcome:

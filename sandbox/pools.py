@@ -19,7 +19,7 @@ from .compiled import Compiled, imported_names
 from .plan import Plan
 from .pool import Pool
 
-_MAX_POOLS: Final = 12
+_MAX_POOLS: Final = 6  # of the default reach, and as many that reach further
 REST_S: Final = 600.0  # after which a pool that reaches further than the default ends, if nobody calls
 _SLOW_TO_IMPORT: Final = "asyncio"
 
@@ -45,11 +45,11 @@ class Pools:
         """
         key = (ahead, scratch, access, access.identities, kept)
         if key not in self._pools:
-            await self._end_an_idle_one()
+            await self._end_an_idle_one(_is_default(key))
         if key not in self._pools:  # somebody else may have made it meanwhile
             self._pools[key] = Pool(self._plan_for(ahead, scratch, access), spare=not kept)
         self._pools.move_to_end(key)
-        if access is not NOTHING or kept:
+        if not _is_default(key):
             self._expect_rest(key)
         return self._pools[key]
 
@@ -94,9 +94,10 @@ class Pools:
     def __len__(self) -> int:
         return len(self._pools)
 
-    async def _end_an_idle_one(self) -> None:
-        idle = [key for key, pool in self._pools.items() if pool is not self.lean and not pool.taken]
-        if idle and len(self._pools) >= _MAX_POOLS:
+    async def _end_an_idle_one(self, is_default: bool) -> None:  # noqa: FBT001 - of which kind
+        peers = [key for key in self._pools if _is_default(key) == is_default]
+        idle = [key for key in peers if self._pools[key] is not self.lean and not self._pools[key].taken]
+        if idle and len(peers) >= _MAX_POOLS:
             await self._pools.pop(idle[0]).aclose()
 
     async def aclose(self) -> None:
@@ -106,6 +107,11 @@ class Pools:
         await asyncio.gather(*self._ending)
         for pool in self._pools.values():
             await pool.aclose()
+
+
+def _is_default(key: _Key) -> bool:
+    _ahead, _scratch, access, _identities, kept = key
+    return access == NOTHING and not kept
 
 
 def _owner(access: Access) -> tuple[int, int] | None:

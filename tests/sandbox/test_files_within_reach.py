@@ -229,3 +229,19 @@ async def test_what_the_workers_user_may_not_read_is_refused_with_whose_it_is(tm
         outcome = await read(sandbox, tmp_path, access)
     assert isinstance(outcome, Refused), outcome
     assert "it belongs to user 12345, mode 700" in outcome.reason
+
+
+async def test_what_is_written_belongs_to_whom_the_folder_belongs(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("an ordinary user's files are that user's")
+    folder = tmp_path / "theirs"
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 12345, 23456)
+    async with await Sandbox.start(packages=()) as sandbox:
+        if sandbox.level != "full":
+            pytest.skip("without a root of their own workers cannot go through this folder's parents")
+        access = Access(writable=(str(folder),))
+        outcome = await sandbox.call(FILES, "files", "write", {"path": f"{folder}/new"}, access=access)
+    assert isinstance(outcome, Returned), outcome
+    facts = folder.joinpath("new").stat()
+    assert (facts.st_uid, facts.st_gid) == (12345, 23456)

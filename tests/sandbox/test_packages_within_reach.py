@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sandbox import Access, Outcome, Raised, Refused, Returned, Sandbox, visible
+from sandbox import Access, Outcome, Raised, Refused, Returned, Sandbox, pool, visible
 from tests.sandbox.support import modules
 from tests.sandbox.test_files_within_reach import there
 
@@ -95,6 +95,23 @@ async def test_a_package_that_cannot_be_imported_ahead_is_said(
     assert isinstance(outcome, Refused), outcome
     assert outcome.reason.startswith("packages: broken cannot be imported")
     assert says in outcome.reason
+
+
+async def test_a_package_that_ends_its_zygote_refuses_the_call(there: Sandbox, tmp_path: Path) -> None:
+    tmp_path.joinpath("deadly.py").write_text("import os\nos._exit(1)\n")
+    outcome = await run(there, access(tmp_path, "deadly"), "return 1")
+    assert isinstance(outcome, Refused), outcome
+    assert "ended" in outcome.reason
+
+
+async def test_a_package_whose_import_has_no_end_refuses_the_call(
+    there: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.joinpath("endless.py").write_text("while True:\n    pass\n")
+    monkeypatch.setattr(pool, "START_S", 1.0)
+    outcome = await run(there, access(tmp_path, "endless"), "return 1")
+    assert isinstance(outcome, Refused), outcome
+    assert "endless took more than 1 s to be imported" in outcome.reason
 
 
 async def test_an_extension_module_of_a_package_is_imported_ahead_at_every_level(
