@@ -31,6 +31,7 @@ from .registry.schema import read_module
 from .registry.snapshot import Snapshot
 from .registry.source import Source
 from .registry.watch import Watcher
+from .secrets import Secrets, shade_logs
 from .settings import FILE_NAME, Settings, load
 from .step import Stepper
 from .storage import Store, content_hash, lock_agent, open_store, prepare_state_dir
@@ -69,7 +70,7 @@ class Workspace:
     ) -> AsyncIterator["Workspace"]:
         """Open a workspace: read its settings, its state and its functions, and watch the folder.
 
-        What the folder lacks of a workspace is made. `environment` is where a key is read, if not this process's own.
+        What the folder lacks of a workspace is made. `environment` has keys and secrets, if not this process's own.
         `approver` puts questions about grants to a human; without one the answer is what `grants.unattended` says.
 
         Raises:
@@ -84,7 +85,13 @@ class Workspace:
                 prepare_state_dir(root) / "state.db", clock=Clock(), keep_calls=settings.standing.keep_calls
             )
             stack.push_async_callback(store.close)
-            cage = Cage(settings.sandbox, settings.turn.parallel, guarded=guarded_in(root))
+            shade_logs()
+            cage = Cage(
+                settings.sandbox,
+                settings.turn.parallel,
+                guarded=guarded_in(root),
+                secrets=Secrets(root, environment),
+            )
             stack.push_async_callback(cage.aclose)
             workspace = cls(root, settings, store, _workshop(root, settings, store, cage), cage)
             workspace._environment = os.environ if environment is None else environment

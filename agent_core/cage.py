@@ -5,7 +5,7 @@ missing layers and the choices: agent-written code never runs by accident.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from sandbox import Access, Attempt, Evaluation, Limits, Outcome, Refused, Reque
 from sandbox.access import NOTHING
 from sandbox.code import Modules
 
+from .secrets import Secrets
 from .settings import SandboxSettings
 
 _OWN: Final = tuple(str(Path(__file__).parents[1] / room) for room in ("agent_core", "meta_functions", "sandbox"))
@@ -38,9 +39,12 @@ def limits_of(settings: SandboxSettings) -> Limits:
 class Cage:
     """Runs functions in sandboxed workers, or says why none can run."""
 
-    def __init__(self, settings: SandboxSettings, parallel: int, *, guarded: Sequence[str] = ()) -> None:
+    def __init__(
+        self, settings: SandboxSettings, parallel: int, *, guarded: Sequence[str] = (), secrets: Secrets | None = None
+    ) -> None:
         self.limits = limits_of(settings)
         self.settings = settings
+        self.secrets = secrets or Secrets()
         self._parallel = parallel
         self._guarded = (*guarded, *_OWN)
         self._starting: asyncio.Task[Sandbox | SandboxUnavailable] | None = None
@@ -63,14 +67,19 @@ class Cage:
         limits: Limits | None = None,
         access: Access = NOTHING,
         keep: str = "",
+        over: Callable[[Outcome], Outcome] | None = None,
     ) -> Outcome:
-        """Run one function in a worker of its own; with a key to keep, in the one of the call before."""
+        """Run one function in a worker of its own; with a key to keep, in the one of the call before.
+
+        What `over` gives is the outcome: secrets are masked here, before anybody has it.
+        """
         own = limits or self.limits
         match await self.ready():
             case Sandbox() as sandbox:
-                return await sandbox.call(
+                outcome = await sandbox.call(
                     modules, module, function, arguments, limits=own, handler=handler, access=access, keep=keep
                 )
+                return over(outcome) if over else outcome
             case SandboxUnavailable() as missing:
                 return Refused(str(missing))
 

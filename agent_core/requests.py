@@ -1,6 +1,6 @@
-"""What a running function may ask of the host: to show progress, to call another function, to fetch what was granted.
+"""What a running function may ask of the host: to show progress, to call another function, to have what was granted.
 
-Everything else that `self` offers needs a grant. Arguments are checked like a model's, and depth is limited.
+A fetch and a secret need a grant. Arguments are checked like a model's, and depth is limited.
 """
 
 import base64
@@ -19,6 +19,7 @@ from .grants import NOTHING, Denied, Grants, Permit
 from .registry.arguments import read as read_arguments
 from .registry.function import Function
 from .registry.snapshot import Snapshot
+from .secrets import Session as Given
 
 MAX_DEPTH = 4
 
@@ -50,16 +51,24 @@ class Requests:
     broker: Broker = field(default_factory=Broker)
     caller: str = ""  # the function that runs, …
     grants: Grants = NOTHING  # … what it has, …
-    fetches: Session | None = None  # … and what it fetches
+    fetches: Session | None = None  # … what it fetches, …
+    secrets: Given | None = None  # … and the secrets that it is given
 
     async def run(self, function: Function, arguments: Mapping[str, Any], permit: Permit) -> Outcome:  # Any: JSON
         """Call a function and answer what it asks for; what it left open is closed, however it ends."""
 
-        async def want(place: str) -> bool:
-            return await self.permits.want(function.name, self.snapshot, Grants(network=(place,)))
+        async def want(grants: Grants) -> bool:
+            return await self.permits.want(function.name, self.snapshot, grants)
 
-        async with self.broker.session(function.name, permit.grants.network, want) as fetches:
-            own = replace(self, fetches=fetches, caller=function.name, grants=permit.grants)
+        async def want_host(place: str) -> bool:
+            return secrets.told(place) == place and await want(Grants(network=(place,)))
+
+        async def want_secret(name: str) -> bool:
+            return await want(Grants(secrets=(name,)))
+
+        secrets = Given(self.cage.secrets, function.name, permit.grants.secrets, want_secret, self.secrets)
+        async with self.broker.session(function.name, permit.grants.network, want_host) as fetches:
+            own = replace(self, fetches=fetches, secrets=secrets, caller=function.name, grants=permit.grants)
             return await self.cage.call(
                 permit.modules,
                 function.module,
@@ -69,6 +78,7 @@ class Requests:
                 limits=permit.limits,
                 access=permit.access,
                 keep=permit.keep,
+                over=secrets.over,
             )
 
     async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
@@ -84,6 +94,10 @@ class Requests:
                 return await self._call(str(arguments.get("function")), arguments.get("arguments") or {})
             case "fetch" | "fetch_send" | "fetch_read" | "fetch_close" if self.fetches is not None:
                 return await self.fetches.answer(name, arguments)
+            case "secret" if self.secrets is not None:
+                return await self.secrets.answer(arguments.get("name"))
+            case "memory":
+                raise RequestRefused("there are no memory blocks yet, so `self.memory` reaches nothing")
             case _:
                 raise RequestRefused(f"`self.{name}` is not there: there is nothing yet that it could reach.")
 
@@ -93,7 +107,11 @@ class Requests:
         if done is None or None in given:
             raise RequestRefused("self.progress takes finite numbers: done, and total or None.")
         numbers = [one for one in given if one is not None]
-        self.on_progress(numbers[0], None if total is None else numbers[1], str(arguments.get("note") or ""))
+        self.on_progress(numbers[0], None if total is None else numbers[1], self._told(arguments.get("note")))
+
+    def _told(self, note: object) -> str:
+        text = str(note or "")
+        return self.secrets.told(text) if self.secrets else text
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> Any:
         function = self.snapshot.functions.get(name)

@@ -26,6 +26,7 @@ from .errors import SettingsError
 
 FILE_NAME = "toolwright.toml"
 PREFIX = "TOOLWRIGHT_"
+SECRET = f"{PREFIX}SECRET_"  # what functions are given by name, and no setting
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -163,7 +164,8 @@ def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any
         SettingsError: a key is unknown or a value does not fit; the message names it.
     """
     given = [(key.split("."), value) for key, value in (flags or {}).items() if value is not None]
-    unknown = [name for name in os.environ if name.startswith(PREFIX) and name not in _variables()]
+    named = [name for name in os.environ if name.startswith(PREFIX) and not name.startswith(SECRET)]
+    unknown = [name for name in named if name not in _variables()]
     if unknown:
         raise _unknown(unknown[0], [*_variables()])
     try:
