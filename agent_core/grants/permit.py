@@ -16,6 +16,7 @@ from sandbox import Access, Limits
 from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.code import Modules
 
+from ..secrets import config_folder
 from ..untrusted import fence
 from .items import UNSAID
 from .seal import data_folder
@@ -63,6 +64,26 @@ class Reach:
 
     root: Path
     packages: Packages = lambda wanted: ((), ())
+
+    def inside(self, grants: Grants) -> Grants:
+        """The same with paths of the workspace as relative ones, and folders with their slash."""
+        if not (grants.read or grants.write):
+            return grants
+        return replace(grants, read=self._named(grants.read), write=self._named(grants.write))
+
+    def spelled(self, grants: Grants) -> Grants:
+        """The same with every path of the workspace in both ways in which a text may name it."""
+        root = Path(os.path.realpath(self.root))
+        whole = Grants(
+            read=tuple(f"{root}/{one}" for one in grants.read if one != UNSAID and not one.startswith("/")),
+            write=tuple(f"{root}/{one}" for one in grants.write if one != UNSAID and not one.startswith("/")),
+        )
+        return grants | whole
+
+    def _named(self, paths: tuple[str, ...]) -> tuple[str, ...]:
+        root = f"{os.path.realpath(self.root)}/"
+        named = [one.removeprefix(root) or "./" for one in paths]
+        return tuple(f"{one}/" if not one.endswith("/") and (self.root / one).is_dir() else one for one in named)
 
     def access(self, grants: Grants) -> Access:
         """What a worker sees: what leads where it may not is left out."""
@@ -120,13 +141,6 @@ class Reach:
         yield from map(Path, _SYSTEM)
         if writes:
             yield from (root / name for name in _UNWRITTEN)
-
-
-def config_folder() -> Path:
-    """Where this user's secrets may be kept."""
-    config = os.environ.get("XDG_CONFIG_HOME", "")
-    base = Path(config) if config and Path(config).is_absolute() else Path.home() / ".config"
-    return base / "toolwright"
 
 
 def _meets(real: Path, kept: Path) -> bool:

@@ -60,7 +60,13 @@ class Granting:
 
     async def granted(self, grants: Grants, snapshot: Snapshot) -> Granted:
         """What it is judged with once it has these."""
-        return replace(await self.ungranted(snapshot), grants=grants, access=self.reach.access(grants))
+        return replace(
+            await self.ungranted(snapshot), grants=self.reach.spelled(grants), access=self.reach.access(grants)
+        )
+
+    async def having(self, function: Function, snapshot: Snapshot) -> Granted:
+        """The same for a function that is there."""
+        return await self.granted(await self.book.allowed(function, snapshot), snapshot)
 
     def asks(self, verdict: Verdict, work: Work) -> bool:
         """Whether a human has to say yes before this candidate joins."""
@@ -82,13 +88,17 @@ class Granting:
         content = content_of(function, after)
         if work.given is not None:
             return Allowance(held.now | work.given, Giving(function.name, held.now | work.given, content, who()))
-        question = await self.book.question(function, after, verdict.needs, self._around(function, after))
+        question = await self.book.question(
+            function, after, self.reach.inside(verdict.needs), self._around(function, after)
+        )
         if question is None and self._settings.ask != "always":
             return Allowance(held.now)
         question = question or Question(verdict.name, granted=held.now, version=function.version)
         before = snapshot.functions.get(verdict.name)
-        diff = question.diff or (unified(source_of(before, snapshot), verdict.source, function.path) if before else "")
-        decision = await self._ask(replace(question, why=work.reason, lines=verdict.asking, diff=diff))
+        old = source_of(before, snapshot) if before else ""
+        diff = question.diff or unified(old, verdict.source, function.path)
+        question = replace(question, why=work.reason, lines=verdict.asking, diff=diff, moment="join")
+        decision = await self._ask(question)
         if decision.answer == "no":
             return Allowance(denied=denial(question, decision))
         giving = Giving(function.name, held.now | question.missing, content, who()) if question.missing else None
@@ -123,7 +133,8 @@ class Granting:
     async def needs(self, function: Function, snapshot: Snapshot) -> Grants:
         """What a function of the workspace needs, by its own text and its helpers."""
         guarded = await self.book.needed_to_call(snapshot)
-        return _needs(snapshot.modules[function.module].text, function.name, self._packages, guarded)
+        text = snapshot.modules[function.module].text
+        return self.reach.inside(_needs(text, function.name, self._packages, guarded))
 
     async def want(self, function: str, snapshot: Snapshot, grants: Grants) -> bool:
         """Ask in the middle of a call for what it turned out to need; whether it may have it from now on."""

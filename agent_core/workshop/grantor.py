@@ -1,8 +1,6 @@
 """What a human does with grants by hand: give, take back, look. A pending candidate joins by the same door."""
 
-from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from ..errors import UsageError, WorkspaceError
@@ -18,16 +16,20 @@ from .granting import Granting
 from .plan import Author, Plan
 from .view import unknown_function
 
+CarryOut = Callable[[Plan, Author | None], Awaitable[Plan]]
+
 
 class Grantor:
     """Grants of one workspace, as a human handles them."""
 
-    def __init__(self, root: Path, store: Store, registry: Registry, changes: Changes, granting: Granting) -> None:
-        self._root = root
+    def __init__(
+        self, store: Store, registry: Registry, changes: Changes, granting: Granting, carry_out: CarryOut
+    ) -> None:
         self._store = store
         self._registry = registry
         self._changes = changes
         self._granting = granting
+        self._carry_out = carry_out
 
     def wanted(self, given: Mapping[str, object]) -> Grants:
         """The grants that were typed.
@@ -35,14 +37,8 @@ class Grantor:
         Raises:
             WorkspaceError: one of them cannot be granted.
         """
-        grants = checked({key: value for key, value in given.items() if value})
-        return replace(grants, read=self._inside(grants.read), write=self._inside(grants.write))
-
-    def _inside(self, paths: tuple[str, ...]) -> tuple[str, ...]:
-        """Paths of the workspace as relative ones, folders with their slash."""
-        root = f"{self._root.resolve().as_posix()}/"
-        named = [one.removeprefix(root) if one != root else "./" for one in paths]
-        return tuple(f"{one}/" if not one.endswith("/") and (self._root / one).is_dir() else one for one in named)
+        typed = {key: list(value) if isinstance(value, tuple) else value for key, value in given.items() if value}
+        return self._granting.reach.inside(checked(typed))
 
     async def question(self, name: str, wanted: Grants = NOTHING) -> Question:
         """What a yes would give: what was typed, or else all that the function, or its pending candidate, lacks.
@@ -52,7 +48,7 @@ class Grantor:
         """
         pending = await self._pending(name)
         if pending is not None:
-            needs = Grants.from_json(pending["verdict"]["needs"])
+            needs = self._granting.reach.inside(Grants.from_json(pending["verdict"]["needs"]))
             return Question(name, wanted or needs, why=pending["reason"], version=pending["verdict"]["version"])
         snapshot = self._registry.snapshot()
         function = snapshot.functions.get(name)
@@ -64,8 +60,18 @@ class Grantor:
             return Question(name, wanted.without(held.now), held.now, version=function.version)
         return found or Question(name, granted=held.now, version=function.version)
 
-    async def grant(self, name: str, grants: Grants, author: Author) -> Plan:
-        """Give these to a function, or admit its pending candidate with them."""
+    async def grant(self, name: str, grants: Grants, author: Author | None = None) -> dict[str, Any]:  # Any: JSON
+        """Give these to a function, or admit its pending candidate with them; what came of it, or its verdict.
+
+        Raises:
+            WorkspaceError: nothing was granted; the message says why.
+        """
+        plan = await self._carry_out(await self._plan(name, grants, author or Author()), author)
+        if plan.outcome == "refused" and "given" in plan.detail:
+            raise WorkspaceError(plan.text)
+        return plan.detail
+
+    async def _plan(self, name: str, grants: Grants, author: Author) -> Plan:
         if never := self._granting.reach.refusal(grants):
             raise WorkspaceError(never, mend="Grant the folder or the file itself that the function needs.")
         if await self._pending(name) is not None:

@@ -13,7 +13,7 @@ from ..answers import bad_arguments, outcome_json
 from ..cage import Cage
 from ..errors import ToolwrightError, UsageError, WorkspaceError
 from ..gate import Candidate, Gate
-from ..grants import Denied, Grants
+from ..grants import Denied
 from ..problem import Problem
 from ..registry.arguments import read as read_arguments
 from ..registry.function import Function
@@ -66,7 +66,7 @@ class Workshop:
         ground, judging = Ground(root, registry, module_bytes, self._catch_up), Judging(store, gate, granting)
         self.plans = Changes(store, ground, judging)
         self.past = Past(store, ground, judging)
-        self.grants = Grantor(root, store, registry, self.plans, granting)
+        self.grants = Grantor(store, registry, self.plans, granting, self._now)
         self.quarantine = Quarantine(store, registry, rules)
         self._rules = rules
         self._starters = starters
@@ -121,10 +121,6 @@ class Workshop:
         if plan.outcome == "refused":
             raise WorkspaceError(plan.text)
         return plan.detail
-
-    async def grant(self, name: str, grants: Grants, *, author: Author | None = None) -> dict[str, Any]:
-        """Give a function these, or admit its pending candidate with them, as a human has decided; what came of it."""
-        return await self.make(await self.grants.grant(name, grants, author or Author()), author)
 
     async def reload(self) -> dict[str, Any]:
         """Look at the whole folder again; what is different, mended, in doubt, and rejected."""
@@ -223,8 +219,7 @@ class Workshop:
         if arguments is not None:
             return {"name": name, "examples": [], "outcome": outcome_json((await self._call(function, arguments))[0])}
         snapshot = self.registry.snapshot()
-        granted = await self.granting.granted(await self.granting.book.allowed(function, snapshot), snapshot)
-        results = await self._gate.run_examples(function, snapshot, granted)
+        results = await self._gate.run_examples(function, snapshot, await self.granting.having(function, snapshot))
         return {"name": name, "examples": [view.example_result(result) for result in results], "outcome": None}
 
     def names(self) -> Sequence[str]:

@@ -167,7 +167,7 @@ async def test_time_above_the_default_holds_for_examples_and_calls(here: Room) -
     )
     await here.save(slow, here.root / "functions" / "sums.py")
     assert (await here.shop.call("double", {"number": 4}))["outcome"] == "timed_out"
-    await here.shop.grant("double", Grants(seconds=20))
+    await here.shop.grants.grant("double", Grants(seconds=20))
     assert (await here.shop.call("double", {"number": 4}))["value"] == 8
     assert all(one["passed"] for one in (await here.shop.test("double"))["examples"])
 
@@ -184,7 +184,7 @@ async def test_a_pending_candidate_joins_by_the_hand_of_a_human(here: Room, code
     assert not (await here.shop.create("weather", code, "sky", author=AGENT))["admitted"]
     question = await here.shop.grants.question("weather")
     assert question.missing == Grants(network=(host,))
-    assert (await here.shop.grant("weather", question.missing))["admitted"]
+    assert (await here.shop.grants.grant("weather", question.missing))["admitted"]
     assert await oslo(here) == ("returned", "rain in Oslo")
 
 

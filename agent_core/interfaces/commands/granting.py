@@ -52,7 +52,7 @@ def grant(scene: Scene, name: str, is_sure: bool, **given: Any) -> int:  # noqa:
             raise UsageError(f"`{name}` has all of it already.", mend="Look: toolwright functions grants")
         if not is_sure and not _agrees(question):
             return None
-        found: dict[str, Any] = await shop.grant(name, question.missing)
+        found: dict[str, Any] = await shop.grants.grant(name, question.missing)
         return found
 
     found = with_workspace(scene, granted)
