@@ -113,6 +113,8 @@ async def _keep(sandbox: Sandbox, there: World, row: Row) -> None:
 def _by_outcome(row: Row, outcome: Outcome) -> dict[str, str]:
     if isinstance(outcome, TimedOut) and row.layers != ("clock",) and not row.is_apart:
         return {"stays": "it was still at it when its time was over"}
+    if row.seen == "inherent" and isinstance(outcome, Returned):
+        return {"inherent": f"{row.name} gave {outcome.value!r}"}
     if row.seen == "misled" and isinstance(outcome, Returned):
         return {"misled": f"the host took {outcome.shown[:80]}"}
     if isinstance(outcome, Raised) and outcome.failure.type in _MISTAKES:

@@ -53,7 +53,7 @@ def who_is_on_this_machine(self, world):
 
 
 def the_name_of_the_machine(self, world):
-    """inherent: the machine's name is copied into the worker's world (to be mended by the room of the namespaces)"""
+    """inherent: a new world of names begins with a copy (namespaces.py does not set another)"""
     return world["mark"] if socket.gethostname() == world["host_name"] else "another"
 
 
