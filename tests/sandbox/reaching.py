@@ -13,12 +13,14 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from sandbox import Access, Limits, Outcome, Returned, Sandbox
+from sandbox.pool import Pool
 from sandbox.scratch import wipe
-from sandbox.starting import Level, plan_for, try_level, without_root
+from sandbox.starting import Ground, Level, plan_for, try_level, without_root
 from tests.sandbox.support import code
 
 SECRET = f"secret-{secrets.token_hex(8)}"
@@ -108,11 +110,12 @@ def functions(file: str) -> list[str]:
 
 
 async def tried(sandbox: Sandbox, root: Path, file: str, name: str) -> list[str]:
-    """One attempt or one need: what was wrong with it."""
+    """One attempt or one need: what was wrong with it. Where no layer holds nothing need be granted."""
+    granted = Access() if sandbox.level == "none" else access(root)
     module = code(file.removesuffix(".py"), FOLDER.joinpath(file).read_text())
     with watched(root) as found:
         outcome = await sandbox.call(
-            {module.module: module}, module.module, name, {"root": str(root)}, limits=LIMITS, access=access(root)
+            {module.module: module}, module.module, name, {"root": str(root)}, limits=LIMITS, access=granted
         )
     if file == "reaching_needs.py" and not (isinstance(outcome, Returned) and outcome.value is True):
         found.append(repr(outcome))
@@ -129,6 +132,15 @@ async def sandbox_at(level: Level) -> AsyncIterator[Sandbox | str]:
         yield "; ".join(missing)
         return
     async with Sandbox(ground, 1) as sandbox:
+        yield sandbox
+
+
+@asynccontextmanager
+async def sandbox_without_layers() -> AsyncIterator[Sandbox]:
+    """No sandbox at all, to see that what gets out is noticed."""
+    scratch = str(Path(tempfile.gettempdir(), f"reach-scratch-{secrets.token_hex(8)}"))
+    plan = replace(without_root(plan_for({}, slots=6, scratch_folder=scratch)), layers=(), user=None)
+    async with Sandbox(Ground("none", plan, Pool(plan), {}, ()), 1) as sandbox:
         yield sandbox
 
 

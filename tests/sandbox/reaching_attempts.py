@@ -1,6 +1,6 @@
 # Function code that tries to get out of what it was granted; a worker runs it, so that it is data here.
 # mypy: ignore-errors
-# ruff: noqa: PTH101, PTH102, PTH103, PTH104, PTH105, PTH108, PTH116, PTH123, PTH208, PTH211, SIM115
+# ruff: noqa: PTH101, PTH103, PTH104, PTH105, PTH108, PTH116, PTH123, PTH208, PTH211, SIM115
 """`in` and `one` are granted for reading, `out` and `two` for writing; each attempt says "got in" where it worked."""
 
 import ctypes
@@ -39,7 +39,7 @@ def list_what_lies_around(root):
 
 
 def read_beside_a_granted_file(root):
-    return open(f"{root}/one/../beside/kept").read()
+    return open(f"{root}/beside/kept").read()
 
 
 def open_beneath_by_another_call(root):
@@ -139,7 +139,6 @@ def move_the_granted_folder_itself(root):
 
 def remove_the_granted_folder_itself(root):
     shutil.rmtree(f"{root}/out")
-    os.mkdir(f"{root}/out")
 
 
 def replace_a_granted_file_by_a_link(root):
@@ -147,10 +146,9 @@ def replace_a_granted_file_by_a_link(root):
     return open(f"{root}/two").read()
 
 
-def move_a_link_to_where_it_would_lead_elsewhere(root):
-    os.rename(f"{root}/out/link_out", f"{root}/out/sub/link_out")
-    os.makedirs(f"{root}/out/closed")
-    return open(f"{root}/out/sub/link_out").read()
+def move_a_link_and_read_through_it(root):
+    os.rename(f"{root}/out/link_out", f"{root}/out/moved_out")
+    return open(f"{root}/out/moved_out").read()
 
 
 def make_a_pipe(root):

@@ -65,6 +65,17 @@ def test_what_was_granted_is_reached_and_nothing_else(file: str, level: str, use
     assert {name: results[name] for name in reaching.functions(file) if results[name]} == {}
 
 
+async def test_where_no_layer_holds_every_attempt_is_noticed() -> None:
+    unnoticed = []
+    async with reaching.sandbox_without_layers() as sandbox:
+        for name in reaching.functions("reaching_attempts.py"):
+            if "mount" not in name:  # root would do it to this machine
+                with reaching.world() as root:
+                    found = await reaching.tried(sandbox, root, "reaching_attempts.py", name)
+                unnoticed += [] if found else [name]
+    assert unnoticed == []
+
+
 @pytest_asyncio.fixture(params=["full", "core"], scope="module", loop_scope="package")
 async def there(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
     async with reaching.sandbox_at(request.param) as sandbox:
