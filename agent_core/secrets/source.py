@@ -62,7 +62,11 @@ class Secrets:
         """
         kept = self.vault.read()
         places = dict.fromkeys(kept, shown(self.vault.path)) if kept else {}
-        return dict(sorted({**places, **{name: f"{VARIABLE}{name}" for name in self._variables()}}.items()))
+        return places | self.variables()
+
+    def variables(self) -> dict[str, str]:
+        """Every secret that a variable sets, with the variable."""
+        return {name: f"{VARIABLE}{name}" for name in self._variables()}
 
     def put(self, name: str, value: str) -> None:
         """Keep a secret in the user's file.
