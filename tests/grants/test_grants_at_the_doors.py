@@ -9,7 +9,7 @@ import pytest
 from agent_core.events import CallAnswered
 from tests.conftest import OpenDesk
 from tests.interfaces.support import toolwright
-from tests.kit import Text, Wanted
+from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import answers, of
 
 from .support import FETCHES, PLAIN, human, weather_service
@@ -89,7 +89,11 @@ def create(code: str, name: str) -> Wanted:
 
 async def test_an_agent_grows_what_fetches_and_uses_it_in_the_same_turn(at_desk: OpenDesk, host: str) -> None:
     desk = await at_desk(
-        [create(FETCHES.replace("{HOST}", host), "weather"), Wanted("weather", {"city": "Oslo"}), Text("Rain.")]
+        [
+            Ask(create(FETCHES.replace("{HOST}", host), "weather")),
+            Ask(Wanted("weather", {"city": "Oslo"})),
+            Say("Rain."),
+        ]
     )
     desk.workspace.workshop.granting.approver = human("yes")
     made, called = answers(await desk.say("What is the weather in Oslo?"))
@@ -98,14 +102,14 @@ async def test_an_agent_grows_what_fetches_and_uses_it_in_the_same_turn(at_desk:
 
 
 async def test_a_turn_without_a_human_is_told_what_was_denied(at_desk: OpenDesk, host: str) -> None:
-    desk = await at_desk([create(FETCHES.replace("{HOST}", host), "weather"), Text("I may not."), Text("I may not.")])
+    desk = await at_desk([Ask(create(FETCHES.replace("{HOST}", host), "weather")), Repeat(Say("I may not."))])
     (answer,) = of(CallAnswered, await desk.say("What is the weather in Oslo?"))
     assert answer.outcome == "refused"
     assert f"toolwright functions grant weather --network {host}" in answer.text
 
 
 async def test_no_function_that_a_model_sees_gives_grants(at_desk: OpenDesk) -> None:
-    desk = await at_desk([create(PLAIN, "double"), Text("Done.")])
+    desk = await at_desk([Ask(create(PLAIN, "double")), Say("Done.")])
     await desk.say("Make a function.")
-    shown = {each["function"]["name"] for each in desk.model.requests[-1]["tools"]}
+    shown = desk.model.requests[-1].functions
     assert not [name for name in shown if "grant" in name or "approve" in name]
