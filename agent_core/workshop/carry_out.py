@@ -67,7 +67,8 @@ class Carrier:
 
     async def _settled(self, plan: Plan) -> Plan:
         """The plan, once it has been made, with what a human said of it in force."""
-        self._book.forget()
+        if plan.giving is not None:
+            self._book.forget()
         if plan.lent is not None:
             self._book.lend(plan.lent)
         if plan.revoked and plan.revoked in await self._book.entries():

@@ -19,6 +19,7 @@ from ..grants import NOTHING, Approver, Decision, Denied, Giving, GrantBook, Gra
 from ..grants.book import who
 from ..grants.content import content_of, modules_of
 from ..grants.desk import Desk
+from ..grants.items import UNSAID
 from ..grants.permit import raised
 from ..grants.refusal import denial
 from ..problem import Place, Problem
@@ -155,7 +156,7 @@ class Granting:
             grants,
             self.reach.access(grants),
             function.name if grants.stateful else "",
-            note,
+            note or _unnamed(function.name, grants),
         )
 
     def _around(self, function: Function, snapshot: Snapshot) -> Grants:
@@ -178,6 +179,15 @@ def ungranted(verdict: Verdict, denied: str, path: str) -> Verdict:
     return replace(verdict, admitted=False, standing="", problems=(*verdict.problems, problem))
 
 
+def _unnamed(function: str, grants: Grants) -> str:
+    """What a human does for a function whose text does not name the files that it was let have."""
+    if UNSAID not in grants.read + grants.write:
+        return ""
+    flag = "--write" if UNSAID in grants.write else "--read"
+    what = f"The text of `{function}` names no folder, so it has only those that a human names"
+    return f"{what}: toolwright functions grant {function} {flag} FOLDER"
+
+
 def _joined(verdict: Verdict, snapshot: Snapshot) -> tuple[Snapshot, Function | None]:
     """The snapshot with the candidate's module in it, and the candidate there."""
     if verdict.reading is None:
@@ -191,7 +201,10 @@ def _shown(function: Function, snapshot: Snapshot) -> tuple[tuple[int, str], ...
     """The lines of a function that need something."""
     text = snapshot.modules[function.module].text
     lines, own = text.splitlines(), range(function.line, function.end_line + 1)
-    found = [one.finding.line for one in uses(ast.parse(text), ()) if one.kind and one.finding.line in own]
+    try:
+        found = [one.finding.line for one in uses(ast.parse(text), ()) if one.kind and one.finding.line in own]
+    except RecursionError:
+        return ()
     return tuple((line, lines[line - 1].strip()) for line in dict.fromkeys(found))
 
 

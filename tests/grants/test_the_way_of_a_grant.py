@@ -1,7 +1,6 @@
 """From a text that needs something to a call that has it: by a human's yes to exactly that content, by nothing else."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -174,7 +173,8 @@ async def test_time_above_the_default_holds_for_examples_and_calls(here: Room) -
 
 async def test_an_example_that_fails_only_for_want_of_a_file_leaves_a_draft(here: Room) -> None:
     here.shop.granting.approver = human("yes")
-    verdict = await here.shop.create("total", READS, "sums", author=AGENT)
+    whole = READS.replace('"data"', repr(str(here.root / "data")))
+    verdict = await here.shop.create("total", whole, "sums", author=AGENT)
     assert (verdict["admitted"], verdict["standing"]) == (True, "draft")
     assert 'read = ["data/"]' in entries(here)
     assert (await here.shop.call("total", {}))["value"] == 6
@@ -197,8 +197,16 @@ async def test_what_is_revoked_is_gone_at_the_next_call(here: Room, code: str, h
     assert "[weather]" not in entries(here)
 
 
-def outside(path: Path) -> str:
-    return READS.replace('"data"', f'"{path}"')
+async def test_files_that_no_text_names_are_those_that_a_human_names(here: Room) -> None:
+    here.shop.granting.approver = human("yes")
+    any_file = PLAIN.replace("double(number: int) -> int", "size(path: str) -> int").replace("number:", "path:")
+    text = any_file.replace("return number + number", "return len(open(path).read())").replace("double(", "size(")
+    text = text.replace("size(2)", "size('a')").replace("size(5)", "size('b')")
+    await here.shop.create("size", text, "sums", author=AGENT)
+    path = str(here.root / "data" / "1")
+    assert "grant size --read FOLDER" in (await here.shop.call("size", {"path": path}))["lacks"]
+    await here.shop.grants.grant("size", here.shop.grants.wanted({"read": ("data",)}))
+    assert (await here.shop.call("size", {"path": path}))["value"] == 1
 
 
 @pytest.mark.parametrize("where", ["functions", ".toolwright", ".", "link", "FUNCTIONS", "ｆunctions", "sub/.git"])
