@@ -1,10 +1,13 @@
 """Workers that are kept: the calls of one key go on in the same worker, one after another.
 
-What a call leaves behind is there for the next of its key and for nobody else. Anything but a good return ends the
-worker, and so do other code, other reach, many calls, a long rest, and words that it says between two calls.
+What a call leaves behind is there for the next of its key and for nobody else. Between two calls a worker stands
+still, its threads too. Anything but a good return ends it, and so do other code, other reach, many calls, a long
+rest, and whatever it says after its reply.
 """
 
 import asyncio
+import contextlib
+import signal
 import socket
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
@@ -61,7 +64,15 @@ class Kept:
         if self.rest is not None:
             self.rest.cancel()
         worker, self.worker, self.rest = self.worker, None, None
+        if worker is not None:
+            _signal(worker, signal.SIGCONT)
         return worker
+
+    def lay_down(self, worker: Worker) -> None:
+        """Let the worker rest: it stands still until it is taken."""
+        _signal(worker, signal.SIGSTOP)
+        self.worker = worker
+        self.rest = asyncio.get_running_loop().call_later(REST_S, self.end)
 
 
 class Keeper:
@@ -108,9 +119,9 @@ class Keeper:
         return outcome
 
     def _let_rest(self, kept: Kept, worker: Worker, work: Work, *, stays: bool) -> None:
-        kept.worker, kept.calls, kept.asked = worker, kept.calls + 1, kept.asked | work.call.asked
+        kept.calls, kept.asked = kept.calls + 1, kept.asked | work.call.asked
         kept.seal = work.seal(kept.asked)
-        kept.rest = asyncio.get_running_loop().call_later(REST_S, kept.end)
+        kept.lay_down(worker)
         if not stays or self._is_closed:
             kept.end()
 
@@ -128,8 +139,13 @@ class Keeper:
             kept.end()
 
 
+def _signal(worker: Worker, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it has died, which is noticed when it is heard
+        signal.pidfd_send_signal(worker.pidfd, number)
+
+
 def _is_silent(worker: Worker | None) -> bool:
-    """Whether a resting worker is alive and has said nothing since its last reply."""
+    """Whether a resting worker is alive and said nothing after its last reply."""
     if worker is None:
         return False
     try:

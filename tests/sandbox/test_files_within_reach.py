@@ -1,10 +1,13 @@
 """Granted files and folders: what is honest works, and nothing reaches further, at both levels, for root and others."""
 
+import ctypes
 import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -12,10 +15,13 @@ import pytest
 import pytest_asyncio
 
 from sandbox import Access, Outcome, Raised, Refused, Returned, Sandbox
+from sandbox.access import AccessRefused
+from sandbox.confine.granted import walk
 from tests.sandbox import reaching
 from tests.sandbox.support import modules
 
 _NOBODY = 65534
+_RENAMEAT2, _EXCHANGE = 316, 2
 REPOSITORY = Path(__file__).resolve().parents[2]
 FILES = modules(
     files="""
@@ -113,6 +119,38 @@ async def test_a_link_on_the_way_to_a_granted_folder_is_refused(there: Sandbox, 
     outcome = await read(there, tmp_path, Access(readable=(f"{tmp_path}/way/data",)))
     assert isinstance(outcome, Refused), outcome
     assert "'way' is a symbolic link" in outcome.reason
+
+
+def test_a_folder_that_changes_places_with_a_link_all_the_time_is_itself_or_refused(tmp_path: Path) -> None:
+    for name in ("data", "secret"):
+        tmp_path.joinpath(name).mkdir()
+    tmp_path.joinpath("link").symlink_to("secret")
+    libc, over = ctypes.CDLL(None), threading.Event()
+    one, other = f"{tmp_path}/data".encode(), f"{tmp_path}/link".encode()
+
+    def swap() -> None:
+        while not over.is_set():
+            libc.syscall(_RENAMEAT2, -100, one, -100, other, _EXCHANGE)
+
+    wanted = (tmp_path / "data").stat().st_ino
+    with ThreadPoolExecutor() as pool:
+        swapping = pool.submit(swap)
+        found = {_inode_at(f"{tmp_path}/data") for _time in range(2000)}
+        for _time in range(50_000 if len(found) < 2 else 0):
+            found.add(_inode_at(f"{tmp_path}/data"))
+        over.set()
+        swapping.result()
+    assert found <= {wanted, None}
+    assert len(found) == 2, "the race was not won once: the test shows nothing"
+
+
+def _inode_at(path: str) -> int | None:
+    try:
+        descriptor, chain = walk(path)
+    except AccessRefused:
+        return None
+    os.close(descriptor)
+    return chain[-1][1]
 
 
 async def test_a_file_that_the_host_replaced_is_seen_as_it_is_now(there: Sandbox, tmp_path: Path) -> None:

@@ -43,10 +43,17 @@ TEXT = """
     def relay(self) -> object:
         return self.call("again")
 
-    def nag(self) -> int:
-        add(None)
-        threading.Thread(target=lambda: (time.sleep(0.2), self.progress(1))).start()
+    def tick() -> int:
+        global count
+        count += 1
+        time.sleep(0.01)
+        threading.Thread(target=tick).start()
         return count
+
+    def forge() -> int:
+        body = b'{"kind":"returned","value":7,"shown":"7"}'
+        os.write(3, len(body).to_bytes(4, "big") + body)
+        return add(None)
 
     def late(self) -> int:
         import functions.helper
@@ -138,10 +145,37 @@ async def test_each_call_has_its_own_output_however_much_the_last_printed(sandbo
     assert (second.value, second.output) == (2, "second\n")
 
 
-async def test_a_worker_that_speaks_between_two_calls_is_ended(sandbox: Sandbox) -> None:
-    assert await value(sandbox, "nag", "nag") == 1
-    await asyncio.sleep(0.5)
-    assert await value(sandbox, keep="nag") == 1
+async def test_a_worker_that_says_more_than_its_reply_is_ended(sandbox: Sandbox) -> None:
+    assert await value(sandbox, "forge", "forge") == 7
+    assert await value(sandbox, keep="forge") == 1
+
+
+async def test_between_two_calls_a_worker_and_its_threads_stand_still(sandbox: Sandbox) -> None:
+    before = _workers()
+    assert await value(sandbox, "tick", "tick") == 1
+    for _time in range(100):
+        await asyncio.sleep(0.05 if not _standing(_workers() - before) else 0)
+    assert _standing(_workers() - before)
+    assert await value(sandbox, keep="tick", n=0) >= 1
+
+
+def _workers() -> set[int]:
+    """Every process below this one."""
+    found, waiting = set[int](), [os.getpid()]
+    while waiting:
+        children = Path(f"/proc/{(pid := waiting.pop())}/task/{pid}/children")
+        fresh = {int(child) for child in children.read_text().split()} if children.exists() else set()
+        found |= fresh
+        waiting += fresh
+    return found
+
+
+def _standing(processes: set[int]) -> set[int]:
+    """Those of them that were stopped."""
+    states = {pid: Path(f"/proc/{pid}/stat") for pid in processes}
+    return {
+        pid for pid, stat in states.items() if stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "T"
+    }
 
 
 async def test_a_stateful_function_that_calls_itself_is_told_so(sandbox: Sandbox) -> None:
