@@ -152,7 +152,7 @@ async def test_a_worker_that_says_more_than_its_reply_is_ended(sandbox: Sandbox)
 
 async def test_between_two_calls_a_worker_and_its_threads_stand_still(sandbox: Sandbox) -> None:
     before = _workers()
-    assert await value(sandbox, "tick", "tick") == 1
+    assert await value(sandbox, "tick", "tick") >= 1
     for _time in range(100):
         await asyncio.sleep(0.05 if not _standing(_workers() - before) else 0)
     assert _standing(_workers() - before)
