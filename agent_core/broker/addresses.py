@@ -8,17 +8,15 @@ import asyncio
 import functools
 import ipaddress
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeAlias
 
 from sandbox import RequestRefused
 
+from .broker import Resolve
 from .failing import FetchFailed
 from .hosts import Hosts
 from .target import Address, Target, as_address
-
-Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 
 _SPECIAL = {
     ipaddress.ip_network(network): kind

@@ -3,19 +3,17 @@
 import asyncio
 import functools
 import ssl
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import httpcore2
 
+from .broker import Tls
 from .caps import PIECE
 from .failing import FetchFailed, Kind
 from .order import Headers, Order
 from .target import Target
-
-Tls: TypeAlias = Callable[[], ssl.SSLContext]
 
 _BODILESS = frozenset({204, 304})
 

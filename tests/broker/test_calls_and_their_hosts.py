@@ -1,5 +1,7 @@
 """Calls as the agent makes them: a function has its own hosts, and nobody else's."""
 
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from textwrap import dedent
@@ -84,3 +86,9 @@ async def test_the_hosts_of_a_caller_are_not_those_of_what_it_calls(cage: Cage, 
 async def test_a_host_that_is_met_in_the_middle_of_a_call_is_asked_for(cage: Cage, server: Server) -> None:
     place = f"localhost:{server.port}"
     assert value(await call(Human(cage, {}, (place,)), "relay", f"http://{place}/")) == "hello"
+
+
+def test_nothing_of_an_http_client_is_imported_before_a_fetch() -> None:
+    program = "import agent_core.assemble, sys; print({'httpx2', 'httpcore2', 'anyio'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
