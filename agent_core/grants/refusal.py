@@ -27,7 +27,7 @@ def denial(question: Question, decision: Decision) -> str:
     lacks = "; ".join(question.missing.sentences())
     new = " in this new version" if question.is_again else ""
     what = f"`{question.function}` may not{new}: {lacks}." if lacks else f"`{question.function}` needs the user's yes."
-    return " ".join(filter(None, [what, _SAID[decision.by], *_next(question, decision)]))
+    return "\n".join([f"{what} {_SAID[decision.by]}".rstrip(), *_next(question, decision)])
 
 
 def _next(question: Question, decision: Decision) -> list[str]:

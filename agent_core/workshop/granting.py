@@ -39,6 +39,7 @@ class Allowance:
     giving: Giving | None = None
     lent: Giving | None = None
     denied: str = ""
+    is_human: bool = False  # whether it was a human's no
 
 
 class Granting:
@@ -101,7 +102,7 @@ class Granting:
         question = replace(question, why=work.reason, lines=verdict.asking, diff=diff, moment="join")
         decision = await self._ask(question)
         if decision.answer == "no":
-            return Allowance(denied=denial(question, decision))
+            return Allowance(denied=denial(question, decision), is_human=decision.by in ("human", "earlier"))
         giving = Giving(function.name, held.now | question.missing, content, who()) if question.missing else None
         if decision.answer == "once":
             return Allowance(held.now | question.missing, lent=giving)

@@ -61,7 +61,7 @@ class Judging:
         if allowance.denied:
             verdict = ungranted(verdict, allowance.denied, candidate.path)
         if not verdict.admitted or verdict.module_text is None:
-            return await self._refused(candidate, verdict, before, allowance.denied)
+            return await self._refused(candidate, verdict, before, allowance)
         held = snapshot.modules.get(verdict.module)
         path = held.path if held else path_of(verdict.module)
         reading = verdict.reading or read_module(Source.of(verdict.module, verdict.module_text, path))
@@ -94,7 +94,9 @@ class Judging:
             after = await self.gate.judge(kept, snapshot, policy, granted=granted)
         return (kept, replace(after, mends=verdict.mends)) if after.admitted else (candidate, verdict)
 
-    async def _refused(self, candidate: Candidate, verdict: Verdict, before: Function | None, denied: str) -> Plan:
+    async def _refused(
+        self, candidate: Candidate, verdict: Verdict, before: Function | None, allowance: Allowance
+    ) -> Plan:
         kept = await self._store.pending(candidate.name)
         sent = {"code": candidate.code, "module": candidate.module, "reason": candidate.reason}
         again = kept is not None and {key: kept[key] for key in sent} == sent
@@ -103,7 +105,9 @@ class Judging:
             "examples": [[each.call, each.expected, each.approx] for each in candidate.examples],
             "verdict": verdict.to_json(),
         }
-        said = telling.refused(verdict, again=again, replaces=candidate.replaces)
+        said, denied = telling.refused(verdict, again=again, replaces=candidate.replaces), allowance.denied
+        if allowance.is_human:  # what they said is all that matters now
+            said = telling.not_done(verdict, replaces=candidate.replaces)
         changed = [one for one in verdict.disagreements if ratchet.holds(before, one.call)]
         promised = telling.promised(changed) if verdict.can_be_confirmed and not candidate.reason else ""
         return Plan(

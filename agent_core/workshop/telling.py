@@ -62,12 +62,17 @@ def refused(verdict: Verdict, *, again: bool, replaces: bool) -> str:
         mend = f"If {'it is wrong' if lacks else 'the example is right'}, mend the code and {send}."
         return "\n".join([*lines, f"If what it returned is right, call {confirm}. {mend}"])
     problems = verdict.refusals
-    lines.append(f"`{verdict.name}` was not {'changed' if replaces else 'made'}. {_count(problems)}:")
+    lines.append(f"{not_done(verdict, replaces=replaces)} {_count(problems)}:")
     lines += [_line(problem) for problem in problems[:MAX_PROBLEMS]]
     if len(problems) > MAX_PROBLEMS:
         lines.append(f"- and {len(problems) - MAX_PROBLEMS} more.")
     lines += [f"Mended already: {mend.message}" for mend in verdict.mends]
     return "\n".join([*lines, f"Next: mend all of it and {send} with the whole code."])
+
+
+def not_done(verdict: Verdict, *, replaces: bool) -> str:
+    """That nothing came of it."""
+    return f"`{verdict.name}` was not {'changed' if replaces else 'made'}."
 
 
 def promised(changed: Sequence[Disagreement]) -> str:
