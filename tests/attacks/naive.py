@@ -99,6 +99,11 @@ def _value(value: Any) -> Any:
             return value
 
 
+def _unpickled(body: str) -> None:
+    pickle.loads(b64decode(body))
+    raise Misled("it does what a worker wrote")
+
+
 def _decimal(text: str) -> Decimal:
     value = Decimal(text)
     if value.adjusted() > 10**6:
@@ -107,7 +112,7 @@ def _decimal(text: str) -> Decimal:
 
 
 _TAGS: Final[dict[str, Any]] = {
-    "pickle": lambda body: pickle.loads(b64decode(body)),
+    "pickle": _unpickled,
     "set": lambda body: set(map(_value, body)),
     "dict": lambda body: {_value(key): _value(each) for key, each in body},
     "Decimal": _decimal,

@@ -16,10 +16,11 @@ def stands(name: str) -> bool:
 
 
 def looked(at: str, has: str) -> bool:
-    """Whether one of this process's workers shows it, seen from outside."""
+    """Whether one of this process's workers shows it, seen from outside; where nothing may be seen, its word counts."""
     if at.startswith("ns/"):
         return len({text for pid in zygotes_of(os.getpid()) if (text := _shows(pid, at))}) > 1
-    return any(re.search(has, _shows(pid, at), re.MULTILINE) for pid in zygotes_of(os.getpid()))
+    texts = [text for pid in zygotes_of(os.getpid()) if (text := _shows(pid, at))]
+    return not texts or any(re.search(has, text, re.MULTILINE) for text in texts)
 
 
 def _shows(pid: int, at: str) -> str:

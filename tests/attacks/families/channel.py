@@ -114,7 +114,7 @@ def nested_without_end(self, world):
 
 
 def nested_further_than_values_are(self, world):
-    """misled | reader"""
+    """apart: it is refused for what it would cost later; a host that takes it is not harmed at once"""
     _answer(b"[" * 400 + b"]" * 400)
 
 

@@ -69,7 +69,7 @@ def a_result_of_fifty_megabytes(self, world):
 
 def a_result_of_many_small_things(self, world):
     """amount: a megabyte is taken | result"""
-    return [0] * 600_000
+    return [0] * 1_500_000
 
 
 def an_error_of_fifty_megabytes(self, world):
@@ -84,14 +84,14 @@ def an_error_of_fifty_megabytes(self, world):
 
 
 def questions_without_end(self, world):
-    """amount: 300 are answered | requests"""
+    """said: 300 are answered | requests"""
     for _number in range(400):
         self._channel.request("progress", {"done": 1, "total": 2, "note": ""})
     return world["mark"]
 
 
 def imports_without_end(self, world):
-    """amount: 300 are answered | requests"""
+    """said: 300 are answered | requests"""
     for number in range(400):
         self._channel.ask({"kind": "module", "module": f"m{number}"})
     return world["mark"]

@@ -109,8 +109,8 @@ def a_semaphore(self, world):
 
 
 def a_queue_with_a_name(self, world):
-    """said: it is gone with its namespace | namespaces landlock seccomp"""
-    raw(240, b"toolwright", os.O_CREAT | os.O_RDWR, 0o600, None)
+    """said: it is gone with its namespace | landlock seccomp limits"""
+    raw(240, world["mark"].encode(), os.O_CREAT | os.O_RDWR, 0o600, None)
     return world["mark"]
 
 

@@ -64,7 +64,7 @@ def threads_without_end(self, world):
     """worker: its threads | namespaces | core leaks: a count would hold the human's too; memory ends them"""
     threading.stack_size(64 << 10)
     for _number in range(1500):
-        threading.Thread(target=time.sleep, args=(0.5,), daemon=True).start()
+        threading.Thread(target=time.sleep, args=(9,), daemon=True).start()
     self.call("look", at="status", has=r"Threads:\s+1[4-9]\d\d")
 
 

@@ -129,10 +129,10 @@ def fetch_by_a_decimal_address(self, world):
 
 
 def fetch_by_asyncio(self, world):
-    """heard | namespaces landlock seccomp"""
+    """apart: it is refused by word, in the worker; the sockets that lie below are other rows"""
     import asyncio
 
-    asyncio.run(asyncio.wait_for(asyncio.open_connection("127.0.0.1", world["tcp"]), 1))
+    asyncio.run(asyncio.wait_for(asyncio.open_connection("127.0.0.1", world["tcp"]), 9))
 
 
 def pass_a_descriptor_to_the_host(self, world):

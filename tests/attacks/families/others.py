@@ -16,11 +16,13 @@ from functions.hand import raw
 def kill_the_victim(self, world):
     """dead | namespaces landlock seccomp"""
     os.kill(world["victim"], signal.SIGKILL)
+    time.sleep(0.1)
 
 
 def kill_the_victim_by_its_thread(self, world):
     """dead | namespaces landlock seccomp"""
     raw(234, world["victim"], world["victim"], signal.SIGKILL)
+    time.sleep(0.1)
 
 
 def kill_the_victim_by_a_queue(self, world):
@@ -28,11 +30,13 @@ def kill_the_victim_by_a_queue(self, world):
     information = ctypes.create_string_buffer(128)
     ctypes.memmove(information, (ctypes.c_int * 3)(signal.SIGKILL, 0, -1), 12)
     raw(129, world["victim"], signal.SIGKILL, information)
+    time.sleep(0.1)
 
 
 def kill_by_pidfd(self, world):
     """dead | namespaces landlock seccomp"""
     signal.pidfd_send_signal(os.pidfd_open(world["victim"]), signal.SIGKILL)
+    time.sleep(0.1)
 
 
 def kill_by_a_descriptors_owner(self, world):
