@@ -25,6 +25,7 @@ from .gate import Gate, Rules
 from .grants import Approver, GrantBook, Reach
 from .model.discover import choose
 from .offline import installed_models
+from .packages import Environment
 from .registry.function import Reading
 from .registry.registry import Registry
 from .registry.schema import read_module
@@ -38,6 +39,7 @@ from .storage import Store, content_hash, lock_agent, open_store, prepare_state_
 from .workshop import Workshop
 from .workshop.granting import Granting
 from .workshop.one_writer import only_writer
+from .workshop.packing import Packing, Trials
 
 # `meta_functions` is on top of this package, so its modules are named as data: the one dynamic import.
 META_PACKAGE = "meta_functions"
@@ -94,6 +96,7 @@ class Workspace:
             )
             stack.push_async_callback(cage.aclose)
             workspace = cls(root, settings, store, _workshop(root, settings, store, cage), cage)
+            stack.callback(workspace.workshop.granting.packing.environment.close)
             workspace._environment = os.environ if environment is None else environment
             workspace.workshop.granting.approver = approver
             stack.push_async_callback(workspace._close_agents)
@@ -213,8 +216,11 @@ def _workshop(root: Path, settings: Settings, store: Store, cage: Cage) -> Works
         packages=settings.sandbox.packages,
         reserved=reserved,
     )
-    book = GrantBook(root, store, partial(only_writer, prepare_state_dir(root)))
-    granting = Granting(book, Reach(root), settings.grants, cage.limits, settings.sandbox.packages)
+    alone = partial(only_writer, prepare_state_dir(root))
+    listed, trials = settings.sandbox.packages, Trials(cage, cage.limits)
+    environment = Environment(root, alone, trials, listed, settings.grants.packages_mib)
+    packing = Packing(environment, GrantBook(root, store, alone))
+    granting = Granting(packing, Reach(root, environment.folders), settings.grants, cage.limits, listed)
     return Workshop(
         root,
         store,

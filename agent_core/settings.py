@@ -115,6 +115,7 @@ class GrantSettings(_Section):
         description="`grants`: before a function gets one; `always`: before every function that an agent makes or"
         " changes, too; `never`: nobody is asked, and what would need a yes is refused.",
     )
+    packages_mib: int = Field(2048, ge=1, le=1 << 20, description="Largest set of packages that is installed, in MiB.")
     unattended: Literal["deny"] = Field("deny", description="What is answered where no human can be asked.")
 
 

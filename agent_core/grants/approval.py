@@ -33,7 +33,8 @@ class Question:
 
     `granted` is what the version before had, `diff` what became different since; `is_again` says that nothing new is
     asked for, and only the content is new. It comes up before a function joins, before a call, or while one runs.
-    Texts are a model's: they are shown as untrusted. `id` names the question where an answer comes from elsewhere.
+    `installs` says what a yes installs, a line each. Texts are a model's: they are shown as untrusted. `id` names the
+    question where an answer comes from elsewhere.
     """
 
     function: str
@@ -45,6 +46,7 @@ class Question:
     version: str = ""
     is_again: bool = False
     moment: Moment = "call"
+    installs: tuple[str, ...] = ()
     id: str = field(default_factory=lambda: uuid4().hex, compare=False)
 
     @property

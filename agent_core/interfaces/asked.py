@@ -50,7 +50,8 @@ def grant_lines(question: Question) -> list[Line]:
         title = " is another version now, and asks again to"
     wanted = question.missing.sentences()
     head = line(("warn", "? "), ("name", name), title if wanted else without, ":" if wanted else ".")
-    return [head, *(line("    ", ("strong", one_line(each, _LONGEST_LINE))) for each in wanted)]
+    installs = [line("      ", one_line(each, 4 * _LONGEST_LINE)) for each in question.installs]
+    return [head, *(line("    ", ("strong", one_line(each, _LONGEST_LINE))) for each in wanted), *installs]
 
 
 def question_lines(question: Question, columns: int) -> list[Line]:

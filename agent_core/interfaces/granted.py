@@ -15,6 +15,7 @@ def question_lines(question: Question) -> list[Line]:
     what = " is another version now and would again" if question.is_again else " would"
     lines = [line(("name", question.function), what)]
     lines += indented([line(("strong", sentence)) for sentence in question.missing.sentences()])
+    lines += indented([line("  ", one_line(each, 1_000)) for each in question.installs])
     if question.why:
         lines.append(line(("dim", "why: "), one_line(question.why)))
     lines += [line(("dim", f"line {number}: "), one_line(text)) for number, text in question.lines]

@@ -15,19 +15,21 @@ from ..gate import Verdict
 from ..gate.draft import unified
 from ..gate.trial import Granted
 from ..gate.uses import needs_of, uses
-from ..grants import NOTHING, Approver, Decision, Denied, Giving, GrantBook, Grants, Permit, Question, Reach
+from ..grants import NOTHING, Approver, Decision, Denied, Giving, Grants, Permit, Question, Reach
 from ..grants.book import who
 from ..grants.content import content_of, modules_of
 from ..grants.desk import Desk
 from ..grants.items import UNSAID
 from ..grants.permit import raised
 from ..grants.refusal import denial
+from ..packages import PackagesError
 from ..problem import Place, Problem
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
 from ..settings import GrantSettings
 from .calls import source_of
 from .closure import Parts
+from .packing import Packing
 from .plan import Work
 
 
@@ -46,9 +48,10 @@ class Granting:
     """Asks for grants, and says what a call may have."""
 
     def __init__(
-        self, book: GrantBook, reach: Reach, settings: GrantSettings, limits: Limits, packages: tuple[str, ...]
+        self, packing: Packing, reach: Reach, settings: GrantSettings, limits: Limits, packages: tuple[str, ...]
     ) -> None:
-        self.book = book
+        self.packing = packing
+        self.book = packing.book
         self.reach = reach
         self.approver: Approver | None = None
         self._desk = Desk()
@@ -62,9 +65,8 @@ class Granting:
 
     async def granted(self, grants: Grants, snapshot: Snapshot) -> Granted:
         """What it is judged with once it has these."""
-        return replace(
-            await self.ungranted(snapshot), grants=self.reach.spelled(grants), access=self.reach.access(grants)
-        )
+        spelled = self.reach.spelled(self.packing.known(grants))
+        return replace(await self.ungranted(snapshot), grants=spelled, access=self.reach.access(grants))
 
     async def having(self, function: Function, snapshot: Snapshot) -> Granted:
         """The same for a function that is there."""
@@ -89,10 +91,11 @@ class Granting:
         held = await self.book.held(function, after)
         content = content_of(function, after)
         if work.given is not None:
-            return Allowance(held.now | work.given, Giving(function.name, held.now | work.given, content, who()))
-        question = await self.book.question(
-            function, after, self.reach.inside(verdict.needs), self._around(function, after)
-        )
+            having = held.now | work.given
+            await self.packing.install(having)
+            return Allowance(having, Giving(function.name, having, content, who()))
+        needs = self.packing.named(self.reach.inside(verdict.needs), held.entry)
+        question = await self.book.question(function, after, needs, self._around(function, after))
         if question is None and self._settings.ask != "always":
             return Allowance(held.now)
         question = question or Question(verdict.name, granted=held.now, version=function.version)
@@ -100,7 +103,7 @@ class Granting:
         old = source_of(before, snapshot) if before else ""
         diff = question.diff or unified(old, verdict.source, function.path)
         question = replace(question, why=work.reason, lines=verdict.asking, diff=diff, moment="join")
-        decision = await self._ask(question)
+        decision = await self._ask(question, held.now | question.missing)
         if decision.answer == "no":
             return Allowance(denied=denial(question, decision), is_human=decision.by in ("human", "earlier"))
         giving = Giving(function.name, held.now | question.missing, content, who()) if question.missing else None
@@ -117,8 +120,10 @@ class Granting:
             return Permit(snapshot.modules, self._limits)
         now, note = held.now | lent, ""
         question = await self.book.question(function, snapshot, needs, self._around(function, snapshot))
-        if question is not None and not now.covers(question.missing):
-            decision = await self._ask(replace(question, lines=_shown(function, snapshot)))
+        if question is None and self.packing.lacks(now):
+            question = Question(function.name, Grants(packages=now.packages), now, is_again=True)
+        if question is not None and (not now.covers(question.missing) or self.packing.lacks(now)):
+            decision = await self._ask(replace(question, lines=_shown(function, snapshot)), now | question.missing)
             note = denial(question, decision)
             if decision.answer == "no" and (decision.by != "policy" or held.entry):
                 return Denied(note)
@@ -136,7 +141,9 @@ class Granting:
         """What a function of the workspace needs, by its own text and its helpers."""
         guarded = await self.book.needed_to_call(snapshot)
         text = snapshot.modules[function.module].text
-        return self.reach.inside(_needs(text, function.name, self._packages, guarded))
+        entry = (await self.book.entries()).get(function.name)
+        found = self.reach.inside(_needs(text, function.name, self._packages, guarded))
+        return self.packing.named(found, entry.grants) if entry else found
 
     async def want(self, function: str, snapshot: Snapshot, grants: Grants) -> bool:
         """Ask in the middle of a call for what it turned out to need; whether it may have it from now on."""
@@ -165,11 +172,20 @@ class Granting:
         others = [one for name, one in modules_of(function.module, snapshot).items() if name != function.module]
         return _needs_of_all(tuple(one.text for one in others), self._packages, frozenset())
 
-    async def _ask(self, question: Question) -> Decision:
+    async def _ask(self, question: Question, having: Grants = NOTHING) -> Decision:
+        """The answer; what it is about is installed with a yes, by which the function has all this."""
         if never := self.reach.refusal(question.missing):
             return self._desk.close(question, Decision("no", never, "never"))
+        approver = None if self._settings.ask == "never" else self.approver
         with standing_still():
-            return await self._desk.ask(question, None if self._settings.ask == "never" else self.approver)
+            try:
+                asked = await self.packing.explained(question, having) if approver else question
+                decision = await self._desk.ask(asked, approver)
+                if decision.answer != "no":
+                    await self.packing.install(having)
+            except PackagesError as error:
+                return self._desk.close(question, Decision("no", str(error), "never"))
+        return decision
 
 
 def ungranted(verdict: Verdict, denied: str, path: str) -> Verdict:

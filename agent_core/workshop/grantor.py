@@ -49,16 +49,25 @@ class Grantor:
         pending = await self._pending(name)
         if pending is not None:
             needs = self._granting.reach.inside(Grants.from_json(pending["verdict"]["needs"]))
-            return Question(name, wanted or needs, why=pending["reason"], version=pending["verdict"]["version"])
+            question = Question(name, wanted or needs, why=pending["reason"], version=pending["verdict"]["version"])
+            return await self._explained(question)
         snapshot = self._registry.snapshot()
         function = snapshot.functions.get(name)
         if function is None:
             raise unknown_function(name, snapshot.functions)
         held = await self._granting.book.held(function, snapshot)
         found = await self._granting.question(function, snapshot)
-        if wanted:
-            return Question(name, wanted.without(held.now), held.now, version=function.version)
-        return found or Question(name, granted=held.now, version=function.version)
+        if wanted or not found:
+            missing = wanted.without(held.now) | self._uninstalled(held.now)
+            found = Question(name, missing, held.now, version=function.version)
+        return await self._explained(found)
+
+    def _uninstalled(self, now: Grants) -> Grants:
+        """The packages that it may have and that are not there."""
+        return Grants(packages=now.packages) if self._granting.packing.lacks(now) else NOTHING
+
+    async def _explained(self, question: Question) -> Question:
+        return await self._granting.packing.explained(question, question.granted | question.missing)
 
     async def grant(self, name: str, grants: Grants, author: Author | None = None) -> dict[str, Any]:  # Any: JSON
         """Give these to a function, or admit its pending candidate with them; what came of it, or its verdict.
@@ -81,6 +90,7 @@ class Grantor:
         if function is None:
             raise unknown_function(name, snapshot.functions)
         now = await self._granting.book.allowed(function, snapshot)
+        await self._granting.packing.install(now | grants)
         giving = Giving(name, now | grants, content_of(function, snapshot), who())
         detail = {"name": name, "given": grants.to_json(), "grants": giving.grants.to_json()}
         return Plan(f"`{name}` may: {'; '.join(giving.grants.sentences())}.", detail=detail, giving=giving)

@@ -1,0 +1,118 @@
+"""Packages between a question and its yes: what would be installed is said, then installed; what nobody has goes.
+
+A function's packages are those of all its grants together, so that they fit each other.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from sandbox import Access, Limits, Returned
+
+from ..gate.trial import Workers
+from ..grants import GrantBook, Grants, Question
+from ..packages import Environment, Resolution
+from ..registry.source import Source
+
+_PATIENT_S = 60
+_TRIAL = "import threading\nimport {name}\n\nassert threading.active_count() == 1, 'it starts threads'\n"
+
+
+class Packing:
+    """The packages of one workspace, as grants ask for them."""
+
+    def __init__(self, environment: Environment, book: GrantBook) -> None:
+        self.environment = environment
+        self.book = book
+        self._said: dict[tuple[str, ...], Resolution] = {}
+
+    def lacks(self, having: Grants) -> bool:
+        """Whether packages of these grants are not installed, as after a pull or with another Python."""
+        return bool(having.packages) and self.environment.find(having.packages) is None
+
+    async def explained(self, question: Question, having: Grants) -> Question:
+        """The question with what would be installed for all that the function would then have.
+
+        Raises:
+            PackagesError: it cannot be.
+        """
+        if not having.packages or (self.environment.find(having.packages) and not question.missing.packages):
+            return question
+        return replace(question, installs=(await self._resolved(having.packages)).sentences())
+
+    async def install(self, having: Grants) -> None:
+        """Install what was said, after a yes.
+
+        Raises:
+            PackagesError: it cannot be.
+        """
+        if self.lacks(having):
+            resolution = await self._resolved(having.packages)
+            try:
+                await self.environment.install(resolution)
+            finally:
+                self._said.pop(having.packages, None)
+
+    def named(self, needs: Grants, having: Grants) -> Grants:
+        """Needs with the projects that were granted in the place of import names that turned out to be theirs."""
+        if not needs.packages or not having.packages:
+            return needs
+        projects = dict(self.environment.projects(having.packages))
+        return replace(needs, packages=tuple(projects.get(one, one) for one in needs.packages))
+
+    def known(self, grants: Grants) -> Grants:
+        """Grants with the import names of what was granted, by which a text may need it."""
+        names = tuple(name for name, _ in self.environment.projects(grants.packages)) if grants.packages else ()
+        return replace(grants, packages=grants.packages + names)
+
+    async def listing(self) -> dict[str, Any]:  # Any: JSON
+        """What is installed, and for which functions."""
+        rows = [await self._row(one) for one in sorted({*self.environment.sections(), *await self._wanted()})]
+        return {"packages": rows, "problem": self.environment.problem}
+
+    async def clean(self) -> dict[str, Any]:  # Any: JSON
+        """Remove what no function is granted.
+
+        Raises:
+            PackagesError: the lock is not understood.
+        """
+        return {"removed": await self.environment.clean(await self._wanted())}
+
+    async def _resolved(self, wanted: tuple[str, ...]) -> Resolution:
+        """What was said of these before, so that nothing else is installed than what a human saw."""
+        if wanted not in self._said:
+            self._said[wanted] = await self.environment.resolve(wanted)
+        return self._said[wanted]
+
+    async def _wanted(self) -> dict[tuple[str, ...], list[str]]:
+        found: dict[tuple[str, ...], list[str]] = {}
+        for name, entry in (await self.book.entries()).items():
+            if entry.grants.packages:
+                found.setdefault(entry.grants.packages, []).append(name)
+        return found
+
+    async def _row(self, requirements: tuple[str, ...]) -> dict[str, Any]:
+        found = self.environment.find(requirements)
+        pins = self.environment.sections().get(requirements, ())
+        return {
+            "requirements": list(requirements),
+            "functions": sorted((await self._wanted()).get(requirements, ())),
+            "installed": found is not None,
+            "pins": [f"{pin.project} {pin.version}" for pin in pins],
+            "ahead": list(found.ahead) if found else [],
+            "bytes": found.size if found else 0,
+        }
+
+
+class Trials:
+    """Tries in workers what can be imported ahead: a package that starts threads cannot be forked with."""
+
+    def __init__(self, workers: Workers, limits: Limits) -> None:
+        self._workers = workers
+        self._limits = replace(limits, wall_s=_PATIENT_S, cpu_s=_PATIENT_S)
+
+    async def __call__(self, names: tuple[tuple[str, str], ...], name: str) -> bool:
+        """Whether a worker that sees these names can import one of them, and has one thread afterwards."""
+        source = Source.of("trial", _TRIAL.format(name=name))
+        access = replace(Access(), packages=names)
+        outcome = await self._workers.load({source.module: source}, source.module, limits=self._limits, access=access)
+        return isinstance(outcome, Returned)
