@@ -5,6 +5,7 @@ Pure. A form is what always stands in the encoded text, whatever stands around t
 
 import html
 import json
+import re
 import unicodedata
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
@@ -17,6 +18,7 @@ SHORTEST = 8  # characters, in the shortest normal form
 _FEWEST = 4  # different ones
 _LINE = 16  # characters of a line that is masked by itself
 _NORMAL: Final[tuple[Literal["NFC", "NFD", "NFKC", "NFKD"], ...]] = ("NFC", "NFD", "NFKC", "NFKD")
+_UNCHANGED = re.compile(r"[A-Za-z0-9_.~-]*")
 _KEPT = ("", "/", "!'()*~", "/!'()*~", ":/?#[]@!$&'()*+,;=")  # what different quoters of URLs leave as it is
 
 
@@ -40,7 +42,8 @@ def normal(value: str) -> set[str]:
 def forms(value: str) -> tuple[str, ...]:
     """Every form of a value as text, the longest first."""
     found = {form for one in normal(value) for form in _encoded(one)}
-    found |= {other for form in found for other in (*_escaped(form), *_quoted(form))}
+    changing = [form for form in found if not _UNCHANGED.fullmatch(form)]
+    found |= {other for form in changing for other in _around(form)}
     found |= {line for line in value.splitlines() if len(line) >= _LINE and not line.startswith("-----")}
     return tuple(sorted(found, key=lambda form: (-len(form), form)))
 
@@ -60,6 +63,13 @@ def _encoded(value: str) -> Iterator[str]:
     yield from _in_base64(data)
     yield from (data.hex(), data.hex().upper())
     yield from ("".join(f"%{byte:02x}" for byte in data), "".join(f"%{byte:02X}" for byte in data))
+
+
+def _around(form: str) -> Iterator[str]:
+    """A form within what JSON, a URL or a `repr` make of it."""
+    yield from (json.dumps(form, ensure_ascii=wide)[1:-1] for wide in (True, False))
+    yield from (quoted for kept in ("", "/") for quoted in (quote(form, safe=kept), _lowered(quote(form, safe=kept))))
+    yield _inside(repr(form))
 
 
 def _escaped(text: str) -> Iterator[str]:
