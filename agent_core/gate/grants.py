@@ -51,27 +51,6 @@ INSTEAD: Mapping[str, str] = MappingProxyType(
         "processes": "do the work in Python itself",
     }
 )
-# Projects whose modules are called otherwise.
-PROJECTS: Mapping[str, str] = MappingProxyType(
-    {
-        "yaml": "PyYAML",
-        "PIL": "pillow",
-        "cv2": "opencv-python",
-        "sklearn": "scikit-learn",
-        "bs4": "beautifulsoup4",
-        "dateutil": "python-dateutil",
-        "attr": "attrs",
-        "docx": "python-docx",
-        "pptx": "python-pptx",
-        "fitz": "PyMuPDF",
-        "Crypto": "pycryptodome",
-        "skimage": "scikit-image",
-        "jwt": "PyJWT",
-        "git": "GitPython",
-        "dotenv": "python-dotenv",
-        "markdown": "Markdown",
-    }
-)
 
 
 def grant_of(name: str) -> str | None:

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ..grants import Grants
-from ..grants.items import UNSAID
+from ..grants.items import UNSAID, written
 from ..grants.value import joined
+from ..packages.projects import project_of
 from .draft import Finding
 from .flow import MAKERS, below_scratch, local_names, mentions, paths
-from .grants import ADVICE, BROKERED, CONTEXT, INSTEAD, PROJECTS, READING, grant_of, is_in
+from .grants import ADVICE, BROKERED, CONTEXT, INSTEAD, READING, grant_of, is_in
 from .naming import Held, held, host_of, hosts_in, path_of, said
 from .tree import bound_names, nodes_of
 
@@ -110,7 +111,7 @@ def _imported(name: str, node: ast.Import | ast.ImportFrom, text: _Text) -> Iter
     grant = grant_of(name)
     is_package = top not in sys.stdlib_module_names and top not in (*text.packages, "functions", "__future__")
     if is_package and (grant is None or is_in(name, BROKERED)):
-        yield _use("packages", PROJECTS.get(top, top), shown, node)
+        yield _use("packages", written("packages", project_of(name)), shown, node)
     if top in ("ctypes", "cffi", "_ctypes"):
         what = f"`{shown}` reaches below Python, which the sandbox does not allow"
         yield Use("", "", _finding("native-code", what, "do the work in Python itself", node))

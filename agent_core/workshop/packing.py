@@ -11,6 +11,7 @@ from sandbox import Access, Limits, Returned
 from ..gate.trial import Workers
 from ..grants import GrantBook, Grants, Question
 from ..packages import Environment, Resolution
+from ..packages.projects import project_of
 from ..registry.source import Source
 
 _PATIENT_S = 60
@@ -56,12 +57,12 @@ class Packing:
         """Needs with the projects that were granted in the place of import names that turned out to be theirs."""
         if not needs.packages or not having.packages:
             return needs
-        projects = dict(self.environment.projects(having.packages))
+        projects = {project_of(name): owner for name, owner in self.environment.projects(having.packages)}
         return replace(needs, packages=tuple(projects.get(one, one) for one in needs.packages))
 
     def known(self, grants: Grants) -> Grants:
         """Grants with the import names of what was granted, by which a text may need it."""
-        names = tuple(name for name, _ in self.environment.projects(grants.packages)) if grants.packages else ()
+        names = tuple(project_of(name) for name, _ in self.environment.projects(grants.packages))
         return replace(grants, packages=grants.packages + names)
 
     async def listing(self) -> dict[str, Any]:  # Any: JSON
