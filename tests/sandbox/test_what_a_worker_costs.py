@@ -1,17 +1,22 @@
 """What a worker may cost the host: processes for other needs end, and values that collide are not compared for ever."""
 
+from pathlib import Path
+
 import pytest
 
-from sandbox import Killed, Limits, Returned, Sandbox
+from sandbox import Access, Killed, Limits, Returned, Sandbox
 from tests.sandbox.support import modules
 
 
-async def test_zygotes_for_other_needs_end_when_there_are_too_many(sandbox: Sandbox) -> None:
+async def test_zygotes_for_other_needs_end_when_there_are_too_many(tmp_path: Path) -> None:
     world = modules(m="def f() -> int:\n    return 1\n")
-    for size in range(1, 10):
-        outcome = await sandbox.call(world, "m", "f", {}, limits=Limits(scratch=size << 20))
-        assert isinstance(outcome, Returned), outcome
-    assert sandbox.zygotes <= 6
+    reach = Access(readable=(str(tmp_path),))
+    async with await Sandbox.start(packages=()) as sandbox:
+        for access, most in ((Access(), 6), (reach, 12)):
+            for size in range(1, 10):
+                outcome = await sandbox.call(world, "m", "f", {}, limits=Limits(scratch=size << 20), access=access)
+                assert isinstance(outcome, Returned), outcome
+            assert sandbox.zygotes <= most
 
 
 COLLIDING = modules(
