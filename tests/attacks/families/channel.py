@@ -1,6 +1,6 @@
 # Data that workers run: no types, no paths by the book.
 # mypy: ignore-errors
-"""the host's ear: answers forged, broken, too large, too deep, too early"""
+"""answers forged, broken, too large, too deep, too early"""
 
 import json
 import os

@@ -1,7 +1,7 @@
 # Data that workers run: no types, no paths by the book.
 # mypy: ignore-errors
 # ruff: noqa: PTH102
-"""the disk: more in scratch than there is room for"""
+"""more in scratch than there is room for"""
 
 import os
 from pathlib import Path

@@ -1,6 +1,6 @@
 # Data that workers run: no types, no paths by the book.
 # mypy: ignore-errors
-"""other processes: signals, tracing, their descriptors, their order"""
+"""of other processes: signals, tracing, their descriptors, their order"""
 
 import ctypes
 import fcntl
