@@ -68,7 +68,7 @@ class GrantAsked(_Base):
 
     `moment` is join, call or run; `says` has a sentence for each of `missing`; `granted` is what the version before
     had, `why` the model's reason, `lines` are `[number, text]` of its source, `diff` is what became different since
-    the last yes; `is_again`: nothing new is asked for. `command` grants the same.
+    the last yes; `is_again`: nothing new is asked for; `installs` says what a yes installs. `command` grants the same.
     """
 
     type: ClassVar[str] = "grant_asked"
@@ -83,6 +83,7 @@ class GrantAsked(_Base):
     diff: str = ""
     version: str = ""
     is_again: bool = False
+    installs: tuple[str, ...] = ()
     command: str = ""
 
 

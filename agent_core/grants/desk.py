@@ -127,6 +127,7 @@ def _tell_asked(question: Question) -> None:
                 diff=question.diff,
                 version=question.version,
                 is_again=question.is_again,
+                installs=question.installs,
                 command=question.command,
             )
         )

@@ -73,7 +73,7 @@ def question_lines(question: Question, columns: int) -> list[Line]:
 def _quoted(title: str, lines: Sequence[Line], columns: int) -> list[Line]:
     """What a model wrote: every row of it stands behind a bar."""
     rows = [line(("dim", "  │ "), *row) for row in wrapped(lines, max(columns - 4, 8))]
-    return [line("  ", ("dim", title)), *rows] if rows else []
+    return [*wrapped([line("  ", ("dim", title))], columns), *rows] if rows else []
 
 
 def kept(question: Question) -> Question:
