@@ -22,7 +22,7 @@ async def put(workspace: Workspace, name: str, body: str, *secrets: str, **grant
     file = workspace.root / "functions" / f"in_{name}.py"
     file.write_text(function(name, body))
     await workspace.workshop.saved([file])
-    await workspace.workshop.grant(name, Grants(secrets=secrets, **grants))  # type: ignore[arg-type]  # other kinds
+    await workspace.workshop.grants.grant(name, Grants(secrets=secrets, **grants))  # type: ignore[arg-type]  # other kinds
 
 
 def files_with(text: str, *folders: Path) -> Iterator[Path]:
