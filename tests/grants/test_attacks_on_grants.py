@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import apsw
 import pytest
 
 from agent_core.cage import Cage
@@ -122,20 +123,15 @@ async def test_a_key_that_is_not_the_users_alone_seals_nothing(
             await again.shop.grants.grant("weather", Grants(network=("a.example.org",)))
 
 
-async def test_a_row_that_is_moved_to_another_function_is_no_yes(here: Room, code: str) -> None:
+async def test_a_row_that_is_written_past_the_host_is_no_yes(here: Room, code: str, host: str) -> None:
     await granted(here, code)
-    other = code.replace("weather(", "storm(").replace("weather is", "storm is")
-    await here.save(other, here.root / "functions" / "storms.py")
-    entries(here).write_text(
-        entries(here).read_text() + entries(here).read_text().partition("\n\n")[2].replace("weather", "storm")
-    )
-    import apsw
-
+    wider = f'["{host}", "evil.example.org"]'
+    entries(here).write_text(entries(here).read_text().replace(f'["{host}"]', wider))
     db = apsw.Connection(str(here.root / ".toolwright" / "state.db"))
-    list(db.execute("update yes set function = 'storm'"))
+    list(db.execute("update yes set grants = ?", (f'{{"network": {wider}}}',)))
     db.close()
     here.shop.granting.book.forget()
-    assert await now(here, "storm") == NOTHING
+    assert await now(here) == NOTHING
 
 
 async def test_a_module_under_another_name_is_asked_for_anew(here: Room, code: str) -> None:
