@@ -40,6 +40,7 @@ class Unknown:
 
 
 CallOutcome: TypeAlias = Outcome | Interrupted | Skipped | Unknown
+Measured: TypeAlias = Returned | Raised | TimedOut | Killed
 
 _WORDS: dict[type, str] = {
     Returned: "returned",
@@ -98,7 +99,8 @@ def outcome_json(outcome: CallOutcome) -> dict[str, Any]:  # Any: values of JSON
         "value": encode(outcome.value) if isinstance(outcome, Returned) else None,
         "output": getattr(outcome, "output", ""),
         "seconds": round(getattr(outcome, "seconds", 0.0), 6),
-        "memory": outcome.memory if isinstance(outcome, Returned | Raised) else None,
+        "memory": outcome.memory if isinstance(outcome, Measured) else None,
+        "cpu_s": outcome.cpu_s if isinstance(outcome, Measured) else None,
         "error": _failure_json(failure) if failure else None,
     }
 

@@ -28,6 +28,7 @@ from .inside.edge import attempt
 from .inside.rehearsal import rehearse
 from .plan import Plan, Rlimits
 from .scratch import wipe
+from .usage import reaped
 
 _MAX_ORDER = 1 << 18
 _FIRST_KEPT = 64
@@ -185,14 +186,14 @@ class Zygote:
 
     def _reap(self, pid: int) -> None:
         """Collect a worker that the host has killed; its slot is used again only if it could be emptied."""
-        _pid, status = os.waitpid(pid, 0)
+        status, used = reaped(pid)
         slot = self._slot_of.pop(pid)
         try:
             wipe(self._slots[slot])
             self._free.append(slot)
         except OSError:
             self._slots[slot] = Path("/")
-        self._tell({"kind": "reaped", "status": os.waitstatus_to_exitcode(status)})
+        self._tell({"kind": "reaped", "status": status, "cpu_s": used.cpu_s, "memory": used.memory})
 
     def _tell(self, message: dict[str, Any], descriptors: list[int] | None = None) -> None:  # JSON
         socket.send_fds(self._control, [json.dumps(message).encode()], descriptors or [])

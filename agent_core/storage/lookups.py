@@ -78,7 +78,7 @@ def readings(session: Session) -> dict[str, ReadingRow]:
 
 _STATS = (
     "select function, version, calls, returned, failed, failing, holding, first, last, seconds, worst, since, worked,"
-    " longest, memory from call_total"
+    " longest, memory, cpu from call_total"
 )
 
 
@@ -100,7 +100,7 @@ def call_kinds(session: Session, function: str) -> list[KindRow]:
 def recent_calls(session: Session, function: str) -> list[CallRow]:
     """The kept calls, newest first."""
     rows = session.all(
-        "select version, turn, outcome, error, message, seconds, memory, at from call where function = ?"
+        "select version, turn, outcome, error, message, seconds, memory, at, cpu from call where function = ?"
         " order by n desc",
         function,
     )

@@ -100,7 +100,7 @@ class RecordCall:
     """One call of a function, for its standing and statistics.
 
     `outcome` is the published word, or `documented`: it raised what its docstring names. `error` is an exception's
-    type; `memory` is the worker's peak in bytes.
+    type; `memory` is the worker's peak in bytes, `cpu` its seconds of processor time.
     """
 
     function: str
@@ -111,6 +111,7 @@ class RecordCall:
     error: str = ""
     message: str = ""
     memory: int | None = None
+    cpu: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

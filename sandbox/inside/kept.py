@@ -1,17 +1,13 @@
 """A worker that goes on: one call after another in the same module, whose names keep what they hold."""
 
-import resource
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Final
 
 from ..protocol import Frame
 from .channel import Channel, bounded
 from .edge import attempt
 from .jobs import Workshop, call_in, reply_of
-
-_USED: Final = resource.getrusage  # the one that was there before function code was
 
 
 def serve(first: Frame, channel: Channel, scratch: Path) -> None:
@@ -22,8 +18,7 @@ def serve(first: Frame, channel: Channel, scratch: Path) -> None:
         reply = state.reply(job)
         attempt(sys.stdout.flush)
         attempt(sys.stderr.flush)
-        used = _USED(resource.RUSAGE_SELF).ru_maxrss << 10
-        channel.say({**bounded(reply, job["result"]), "memory": used})
+        channel.say(bounded(reply, job["result"]))
         job = channel.hear()
 
 
