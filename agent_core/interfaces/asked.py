@@ -115,8 +115,9 @@ def _denied(event: GrantAnswered) -> Sequence[Line]:
     what = "; ".join(event.says) or "join"
     name, why = one_line(event.function, 80), _BECAUSE[event.by]
     head = line(("warn", "! "), "denied, for ", why, ": ", ("name", name), " to ", one_line(what, 2 * _LONGEST_LINE))
-    how = indented([line("to grant it: ", ("strong", one_line(event.command, 1_000)))]) if event.command else []
-    return [head, *how]
+    why_not = [line(one_line(event.word, 1_000))] if event.by == "never" and event.word else []
+    how = [line("to grant it: ", ("strong", one_line(event.command, 1_000)))] if event.command else []
+    return [head, *indented([*why_not, *how])]
 
 
 def typed_decision(text: str) -> Decision | None:
