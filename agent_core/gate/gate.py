@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from sandbox import Limits
 
-from ..grants import NOTHING, Grants
 from ..problem import Place, Problem
 from ..registry.function import Function, Reading
 from ..registry.snapshot import Snapshot
@@ -117,25 +116,25 @@ class Gate:
         policy: Policy = "human",
         *,
         previous: Reading | None = None,
-        granted: Grants = NOTHING,
+        granted: Granted = UNGRANTED,
     ) -> ModuleVerdict:
         """The verdict on a saved file; examples run again only where what `previous` had, or used, is another.
 
-        `granted` is what its functions have together, by the entries that propose it.
+        `granted` is what its functions have together, by the entries that propose it, with what is installed of it.
         """
         clock = _Clock()
         saved = read_saved(source, snapshot, self._rules, self._rules.policy(policy), previous)
-        saved = replace(saved, granted=granted)
+        saved, bench = replace(saved, granted=granted.grants), self._bench.granted(granted)
         clock.note("read", passed=saved.reading.parsed)
         if saved.reading.parsed:
             saved = look(saved)
             clock.note("text", passed=not saved.refuses)
-            saved = await try_import(saved, self._bench)
+            saved = await try_import(saved, bench)
             clock.note("import", passed=saved.is_loaded)
         if saved.is_loaded:
-            saved = await prove_changed(saved, self._bench)
+            saved = await prove_changed(saved, bench)
             clock.note("examples", passed=not saved.refuses)
-            saved, said = await try_users(saved, self._bench)
+            saved, said = await try_users(saved, bench)
             if said:
                 clock.note("neighbours", passed=not saved.refuses, said=said)
         admitted = saved.is_loaded and not (saved.refuses and saved.policy == "agent")

@@ -29,7 +29,7 @@ from ..registry.snapshot import Snapshot
 from ..settings import GrantSettings
 from .calls import source_of
 from .closure import Parts
-from .packing import Packing
+from .packing import Packing, imported_at_the_top
 from .plan import Work
 
 
@@ -86,8 +86,9 @@ class Granting:
     async def for_candidate(self, verdict: Verdict, snapshot: Snapshot, work: Work) -> Allowance:
         """Ask for what a judged candidate lacks, unless it was given already; `snapshot` is what it would join."""
         after, function = _joined(verdict, snapshot)
-        if function is None:
-            return Allowance(denied="It has no place in its module yet, so nobody was asked.")
+        unfit = await self._unfit(verdict, after)
+        if function is None or unfit:
+            return Allowance(denied=unfit)
         held = await self.book.held(function, after)
         content = content_of(function, after)
         if work.given is not None:
@@ -110,6 +111,14 @@ class Granting:
         if decision.answer == "once":
             return Allowance(held.now | question.missing, lent=giving)
         return Allowance(held.now | question.missing, giving)
+
+    async def _unfit(self, verdict: Verdict, after: Snapshot) -> str:
+        """Why a candidate cannot join, whatever it is granted."""
+        if _joined(verdict, after)[1] is None:
+            return "It has no place in its module yet, so nobody was asked."
+        mates = [one.name for one in after.functions.values() if one.module == verdict.module]
+        at_top = imported_at_the_top(verdict.source, self._packages)
+        return await self.packing.crowded(verdict.name, at_top, mates)
 
     async def permit(self, function: Function, snapshot: Snapshot) -> Permit | Denied:
         """How a call of a function is made, after a human was asked for what it lacks; or why it is not made."""

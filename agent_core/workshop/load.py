@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ..gate import Gate, ModuleVerdict
-from ..grants import GrantBook
-from ..grants.value import joined
 from ..problem import Problem
 from ..registry.function import Reading
 from ..registry.registry import Change, Registry
@@ -24,6 +22,7 @@ from ..storage import STATE, EndWrite, ManifestConflict, Store, Write
 from . import ratchet
 from .judging import confirmed
 from .one_writer import only_writer
+from .packing import Packing
 from .taken import (
     Known,
     Taken,
@@ -47,14 +46,14 @@ class Loader:
     """Keeps the registry in step with the folder."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - the rooms that it joins
-        self, root: Path, store: Store, registry: Registry, gate: Gate, book: GrantBook, limit_bytes: int
+        self, root: Path, store: Store, registry: Registry, gate: Gate, packing: Packing, limit_bytes: int
     ) -> None:
         self._folder = root / "functions"
         self._state = root / STATE
         self._store = store
         self._registry = registry
         self._gate = gate
-        self._book = book
+        self._packing = packing
         self._limit = limit_bytes
 
     async def start(self) -> None:
@@ -160,8 +159,8 @@ class Loader:
         if same is not None:
             return Taken(path, found.module, same)
         previous = before.readings.get(found.module) or await self._last_good(path, known, before)
-        entries = await self._book.entries()
-        granted = joined(entries[name].grants for name in entries if name in found.text)
+        entries = await self._packing.book.entries()
+        granted = self._packing.together(entries[name].grants for name in entries if name in found.text)
         verdict = await self._gate.judge_module(found, before, "human", previous=previous, granted=granted)
         if not verdict.admitted:
             return await self._keep_last_good(path, verdict.problems, known, before)

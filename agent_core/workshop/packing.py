@@ -3,13 +3,18 @@
 A function's packages are those of all its grants together, so that they fit each other.
 """
 
+import ast
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from sandbox import Access, Limits, Returned
+from sandbox.access import NOTHING as NO_ACCESS
 
-from ..gate.trial import Workers
-from ..grants import GrantBook, Grants, Question
+from ..gate.trial import Granted, Workers
+from ..gate.uses import needs_of, uses
+from ..grants import NOTHING, GrantBook, Grants, Question
+from ..grants.value import joined
 from ..packages import Environment, Resolution
 from ..packages.projects import project_of
 from ..registry.source import Source
@@ -65,6 +70,26 @@ class Packing:
         names = tuple(project_of(name) for name, _ in self.environment.projects(grants.packages))
         return replace(grants, packages=grants.packages + names)
 
+    def together(self, entries: Iterable[Grants]) -> Granted:
+        """What a saved file is judged with: what its entries propose, and of their packages those that are here."""
+        found = tuple(entries)
+        names, ahead = dict[str, str](), tuple[str, ...]()
+        for one in found:
+            seen, ahead = self.environment.folders(one.packages) if one.packages else ((), ahead)
+            names = {**dict(seen), **names}
+        access = replace(Access(), packages=tuple(names.items()), preload=ahead if set(ahead) <= set(names) else ())
+        return Granted(joined(map(self.known, found)), access if names else NO_ACCESS)
+
+    async def crowded(self, name: str, projects: frozenset[str], module: Iterable[str]) -> str:
+        """Why a function that imports these at the top of its module cannot share it; empty if it can."""
+        entries = await self.book.entries()
+        held = {other: entries[other].grants if other in entries else NOTHING for other in module if other != name}
+        others = [one for one, grants in held.items() if not grants.covers(Grants(packages=tuple(projects)))]
+        if not projects or not others:
+            return ""
+        what = f"`{others[0]}` is in the same module and may not import {', '.join(sorted(projects))}: it would not run"
+        return f"{what} any more. Give it another module_name, or import inside the function."
+
     async def listing(self) -> dict[str, Any]:  # Any: JSON
         """What is installed, and for which functions."""
         rows = [await self._row(one) for one in sorted({*self.environment.sections(), *await self._wanted()})]
@@ -102,6 +127,15 @@ class Packing:
             "ahead": list(found.ahead) if found else [],
             "bytes": found.size if found else 0,
         }
+
+
+def imported_at_the_top(text: str, listed: tuple[str, ...]) -> frozenset[str]:
+    """The projects that importing a module with this text needs, whichever of its functions is called."""
+    try:
+        body = [node for node in ast.parse(text).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    except (SyntaxError, RecursionError, ValueError, MemoryError):
+        return frozenset()
+    return frozenset(needs_of(uses(ast.Module([*body], []), listed)).packages)
 
 
 class Trials:

@@ -31,6 +31,7 @@ from .grantor import Grantor
 from .ground import Ground
 from .judging import Judging
 from .load import Loader
+from .packing import imported_at_the_top
 from .past import Past
 from .plan import Author, Plan
 from .quarantine import Quarantine
@@ -55,7 +56,7 @@ class Workshop:
         starters: Callable[[], frozenset[str]],
     ) -> None:
         self.registry = registry
-        self.loader = Loader(root, store, registry, gate, granting.book, module_bytes)
+        self.loader = Loader(root, store, registry, gate, granting.packing, module_bytes)
         self._root = root
         self._store = store
         self._gate = gate
@@ -80,6 +81,8 @@ class Workshop:
     async def plan_create(self, name: str, code: str, module: str, reason: str, author: Author) -> Plan:
         """Plan a new function: judged, not yet written."""
         module = module.removeprefix("functions.").removesuffix(".py") or DEFAULT_MODULE
+        if module == DEFAULT_MODULE and imported_at_the_top(code, self._gate.rules.packages):
+            module = name  # its neighbours would have to import its packages too
         return await self.plans.create(Candidate(name, code, module, reason), author)
 
     async def create(

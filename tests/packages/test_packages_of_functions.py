@@ -34,7 +34,8 @@ def count(numbers: list[int]) -> int:
 
 async def _made(root: Path, asked: Human | None, code: str = COUNTS, name: str = "count") -> dict[str, Any]:
     async with Workspace.open(root, approver=asked) as workspace:
-        return await workspace.workshop.create(name, code, reason="It counts.")
+        verdict: dict[str, Any] = await workspace.workshop.create(name, code, reason="It counts.")
+    return verdict
 
 
 async def test_a_candidate_sees_its_package_once_a_human_has_seen_what_is_installed(index: Path, root: Path) -> None:
@@ -128,7 +129,7 @@ async def test_a_function_without_the_grant_does_not_see_the_package_of_another(
     code = plain.replace("    return", "    import sys\n    assert 'abacus' not in sys.modules\n    return")
     async with Workspace.open(root, approver=human("yes")) as workspace:
         await workspace.workshop.create("count", COUNTS, reason="It counts.")
-        await workspace.workshop.create("other", code.replace("abacus.total", "sum"), "others", reason="It counts.")
+        await workspace.workshop.create("other", code.replace("abacus.total", "sum"), reason="It counts.")
         found = await workspace.workshop.call("other", {"numbers": [1]})
     assert found["outcome"] == "returned", found
 
@@ -143,3 +144,45 @@ async def test_what_nobody_is_granted_any_more_is_removed_by_hand(index: Path, r
         assert len((await shop.granting.packing.clean())["removed"]) == 1
         assert await shop.granting.packing.listing() == {"packages": [], "problem": ""}
     assert list((root / ".toolwright/env").iterdir()) == []
+
+
+async def test_a_function_that_imports_a_package_never_breaks_its_neighbours(index: Path, root: Path) -> None:
+    asked = human("yes")
+    plain = COUNTS.replace("import abacus\n\n\n", "").replace("count", "plain").replace("abacus.total", "sum")
+    async with Workspace.open(root, approver=asked) as workspace:
+        shop = workspace.workshop
+        assert (await shop.create("plain", plain, "sums", reason="It counts."))["admitted"]
+        refused = await shop.create("count", COUNTS, "sums", reason="It counts.")
+        inside = COUNTS.replace("import abacus\n\n\n", "").replace("    return", "    import abacus\n\n    return")
+        admitted = await shop.create("count", inside, "sums", reason="It counts.")
+        found = [await shop.call(name, {"numbers": [1]}) for name in ("plain", "count")]
+    assert (refused["admitted"], admitted["admitted"]) == (False, True), admitted["problems"]
+    assert "Give it another module_name" in str(refused)
+    assert [one["outcome"] for one in found] == ["returned", "returned"]
+
+
+async def test_a_saved_file_whose_package_is_not_there_is_offered_as_a_draft_and_can_be_granted(
+    index: Path, root: Path
+) -> None:
+    (root / "functions").mkdir()
+    (root / "functions/sums.py").write_text(COUNTS)
+    async with Workspace.open(root) as workspace:
+        shop = workspace.workshop
+        assert shop.rejected() == ()
+        assert (await shop.introspect("count"))["standing"] == "draft"
+        question = await shop.grants.question("count")
+        await shop.grants.grant("count", question.missing)
+        found = await shop.call("count", {"numbers": [1, 2]})
+    assert question.installs[0].startswith("would be installed: abacus")
+    assert found["outcome"] == "returned"
+
+
+async def test_a_saved_file_is_proven_with_the_packages_that_are_there(index: Path, root: Path) -> None:
+    async with Workspace.open(root, approver=human("yes")) as workspace:
+        await workspace.workshop.create("count", COUNTS, reason="It counts.")
+        file = root / "functions/count.py"
+        file.write_text(file.read_text().replace("    3\n", "    9\n"))
+        await workspace.workshop.reload()
+        assert workspace.workshop.rejected() == ()
+        tested = await workspace.workshop.introspect("count")
+    assert tested["standing"] == "draft"
