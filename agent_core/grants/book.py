@@ -183,15 +183,21 @@ class GrantBook:
     async def _look(self) -> _Known:
         known = self._known
         if known is None or known.listing.stamp != self._file.stamp():
-            async with self._alone():  # who gives has both written, or neither
-                listing = self._file.read()
-                rows = await self._store.yeses()
-                writes = list(self._settled(rows, listing))
-                if writes:
-                    await self._store.apply(writes)
-                    rows = await self._store.yeses()
+            listing, rows = self._file.read(), await self._store.yeses()
+            if listing.stamp is not None or rows:  # where there is neither, nobody need be waited for
+                listing, rows = await self._look_alone()
             known = self._known = _Known(listing, self._valid(rows))
         return known
+
+    async def _look_alone(self) -> tuple[Listing, list[YesRow]]:
+        """The file and the rows as they belong together: who gives has written both, or neither."""
+        async with self._alone():
+            listing, rows = self._file.read(), await self._store.yeses()
+            writes = list(self._settled(rows, listing))
+            if not writes:
+                return listing, rows
+            await self._store.apply(writes)
+            return listing, await self._store.yeses()
 
     def _valid(self, rows: Iterable[YesRow]) -> Mapping[str, tuple[Yes, ...]]:
         found: dict[str, tuple[Yes, ...]] = {}
