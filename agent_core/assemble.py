@@ -151,7 +151,8 @@ class Workspace:
         """What this platform can do, in the published shape."""
         own = [each.function for each in _host_functions().values()]
         functions = [*own, *self.workshop.registry.snapshot().functions.values()]
-        return await doctor.examine(self.settings, self._cage, self._store, _best_installed, functions)
+        found = await doctor.examine(self.settings, self._cage, self._store, _best_installed, functions)
+        return {**found, "packages": await self.workshop.granting.packing.health()}
 
     async def sandbox_level(self) -> str:
         """How far workers are confined: full, core, or none with an override."""

@@ -8,13 +8,14 @@ from ..errors import WorkspaceError
 from ..untrusted import fence, one_line
 
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+NO_PIP = f"Next: {one_line(sys.executable)} -m ensurepip"
 _ONLY_SOURCE = "Packages whose own build would have to run are never installed."
 # What pip says, by a part of it that has stood for years, and what that means; the first that fits is told.
 _MEANINGS = (
     (
         r"No module named pip",
         "pip is not there for the Python that runs Toolwright.",
-        "Next: {python} -m ensurepip",
+        NO_PIP,
     ),
     (
         r"DO NOT MATCH THE HASHES",
@@ -60,5 +61,5 @@ def meaning(said: Iterable[str]) -> PackagesError:
     for pattern, what, mend in _MEANINGS:
         if found := re.search(pattern, text):
             asked = fence(found.groupdict().get("what") or "", 80)
-            return PackagesError(what.format(told=shown, what=asked), mend=mend.format(python=one_line(sys.executable)))
+            return PackagesError(what.format(told=shown, what=asked), mend=mend)
     return PackagesError(f"pip could not do it. It says {shown}.", mend="Look at: pip config list")

@@ -6,6 +6,7 @@ A function's packages are those of all its grants together, so that they fit eac
 import ast
 from collections.abc import Iterable
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 from sandbox import Access, Limits, Returned
@@ -16,6 +17,7 @@ from ..gate.uses import needs_of, uses
 from ..grants import NOTHING, GrantBook, Grants, Question
 from ..grants.value import joined
 from ..packages import Environment, Resolution
+from ..packages.failures import NO_PIP
 from ..packages.projects import project_of
 from ..registry.source import Source
 
@@ -94,6 +96,17 @@ class Packing:
         """What is installed, and for which functions."""
         rows = [await self._row(one) for one in sorted({*self.environment.sections(), *await self._wanted()})]
         return {"packages": rows, "problem": self.environment.problem}
+
+    async def health(self) -> dict[str, Any]:  # Any: JSON
+        """What `doctor` says of packages: whether pip is there, what is installed, what is wrong with the lock."""
+        found = await self.listing()
+        there = [row for row in found["packages"] if row["installed"]]
+        size = sum(row["bytes"] for row in there) / 1e6
+        if problem := found["problem"]:
+            return {"ok": False, "problem": problem}
+        if find_spec("pip") is None:
+            return {"ok": False, "problem": "pip is not there, so none can be installed.", "mend": NO_PIP}
+        return {"ok": True, "why": f"{len(there)} of {len(found['packages'])} sets are installed ({size:.1f} MB)"}
 
     async def clean(self) -> dict[str, Any]:  # Any: JSON
         """Remove what no function is granted.

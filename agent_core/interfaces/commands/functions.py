@@ -25,6 +25,7 @@ from ..views import introspection_lines, list_lines
 from . import granting, history
 from .checking import check
 from .library import export, import_
+from .packages import packages
 
 STANDINGS = ("draft", "trial", "trusted", "quarantined")
 
@@ -210,5 +211,5 @@ def _changed(scene: Scene, change: dict[str, Any]) -> int:
     return 1 if change["rejected"] else 0
 
 
-for _command in (check, import_, export, *granting.COMMANDS):
+for _command in (check, import_, export, packages, *granting.COMMANDS):
     functions.add_command(_command)

@@ -11,6 +11,7 @@ from agent_core.grants import Grants, Question
 
 from ..granted import given_lines, grants_lines, question_lines, revoked_lines
 from ..scene import Scene, scene
+from ..status_line import StatusLine
 from ..verdicts import verdict_lines
 
 _ITEMS = (
@@ -47,15 +48,18 @@ def grant(scene: Scene, name: str, is_sure: bool, **given: Any) -> int:  # noqa:
 
     async def granted(workspace: Any) -> dict[str, Any] | None:
         shop = workspace.workshop
+        shop.granting.packing.environment.tell = status.show
         question = await shop.grants.question(name, shop.grants.wanted(given))
         if not question.missing:
             raise UsageError(f"`{name}` has all of it already.", mend="Look: toolwright functions grants")
+        status.show("")
         if not is_sure and not _agrees(question):
             return None
         found: dict[str, Any] = await shop.grants.grant(name, question.missing)
         return found
 
-    found = with_workspace(scene, granted)
+    with StatusLine() as status:
+        found = with_workspace(scene, granted)
     if found is None:
         scene.talk("Nothing was granted.")
         return 1
