@@ -11,16 +11,32 @@ __version__ = "0.1.0"
 
 _ROOMS = {
     "Agent": "agent",
+    "Approver": "grants",
     "Author": "workshop",
+    "Decision": "grants",
     "Event": "events",
     "Plan": "workshop",
+    "Question": "grants",
     "Settings": "settings",
     "ToolwrightError": "errors",
     "Workshop": "workshop",
     "Workspace": "assemble",
 }
 
-__all__ = ["Agent", "Author", "Event", "Plan", "Settings", "ToolwrightError", "Workshop", "Workspace", "present"]
+__all__ = [
+    "Agent",
+    "Approver",
+    "Author",
+    "Decision",
+    "Event",
+    "Plan",
+    "Question",
+    "Settings",
+    "ToolwrightError",
+    "Workshop",
+    "Workspace",
+    "present",
+]
 
 
 def __getattr__(name: str) -> Any:  # Any: whatever the room defines

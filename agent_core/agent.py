@@ -14,6 +14,7 @@ from .answers import Skipped, Unknown, answer, word
 from .context import History
 from .course import Ended
 from .errors import ModelError, WorkspaceError
+from .grants.desk import heard_by
 from .interruption import Interrupted
 from .messages import Message
 from .model.ahead import Tell
@@ -219,7 +220,8 @@ class Agent:
         if self._ends_at_once:
             turn.interruption.request()
         try:
-            ended = await self._steps(turn)
+            with heard_by(turn):
+                ended = await self._steps(turn)
         finally:
             self._turn = None
         if ended.warning:

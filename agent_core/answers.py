@@ -5,6 +5,7 @@ untrusted: it is fenced, its control characters are shown, and its length is cap
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
@@ -13,11 +14,13 @@ from sandbox import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, 
 from sandbox.values import encode
 
 from .problem import Problem
-from .untrusted import block, fence, shorten
+from .untrusted import block, fence, shorten, visible
 
 MAX_OUTPUT_CHARS = 2_000
 MAX_FRAMES = 6
 UNPROVEN = "[unproven: no example proves this function]"
+_MAX_LINE = 400
+_PLAIN_NAME = re.compile(r"(?:[\w./-]|<[a-z]+(?: \d+)?>){1,200}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class Unknown:
 
 
 CallOutcome: TypeAlias = Outcome | Interrupted | Skipped | Unknown
+Measured: TypeAlias = Returned | Raised | TimedOut | Killed
 
 _WORDS: dict[type, str] = {
     Returned: "returned",
@@ -67,7 +71,7 @@ def answer(outcome: CallOutcome, limit_chars: int) -> str:
     """The text that the model reads about one call of a function."""
     match outcome:
         case Returned():
-            return _with_output(shorten(show_value(outcome.value), limit_chars), outcome.output)
+            return _with_output(shorten(visible(show_value(outcome.value)), limit_chars), outcome.output)
         case Raised():
             return _with_output(_raised(outcome.failure), outcome.output)
         case TimedOut():
@@ -78,7 +82,7 @@ def answer(outcome: CallOutcome, limit_chars: int) -> str:
                 f"The function's process ended without an answer: {fence(outcome.reason)}", outcome.output
             )
         case Refused() | Skipped():
-            return f"Not called: {shorten(outcome.reason, limit_chars)}"
+            return _not_called(outcome.reason, limit_chars)
         case Interrupted() | Unknown():
             return _NOT_SEEN[type(outcome)]
         case _:
@@ -96,7 +100,8 @@ def outcome_json(outcome: CallOutcome) -> dict[str, Any]:  # Any: values of JSON
         "value": encode(outcome.value) if isinstance(outcome, Returned) else None,
         "output": getattr(outcome, "output", ""),
         "seconds": round(getattr(outcome, "seconds", 0.0), 6),
-        "memory": outcome.memory if isinstance(outcome, Returned | Raised) else None,
+        "memory": outcome.memory if isinstance(outcome, Measured) else None,
+        "cpu_s": outcome.cpu_s if isinstance(outcome, Measured) else None,
         "error": _failure_json(failure) if failure else None,
     }
 
@@ -133,6 +138,13 @@ def _with_output(text: str, output: str) -> str:
     return f"{text}\nIt printed:\n{block(output, MAX_OUTPUT_CHARS)}"
 
 
+def _not_called(reason: str, limit_chars: int) -> str:
+    """A worker may have said it too: many lines of it cannot pass for lines of ours."""
+    if "\n" not in reason and len(reason) <= min(_MAX_LINE, limit_chars):
+        return f"Not called: {visible(reason)}"
+    return f"Not called:\n{block(reason, limit_chars)}"
+
+
 def _raised(failure: Failure) -> str:
     frames = [_frame(frame) for frame in failure.frames[-MAX_FRAMES:]]
     says = f"{fence(failure.type, 80)}: {fence(failure.message)}" if failure.message else fence(failure.type, 80)
@@ -141,8 +153,13 @@ def _raised(failure: Failure) -> str:
 
 def _frame(frame: Frame) -> str:
     names = ", ".join(f"{name} = {value}" for name, value in frame.locals)
-    where = f"  {frame.path}:{frame.line} in {frame.function}: {fence(frame.source.strip(), 160)}"
+    where = f"  {_name(frame.path)}:{frame.line} in {_name(frame.function)}: {fence(frame.source.strip(), 160)}"
     return f"{where}\n    with {fence(names, 600)}" if names else where
+
+
+def _name(text: str) -> str:
+    """A path or a function's name as a worker claims it; fenced where it is none."""
+    return text if _PLAIN_NAME.fullmatch(text) else fence(text, 80)
 
 
 def _failure_json(failure: Failure) -> dict[str, Any]:

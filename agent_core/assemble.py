@@ -8,6 +8,7 @@ import inspect
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,24 +16,30 @@ from typing import Any
 from . import doctor, starters
 from .agent import Agent
 from .asking import Asker, Opened
-from .cage import Cage
+from .cage import Cage, guarded_in
 from .clock import Clock
 from .context import Shown
 from .dispatch import Dispatcher, HostFunction
 from .errors import NoWorkspace, SettingsError, WorkspaceError
 from .gate import MENDS, Gate, Rules
+from .grants import Approver, GrantBook, Reach
 from .model.discover import choose
 from .offline import installed_models
+from .packages import Environment
 from .registry.function import Reading
 from .registry.registry import Registry
 from .registry.schema import read_module
 from .registry.snapshot import Snapshot
 from .registry.source import Source
 from .registry.watch import Watcher
+from .secrets import Secrets, shade_logs
 from .settings import FILE_NAME, Settings, load
 from .step import Stepper
 from .storage import Store, content_hash, lock_agent, open_store, prepare_state_dir
 from .workshop import Workshop
+from .workshop.granting import Granting
+from .workshop.one_writer import only_writer
+from .workshop.packing import Packing, Trials
 
 # `meta_functions` is on top of this package, so its modules are named as data: the one dynamic import.
 META_PACKAGE = "meta_functions"
@@ -61,10 +68,12 @@ class Workspace:
         settings: Settings | None = None,
         flags: Mapping[str, Any] | None = None,
         environment: Mapping[str, str] | None = None,
+        approver: Approver | None = None,
     ) -> AsyncIterator["Workspace"]:
         """Open a workspace: read its settings, its state and its functions, and watch the folder.
 
-        What the folder lacks of a workspace is made. `environment` is where a key is read, if not this process's own.
+        What the folder lacks of a workspace is made. `environment` has keys and secrets, if not this process's own.
+        `approver` puts questions about grants to a human; without one the answer is what `grants.unattended` says.
 
         Raises:
             WorkspaceError: the folder is not there or cannot be used.
@@ -78,10 +87,18 @@ class Workspace:
                 prepare_state_dir(root) / "state.db", clock=Clock(), keep_calls=settings.standing.keep_calls
             )
             stack.push_async_callback(store.close)
-            cage = Cage(settings.sandbox, settings.turn.parallel)
+            shade_logs()
+            cage = Cage(
+                settings.sandbox,
+                settings.turn.parallel,
+                guarded=guarded_in(root),
+                secrets=Secrets(root, environment),
+            )
             stack.push_async_callback(cage.aclose)
             workspace = cls(root, settings, store, _workshop(root, settings, store, cage), cage)
+            stack.callback(workspace.workshop.granting.packing.environment.close)
             workspace._environment = os.environ if environment is None else environment
+            workspace.workshop.granting.approver = approver
             stack.push_async_callback(workspace._close_agents)
             await workspace.workshop.loader.start()
             await workspace.workshop.quarantine.refresh()
@@ -135,7 +152,8 @@ class Workspace:
         """What this platform can do, in the published shape."""
         own = [each.function for each in _host_functions().values()]
         functions = [*own, *self.workshop.registry.snapshot().functions.values()]
-        return await doctor.examine(self.settings, self._cage, self._store, _best_installed, functions)
+        found = await doctor.examine(self.settings, self._cage, self._store, _best_installed, functions)
+        return {**found, "packages": await self.workshop.granting.packing.health()}
 
     async def sandbox_level(self) -> str:
         """How far workers are confined: full, core, or none with an override."""
@@ -200,6 +218,11 @@ def _workshop(root: Path, settings: Settings, store: Store, cage: Cage) -> Works
         packages=settings.sandbox.packages,
         reserved=reserved,
     )
+    alone = partial(only_writer, prepare_state_dir(root))
+    listed, trials = settings.sandbox.packages, Trials(cage, cage.limits)
+    environment = Environment(root, alone, trials, listed, settings.grants.packages_mib)
+    packing = Packing(environment, GrantBook(root, store, alone))
+    granting = Granting(packing, Reach(root, environment.folders), settings.grants, cage.limits, listed)
     return Workshop(
         root,
         store,
@@ -208,6 +231,7 @@ def _workshop(root: Path, settings: Settings, store: Store, cage: Cage) -> Works
         cage,
         module_bytes=rules.module_bytes,
         rules=settings.standing,
+        granting=granting,
         starters=starters.functions,
     )
 

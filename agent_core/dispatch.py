@@ -11,13 +11,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sandbox import Refused, Returned
+from sandbox import Killed, Raised, Refused, Returned
 
 from . import answers, events
 from .answers import CallOutcome, Interrupted, Skipped
 from .cage import Cage
 from .clock import Clock
 from .errors import ToolwrightError
+from .grants import Denied, Permit
 from .interruption import Interrupted as StopRequested
 from .messages import Call
 from .registry.arguments import read as read_arguments
@@ -147,24 +148,31 @@ class Dispatcher:
         arguments = read_arguments(call.arguments, function.parameters)
         if not isinstance(arguments, dict):
             return await self._close(running, Refused(""), answers.bad_arguments(call.name, arguments))
+        note = ""
         try:
-            async with turn.interruption, self._slots:
-                outcome = await self._call(running, function, arguments, snapshot)
+            async with turn.interruption:
+                permit = await self._workshop.granting.permit(function, snapshot)
+                if isinstance(permit, Denied):
+                    return await self._close(running, Refused(permit.text), permit.text)
+                note = permit.note
+                async with self._slots:
+                    outcome = await self._call(running, snapshot, arguments, permit)
         except StopRequested:
             outcome = Interrupted()
         record = recorded(function, snapshot, outcome, running.seconds(), turn.id)
         is_draft = isinstance(outcome, Returned) and await self._workshop.drafts.holds(function, snapshot)
-        return await self._close(running, outcome, writes=(record,), unproven=is_draft)
+        lacks = f"{answers.answer(outcome, self._settings.answer_chars)}\n{note}" if _may_lack(outcome, note) else None
+        return await self._close(running, outcome, lacks, writes=(record,), unproven=is_draft)
 
     async def _call(
-        self, running: "_Running", function: Function, arguments: dict[str, Any], snapshot: Snapshot
+        self, running: "_Running", snapshot: Snapshot, arguments: dict[str, Any], permit: Permit
     ) -> CallOutcome:
         if running.call.id not in running.turn.started:
             await running.turn.append([self._started(running.call, snapshot)])
         running.announce()
-        handler = Requests(self._cage, snapshot, running.tell_progress)
         running.restart_clock()
-        return await self._cage.call(snapshot.modules, function.module, function.name, arguments, handler)
+        requests = Requests(self._cage, snapshot, running.tell_progress, self._workshop.granting)
+        return await requests.run(snapshot.functions[running.call.name], arguments, permit)
 
     def _started(self, call: Call, snapshot: Snapshot) -> Entry:
         return call_started(call, snapshot.functions[call.name].version)
@@ -199,6 +207,11 @@ class Dispatcher:
         await running.record(full, word, detail, writes)
         running.tell(full, word, detail)
         return Done(running.call, full, word)
+
+
+def _may_lack(outcome: CallOutcome, note: str) -> bool:
+    """Whether a call may have failed for want of what the note names."""
+    return bool(note) and isinstance(outcome, Raised | Killed)
 
 
 class _Running:

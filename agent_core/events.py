@@ -63,13 +63,46 @@ class Progress(_Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Approval(_Base):
-    """A human's yes is needed."""
+class GrantAsked(_Base):
+    """A human is asked before a function gets what it lacks; the turn waits. `question` names it for the answer.
 
-    type: ClassVar[str] = "approval"
-    call_id: str
+    `moment` is join, call or run; `says` has a sentence for each of `missing`; `granted` is what the version before
+    had, `why` the model's reason, `lines` are `[number, text]` of its source, `diff` is what became different since
+    the last yes; `is_again`: nothing new is asked for; `installs` says what a yes installs. `command` grants the same.
+    """
+
+    type: ClassVar[str] = "grant_asked"
     question: str
-    detail: str = ""
+    function: str
+    moment: str
+    says: tuple[str, ...]
+    missing: dict[str, Any]  # Any: JSON, as in grants.toml
+    granted: dict[str, Any]
+    why: str = ""
+    lines: tuple[tuple[int, str], ...] = ()
+    diff: str = ""
+    version: str = ""
+    is_again: bool = False
+    installs: tuple[str, ...] = ()
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantAnswered(_Base):
+    """What was answered to such a question: once, yes or no, with a word for the model perhaps.
+
+    `by` is human, policy (nobody could be asked: `command` grants it), earlier (a no of this turn, not asked again)
+    or never (no human can grant it). Only what a human was asked for had a `grant_asked` before it.
+    """
+
+    type: ClassVar[str] = "grant_answered"
+    question: str
+    function: str
+    says: tuple[str, ...]
+    answer: str
+    word: str = ""
+    by: str = "human"
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +208,8 @@ Event: TypeAlias = (
     | Thought
     | CallStarted
     | Progress
-    | Approval
+    | GrantAsked
+    | GrantAnswered
     | CallAnswered
     | FunctionsChanged
     | Quarantined

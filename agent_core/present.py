@@ -139,8 +139,15 @@ def _statistics(statistics: Shape) -> list[str]:
     usual, longest = statistics["median_s"] * 1000, statistics["longest_s"] * 1000
     return [
         f"{counted}, {statistics['failed']} failed{ended}.",
-        f"A call takes {usual:.0f} ms, at most {longest:.0f} ms.",
+        f"A call takes {usual:.0f} ms, at most {longest:.0f} ms.{_cost(statistics)}",
     ]
+
+
+def _cost(statistics: Shape) -> str:
+    if statistics["cpu_s"] is None or not statistics["memory"]:
+        return ""
+    spent = statistics["cpu_s"] * 1000 / statistics["calls"]
+    return f" It computes for {spent:.0f} ms a call and has taken {statistics['memory'] / 2**20:.0f} MiB at most."
 
 
 def _row(row: Shape) -> str:

@@ -1,25 +1,42 @@
-"""What a running function may ask of the host: to show progress, and to call another function.
+"""What a running function may ask of the host: to show progress, to call another function, to have what was granted.
 
-Everything else that `self` offers needs a grant. Arguments are checked like a model's, and depth is limited.
+A fetch and a secret need a grant. Arguments are checked like a model's, and depth is limited.
 """
 
 import base64
 import json
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
-from sandbox import RequestRefused, Returned
+from sandbox import Outcome, RequestRefused, Returned
 
 from .answers import answer, bad_arguments
+from .broker import Broker, Session
 from .cage import Cage
+from .grants import NOTHING, Denied, Grants, Permit
 from .registry.arguments import read as read_arguments
+from .registry.function import Function
 from .registry.snapshot import Snapshot
+from .secrets import Session as Given
 
 MAX_DEPTH = 4
 
 OnProgress = Callable[[float, float | None, str], None]
+
+
+class Permits(Protocol):
+    """Says what a call may have, and asks a human for what it lacks."""
+
+    async def permit(self, function: Function, snapshot: Snapshot) -> Permit | Denied:
+        """How a function is called, or why it is not."""
+
+    async def want(self, function: str, snapshot: Snapshot, grants: Grants) -> bool:
+        """Whether a function that runs may have more from now on."""
+
+    async def guarded(self, snapshot: Snapshot) -> frozenset[str]:
+        """The functions that only those may call that have the grant for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +46,40 @@ class Requests:
     cage: Cage
     snapshot: Snapshot
     on_progress: OnProgress
+    permits: Permits
     depth: int = 1
+    broker: Broker = field(default_factory=Broker)
+    caller: str = ""  # the function that runs, …
+    grants: Grants = NOTHING  # … what it has, …
+    fetches: Session | None = None  # … what it fetches, …
+    secrets: Given | None = None  # … and the secrets that it is given
+
+    async def run(self, function: Function, arguments: Mapping[str, Any], permit: Permit) -> Outcome:  # Any: JSON
+        """Call a function and answer what it asks for; what it left open is closed, however it ends."""
+
+        async def want(grants: Grants) -> bool:
+            return await self.permits.want(function.name, self.snapshot, grants)
+
+        async def want_host(place: str) -> bool:
+            return secrets.told(place) == place and await want(Grants(network=(place,)))
+
+        async def want_secret(name: str) -> bool:
+            return await want(Grants(secrets=(name,)))
+
+        secrets = Given(self.cage.secrets, function.name, permit.grants.secrets, want_secret, self.secrets)
+        async with self.broker.session(function.name, permit.grants.network, want_host) as fetches:
+            own = replace(self, fetches=fetches, secrets=secrets, caller=function.name, grants=permit.grants)
+            return await self.cage.call(
+                permit.modules,
+                function.module,
+                function.name,
+                arguments,
+                own,
+                limits=permit.limits,
+                access=permit.access,
+                keep=permit.keep,
+                over=secrets.over,
+            )
 
     async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
         """Answer one request.
@@ -42,8 +92,14 @@ class Requests:
                 return self._progress(arguments)
             case "call":
                 return await self._call(str(arguments.get("function")), arguments.get("arguments") or {})
+            case "fetch" | "fetch_send" | "fetch_read" | "fetch_close" if self.fetches is not None:
+                return await self.fetches.answer(name, arguments)
+            case "secret" if self.secrets is not None:
+                return await self.secrets.answer(arguments.get("name"))
+            case "memory":
+                raise RequestRefused("there are no memory blocks yet, so `self.memory` reaches nothing")
             case _:
-                raise RequestRefused(f"`self.{name}` needs a grant, and grants are not there yet.")
+                raise RequestRefused(f"`self.{name}` is not there: there is nothing yet that it could reach.")
 
     def _progress(self, arguments: dict[str, Any]) -> None:
         done, total = arguments.get("done"), arguments.get("total")
@@ -51,7 +107,11 @@ class Requests:
         if done is None or None in given:
             raise RequestRefused("self.progress takes finite numbers: done, and total or None.")
         numbers = [one for one in given if one is not None]
-        self.on_progress(numbers[0], None if total is None else numbers[1], str(arguments.get("note") or ""))
+        self.on_progress(numbers[0], None if total is None else numbers[1], self._told(arguments.get("note")))
+
+    def _told(self, note: object) -> str:
+        text = str(note or "")
+        return self.secrets.told(text) if self.secrets else text
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> Any:
         function = self.snapshot.functions.get(name)
@@ -62,11 +122,28 @@ class Requests:
         checked = read_arguments(_as_text(arguments), function.parameters)
         if not isinstance(checked, dict):
             raise RequestRefused(bad_arguments(name, checked))
-        deeper = Requests(self.cage, self.snapshot, self.on_progress, self.depth + 1)
-        outcome = await self.cage.call(self.snapshot.modules, function.module, name, checked, deeper)
+        permit = await self._permit_to_call(function)
+        outcome = await replace(self, depth=self.depth + 1).run(function, checked, permit)
         if isinstance(outcome, Returned):
             return outcome.value
         raise RequestRefused(f"`{name}`: {answer(outcome, 2_000)}")
+
+    async def _permit_to_call(self, function: Function) -> Permit:
+        """What the other function has; who calls one that has grants needs the grant for it."""
+        wanted = Grants(functions=(function.name,))
+        is_guarded = function.name in await self.permits.guarded(self.snapshot)
+        if (
+            is_guarded
+            and not self.grants.covers(wanted)
+            and not await self.permits.want(self.caller, self.snapshot, wanted)
+        ):
+            how = f"toolwright functions grant {self.caller} --call {function.name}"
+            what = f"`{function.name}` has grants of its own, and `{self.caller}` may not call it"
+            raise RequestRefused(f"{what}. A human grants it with: {how}")
+        permit = await self.permits.permit(function, self.snapshot)
+        if isinstance(permit, Denied):
+            raise RequestRefused(permit.text)
+        return permit
 
 
 def _number(value: object) -> float | None:

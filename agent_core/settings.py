@@ -26,6 +26,7 @@ from .errors import SettingsError
 
 FILE_NAME = "toolwright.toml"
 PREFIX = "TOOLWRIGHT_"
+SECRET = f"{PREFIX}SECRET_"  # what functions are given by name, and no setting
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -107,6 +108,18 @@ class StandingSettings(_Section):
     keep_calls: int = Field(100, ge=1, description="Calls of a function that are kept one by one; totals stay.")
 
 
+class GrantSettings(_Section):
+    """When a human is asked before a function gets what it needs."""
+
+    ask: Literal["grants", "always", "never"] = Field(
+        "grants",
+        description="`grants`: before a function gets one; `always`: before every function that an agent makes or"
+        " changes, too; `never`: nobody is asked, and what would need a yes is refused.",
+    )
+    packages_mib: int = Field(2048, ge=1, le=1 << 20, description="Largest set of packages that is installed, in MiB.")
+    unattended: Literal["deny"] = Field("deny", description="What is answered where no human can be asked.")
+
+
 class Settings(BaseSettings):
     """Everything that can be set, one section a room."""
 
@@ -136,6 +149,7 @@ class Settings(BaseSettings):
     sandbox: SandboxSettings = SandboxSettings()
     gate: GateSettings = GateSettings()
     standing: StandingSettings = StandingSettings()
+    grants: GrantSettings = GrantSettings()
 
 
 def keyless_address(settings: Settings, environment: Mapping[str, str]) -> str | None:
@@ -152,7 +166,8 @@ def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any
         SettingsError: a key is unknown or a value does not fit; the message names it.
     """
     given = [(key.split("."), value) for key, value in (flags or {}).items() if value is not None]
-    unknown = [name for name in os.environ if name.startswith(PREFIX) and name not in _variables()]
+    named = [name for name in os.environ if name.startswith(PREFIX) and not name.startswith(SECRET)]
+    unknown = [name for name in named if name not in _variables()]
     if unknown:
         raise _unknown(unknown[0], [*_variables()])
     try:

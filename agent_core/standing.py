@@ -46,6 +46,7 @@ def summed(rows: list[Stats]) -> Stats | None:
     last = max(rows, key=lambda row: row.last_called)
     worked = [row.worked for row in rows if row.worked is not None]
     memory = [row.memory for row in rows if row.memory is not None]
+    cpu = [row.cpu for row in rows if row.cpu is not None]
     return Stats(
         function=last.function,
         version=last.version,
@@ -62,6 +63,7 @@ def summed(rows: list[Stats]) -> Stats | None:
         worked=max(worked, default=None),
         longest=max(row.longest for row in rows),
         memory=max(memory, default=None),
+        cpu=sum(cpu) if cpu else None,
     )
 
 

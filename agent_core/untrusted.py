@@ -5,6 +5,7 @@ format and direction character but newline and tab becomes its escaped form, so 
 screen; text for a model is fenced; length is capped.
 """
 
+import json
 import re
 
 # C0 but tab and newline, DEL and C1; soft hyphen, marks and overrides of direction, invisible operators and
@@ -19,6 +20,11 @@ _ACTING = re.compile(
 def visible(text: str) -> str:
     """The text as it may be printed: lines and tabs kept, everything that acts escaped."""
     return _ACTING.sub(_escape, text.replace("\r\n", "\n"))
+
+
+def in_json(document: str) -> str:
+    """A JSON document with the same characters as JSON's own escapes: it means the same, and acts on no terminal."""
+    return _ACTING.sub(lambda found: json.dumps(found[0])[1:-1] if found[0] != "\x7f" else "\\u007f", document)
 
 
 def one_line(text: str, limit_chars: int = 200) -> str:

@@ -58,7 +58,11 @@ def _own_rows(figures: Figures) -> list[Row]:
 def _sandbox_rows(figures: Figures) -> list[Row]:
     shown = ("plain", "hardened", "spare", "fresh python")
     times, ratios, aims = figures["milliseconds"], figures["ratios"], figures["targets"]
-    return [Row(f"sandboxed add: {name}", times[name], "plain fork", ratios[name], aims.get(name)) for name in shown]
+    whole = ("reach", "package", "kept")
+    rows = [Row(f"sandboxed add: {name}", times[name], "plain fork", ratios[name], aims.get(name)) for name in shown]
+    return rows + [
+        Row(f"whole call: {name}", times[name], "whole plain call", ratios[name], aims[name]) for name in whole
+    ]
 
 
 def _registry_rows(figures: Figures) -> list[Row]:
@@ -90,6 +94,7 @@ BENCHES: dict[str, Callable[[Figures], list[Row]]] = {
     "registry": _registry_rows,
     "reload": _own_rows,
     "sandbox": _sandbox_rows,
+    "fetch": _own_rows,
     "create": _own_rows,
     "gate_stages": _own_rows,
     "bulk": _own_rows,

@@ -16,12 +16,16 @@ from pathlib import Path
 from agent_core.assemble import Workspace
 from agent_core.clock import Clock
 from agent_core.gate import Gate
+from agent_core.grants import GrantBook
+from agent_core.packages import Environment
 from agent_core.registry.registry import Change, Registry
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import MODULE_LIMIT, Source, read_file
-from agent_core.storage import SqliteStore, open_store
+from agent_core.storage import STATE, SqliteStore, open_store
 from agent_core.workshop.load import Loader
+from agent_core.workshop.one_writer import only_writer
+from agent_core.workshop.packing import Packing
 from sandbox import Sandbox
 
 from .measure import Row, in_turn, median_ms, options, ratio, show, timed
@@ -140,9 +144,15 @@ def _read_all(folder: Path) -> None:
         assert read_module(source).functions
 
 
+async def _no_packages(_names: object, _name: str) -> bool:
+    return False
+
+
 async def _start(root: Path, store: SqliteStore, gate: Gate) -> float:
     registry = Registry(Snapshot.empty())
-    seconds = await timed(Loader(root, store, registry, gate, MODULE_LIMIT).start())
+    alone = partial(only_writer, root / STATE)
+    packing = Packing(Environment(root, alone, _no_packages, (), 1), GrantBook(root, store, alone))
+    seconds = await timed(Loader(root, store, registry, gate, packing, limit_bytes=MODULE_LIMIT).start())
     assert len(registry.snapshot().functions) == len(list((root / "functions").glob("*.py")))
     return seconds
 

@@ -4,9 +4,12 @@ python docs/generate.py
 """
 
 import ast
+import inspect
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import click
 from pydantic import BaseModel
@@ -15,6 +18,7 @@ from pydantic.fields import FieldInfo
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from agent_core import events  # noqa: E402
 from agent_core.interfaces.catalogue import ENTRIES  # noqa: E402
 from agent_core.interfaces.cli import LazyGroup  # noqa: E402
 from agent_core.settings import PREFIX, Settings  # noqa: E402
@@ -27,15 +31,15 @@ Generated from the program by `python docs/generate.py`; a test compares the two
 
 Every command takes `--json` and `--workspace DIR` (both also right after `toolwright`), prints its result on standard output and all else on
 standard error, and exits with 0 (done), 1 (refused or failed) or 2 (usage). The JSON shapes: `problem` `{code, message, mend, path, line, column, severity}`,
-`verdict` `{name, module, admitted, standing, version, mends, problems, stages, source, agreed, confirmed, disagreements}`, `outcome`
-`{outcome, value, output, seconds, memory, error}`, and one `event` a line for `run --json`. A command that could not do its work prints
+`verdict` `{name, module, admitted, standing, version, mends, problems, stages, source, agreed, confirmed, disagreements, denied}`, `outcome`
+`{outcome, value, output, seconds, memory, cpu_s, error}`, and one `event` a line for `run --json`. A command that could not do its work prints
 `{"error": {code, message, mend}}`.
 """
 
 
 def page() -> str:
     """The whole page."""
-    return "\n".join([HEAD, *commands(), *slash_commands(), *meta_functions(), *settings()])
+    return "\n".join([HEAD, *commands(), *slash_commands(), *meta_functions(), *settings(), *told()])
 
 
 def commands() -> Iterator[str]:
@@ -97,6 +101,17 @@ def settings() -> Iterator[str]:
             yield from (row(f"{name}.{key}", inner) for key, inner in section.model_fields.items())
         else:
             yield row(name, field)
+
+
+def told() -> Iterator[str]:
+    """Every event of a turn with its fields."""
+    yield "\n## Events\n"
+    yield "What `run --json` prints, one object a line, and what `Agent.turn` yields: `type`, `turn`, `step` and these.\n"
+    yield "| type | fields | what it tells |\n|---|---|---|"
+    for kind in get_args(events.Event):
+        own = ", ".join(f"`{field.name}`" for field in fields(kind) if field.name not in ("turn", "step"))
+        says = " ".join(inspect.cleandoc(kind.__doc__ or "").split()).replace("|", "\\|")
+        yield f"| `{kind.type}` | {own} | {says} |"
 
 
 def row(name: str, field: FieldInfo) -> str:

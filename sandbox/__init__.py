@@ -4,15 +4,17 @@
 a worker says is a claim about a value; how a call ended is an `Outcome`.
 """
 
+from .access import Access
 from .attempt import Attempt, Then
 from .code import Code, Evaluation
 from .errors import SandboxError, SandboxUnavailable
 from .host import Sandbox
 from .outcome import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
 from .policy import Limits
-from .requests import RequestHandler, RequestRefused
+from .requests import Patient, RequestHandler, RequestRefused
 
 __all__ = [
+    "Access",
     "Attempt",
     "Code",
     "Evaluation",
@@ -21,6 +23,7 @@ __all__ = [
     "Killed",
     "Limits",
     "Outcome",
+    "Patient",
     "Raised",
     "Refused",
     "RequestHandler",

@@ -4,6 +4,7 @@ Lives for one call. Looks modules up one by one; their names are walked only whe
 name that is no module, to tell a folder from a mistake, and once per call.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from .code import Modules, Source
@@ -12,7 +13,7 @@ from .errors import ProtocolError
 from .outcome import Frame, Outcome, Raised
 from .pool import Places
 from .protocol import Frame as Message
-from .requests import RequestHandler, RequestRefused
+from .requests import RequestHandler, RequestRefused, answered
 from .values import Unsendable, decode, encode
 
 _MODULE_NAME_LIMIT = 500
@@ -27,6 +28,7 @@ class Call:
         self._places = places
         self._handler = handler
         self._folders: frozenset[str] | None = None
+        self.asked: frozenset[str] = frozenset()  # modules that were not sent along
         self._shown: dict[str, str] = {}  # path → text, for the frames of a failure
 
     def show(self, path: str, text: str) -> None:
@@ -54,10 +56,15 @@ class Call:
                 raise ProtocolError("it asked for something that has no known shape")
 
     async def _module(self, name: str) -> Message:
+        self.asked |= {name}
         source = self._modules.get(name)
         if source is None:
             return {"kind": "package" if name in self._all_folders() else "absent"}
         return await self.message_of(source)
+
+    def versions(self, names: Iterable[str]) -> frozenset[tuple[str, str]]:
+        """The texts that stand behind these names just now."""
+        return frozenset((name, source.version) for name in names if (source := self._modules.get(name)) is not None)
 
     async def message_of(self, source: Source) -> Message:
         """A module as a worker is sent it."""
@@ -76,7 +83,7 @@ class Call:
         if not isinstance(arguments, dict):
             raise ProtocolError("a request's arguments are no dictionary")
         try:
-            return {"kind": "answer", "value": encode(await self._handler(name, arguments))}
+            return {"kind": "answer", "value": encode(await answered(self._handler, name, arguments))}
         except (RequestRefused, Unsendable) as refusal:
             return {"kind": "refused", "reason": str(refusal)}
 

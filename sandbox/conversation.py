@@ -54,6 +54,13 @@ class Output:
             if not self.read() or self._seen == seen:
                 return
 
+    def empty(self) -> None:
+        """Take all that a worker that goes on has printed up to now."""
+        seen = -1
+        while seen != self._seen and not self.is_flood:
+            seen = self._seen
+            self.read()
+
     @property
     def is_flood(self) -> bool:
         """Whether this is no longer output but an attack on the reader."""
@@ -100,9 +107,18 @@ class Conversation:
 
     async def hold(self, job: bytes, serve: Serve) -> Message | None:
         """Give the job and serve requests until the one reply; None where the worker died without."""
-        await self.say(job)
-        frame = await self.reply(serve)
+        frame = await self.go_on(job, serve)
         return None if frame is None else await self._last(frame)
+
+    async def go_on(self, job: bytes, serve: Serve) -> Message | None:
+        """The reply to a job, after which the worker may be given another; None where it died without."""
+        await self.say(job)
+        return await self.reply(serve)
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nothing is left of what the worker said and printed."""
+        return self._frames.is_empty and not self.output.is_flood
 
     async def reply(self, serve: Serve) -> Message | None:
         """Serve requests until a reply; None where the worker died without."""

@@ -6,32 +6,34 @@ about a value. Cancelling any of these coroutines kills its worker.
 
 import tempfile
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from . import visible
+from .access import NOTHING, Access
 from .attempt import Attempt, Series, Then
 from .calls import Call, parents
 from .code import Evaluation, Modules, Source
 from .compiled import Broken, Compiled, Shelf
-from .conversation import judge
 from .errors import ProtocolError
-from .launch import NoPlace
-from .outcome import Killed, Outcome, Raised, Refused, Returned, TimedOut
+from .keeping import Keeper, Work
+from .launch import LayerFailed, NoPlace, ZygoteEnded
+from .outcome import Killed, Outcome, Refused, TimedOut
 from .policy import Limits
-from .pool import SPARES, Places
+from .pool import SPARES, Places, kernel_limits
 from .pools import Pools
 from .protocol import Frame as Message
 from .requests import RequestHandler, without_handler
-from .running import Told, run
+from .running import Told, judged, run
 from .starting import Ground, find_ground
 from .values import Unsendable, encode
 
 DEFAULT: Final = Limits()
+_NO_WORKER: Final = (LayerFailed, NoPlace, ZygoteEnded)  # nothing was run
 _SENT_ALONG: Final = 256 * 1024  # characters of code that go with a job, so that imports need not ask
-_MOST_MEMORY: Final = 1 << 50  # more than that is no claim to be written down
 _NESTED: Final = 4  # workers per place that may exist, the others waiting for calls of their own
 
 
@@ -46,17 +48,26 @@ class Sandbox:
         self._places = Places(parallel)
         self._pools = Pools(ground.plan, ground.pool)
         self._shelf = Shelf(self._compile)
+        self._keeper = Keeper(self._places)
 
     @classmethod
     async def start(
-        cls, *, packages: Sequence[str] = ("pydantic",), parallel: int = 4, override: bool = False
+        cls,
+        *,
+        packages: Sequence[str] = ("pydantic",),
+        parallel: int = 4,
+        guarded: Sequence[str] = (),
+        override: bool = False,
     ) -> "Sandbox":
-        """A sandbox whose self-test has passed; SandboxUnavailable, naming what is missing, otherwise."""
+        """A sandbox whose self-test has passed; SandboxUnavailable, naming what is missing, otherwise.
+
+        What is `guarded` (files, folders) no function can ever be granted to write, nor what they lie in.
+        """
         folder = Path(tempfile.gettempdir(), f"toolwright-scratch-{uuid.uuid4().hex}")  # made only where it is used
         slots = _NESTED * parallel + SPARES
         ground = await find_ground(visible.packages(packages), slots, str(folder), override=override)
         ground.pool.refill()
-        return cls(ground, parallel)
+        return cls(replace(ground, plan=replace(ground.plan, guarded=tuple(guarded))), parallel)
 
     async def call(  # noqa: PLR0913 - module, function, arguments: the call itself; the rest by name
         self,
@@ -67,16 +78,21 @@ class Sandbox:
         *,
         limits: Limits = DEFAULT,
         handler: RequestHandler | None = None,
+        access: Access = NOTHING,
+        keep: str = "",
     ) -> Outcome:
-        """How `functions.<module>.<function>(**arguments)` ended, in a worker of its own."""
+        """How `functions.<module>.<function>(**arguments)` ended, in a worker of its own.
+
+        With a key to `keep`, in the worker that the last call with this key left, and with what it left there.
+        """
         try:
             encoded = encode(dict(arguments))
         except Unsendable as error:
             return Refused(f"arguments: {error}")
         job = {"kind": "call", "module": module, "function": function, "arguments": encoded}
-        return await self._run(modules, job, limits, handler)
+        return await self._run(modules, job, _Terms(limits, access, handler, keep))
 
-    async def evaluate(
+    async def evaluate(  # noqa: PLR0913 - as `call`
         self,
         modules: Modules,
         module: str,
@@ -84,6 +100,7 @@ class Sandbox:
         *,
         limits: Limits = DEFAULT,
         handler: RequestHandler | None = None,
+        access: Access = NOTHING,
     ) -> Outcome:
         """The value of an example's expression, after its setup, in a copy of the module's namespace."""
         job = {
@@ -92,11 +109,13 @@ class Sandbox:
             "setup": list(evaluation.setup),
             "expression": evaluation.expression,
         }
-        return await self._run(modules, job, limits, handler)
+        return await self._run(modules, job, _Terms(limits, access, handler))
 
-    async def load(self, modules: Modules, module: str, *, limits: Limits = DEFAULT) -> Outcome:
+    async def load(
+        self, modules: Modules, module: str, *, limits: Limits = DEFAULT, access: Access = NOTHING
+    ) -> Outcome:
         """Whether the module can be imported: Returned(None), or why not."""
-        return await self._run(modules, {"kind": "load", "module": module}, limits, None)
+        return await self._run(modules, {"kind": "load", "module": module}, _Terms(limits, access))
 
     async def describe(
         self,
@@ -105,10 +124,11 @@ class Sandbox:
         functions: Sequence[str],
         *,
         limits: Limits = DEFAULT,
+        access: Access = NOTHING,
     ) -> Outcome:
         """Returned({function: {parameter or "return": JSON Schema}}), as the worker claims it."""
         job = {"kind": "describe", "module": module, "functions": list(functions)}
-        return await self._run(modules, job, limits, None)
+        return await self._run(modules, job, _Terms(limits, access))
 
     async def attempt(  # noqa: PLR0913 - module, function, attempts: what is tried; the rest by name
         self,
@@ -120,6 +140,7 @@ class Sandbox:
         each_s: float,
         limits: Limits = DEFAULT,
         then: Then | None = None,
+        access: Access = NOTHING,
     ) -> tuple[Outcome | None, ...]:
         """The attempts' outcomes in order, of one worker as far as it goes: advice, to be confirmed by `call`.
 
@@ -134,8 +155,10 @@ class Sandbox:
         series = Series(attempts, each_s, limits, then)
         async with self._places:
             try:
-                await series.run(await self._pools.get(ready.ahead, limits.scratch), ready.job, ready.call.serve)
-            except NoPlace as error:
+                await series.run(
+                    await self._pools.get(ready.ahead, limits.scratch, access), ready.job, ready.call.serve
+                )
+            except _NO_WORKER as error:
                 return tuple(one or Refused(str(error)) for one in series.outcomes)
         return tuple(
             outcome and _illustrated(ready.call, one, outcome, modules[module])
@@ -149,6 +172,7 @@ class Sandbox:
 
     async def aclose(self) -> None:
         """End every worker and the processes they come from."""
+        self._keeper.close()
         await self._pools.aclose()
 
     async def __aenter__(self) -> "Sandbox":
@@ -157,20 +181,27 @@ class Sandbox:
     async def __aexit__(self, *_error: object) -> None:
         await self.aclose()
 
-    async def _run(self, modules: Modules, job: Message, limits: Limits, handler: RequestHandler | None) -> Outcome:
+    async def _run(self, modules: Modules, job: Message, terms: "_Terms") -> Outcome:
         said = " ".join([*job.get("setup", ()), job.get("expression", "")])
-        ready = await self._prepare(modules, job, said, handler)
+        ready = await self._prepare(modules, job, said, terms.handler)
         if not isinstance(ready, _Ready):
             return ready
         for label, text in _labels(job.get("setup", ()), job.get("expression", "")):
             ready.call.show(label, text)
+        try:
+            return ready.call.illustrated(await self._outcome(ready, terms))
+        except _NO_WORKER as error:
+            return Refused(str(error))
+
+    async def _outcome(self, ready: "_Ready", terms: "_Terms") -> Outcome:
+        limits, job = terms.limits, ready.job | {"result": terms.limits.result}
+        if terms.keep:
+            place = partial(self._pools.get, ready.ahead, limits.scratch, terms.access, kept=True)
+            work = Work(place, partial(ready.seal, terms), job | {"kind": "kept"}, limits, ready.call)
+            return await self._keeper.call(terms.keep, work)
         async with self._places:
-            try:
-                pool = await self._pools.get(ready.ahead, limits.scratch)
-                told = await run(pool, ready.job | {"result": limits.result}, limits, ready.call.serve)
-            except NoPlace as error:
-                return Refused(str(error))
-        return ready.call.illustrated(_judged(told))
+            pool = await self._pools.get(ready.ahead, limits.scratch, terms.access)
+            return judged(await run(pool, job, limits, ready.call.serve))
 
     async def _prepare(
         self, modules: Modules, job: Message, said: str, handler: RequestHandler | None
@@ -188,12 +219,22 @@ class Sandbox:
         for near in closure:
             call.show(modules[near].path, modules[near].text)
         ahead = self._pools.ahead_for(closure, said, describes=job["kind"] == "describe")
-        return _Ready(call, job | {"modules": _sent_along(name, closure)}, ahead)
+        return _Ready(call, job | {"modules": _sent_along(name, closure)}, ahead, closure.keys())
 
     async def _compile(self, job: Message) -> Message | Killed | TimedOut:
         async with self._places:
             told = await run(self._pools.lean, job, Limits(result=_SENT_ALONG * 64), _refuse)
         return told.reply if isinstance(told, Told) else told
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """What a call may use, reach and ask."""
+
+    limits: Limits
+    access: Access
+    handler: RequestHandler | None = None
+    keep: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +244,13 @@ class _Ready:
     call: Call
     job: Message
     ahead: tuple[str, ...]
+    reached: Set[str]  # the module and all that its import statements reach
+
+    def seal(self, terms: "_Terms", asked: frozenset[str]) -> Hashable:
+        """What must be the same for a kept worker to go on; `asked` is what it imported by other ways."""
+        texts = self.call.versions(self.reached | asked)
+        limits = kernel_limits(terms.limits), terms.limits.scratch
+        return self.job["module"], texts, terms.access, terms.access.identities, limits
 
 
 async def _refuse(_frame: Message) -> Message:
@@ -233,16 +281,3 @@ def _sent_along(name: str, closure: dict[str, Compiled]) -> dict[str, Message]:
         if module == name or size < _SENT_ALONG:
             sent[module] = compiled.message
     return sent
-
-
-def _judged(told: Told | Killed | TimedOut) -> Outcome:
-    if not isinstance(told, Told):
-        return told
-    try:
-        outcome = judge(told.reply, told.output, told.seconds)
-    except ProtocolError as error:
-        return Killed(f"the worker's answer was not taken, because {error}", told.output, told.seconds)
-    memory = told.reply.get("memory")
-    if isinstance(outcome, Returned | Raised) and isinstance(memory, int) and 0 < memory < _MOST_MEMORY:
-        return replace(outcome, memory=memory)
-    return outcome

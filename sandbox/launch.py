@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 from .errors import SandboxError
 from .plan import Plan, Rlimits
+from .usage import pid_of
 
 Answer: TypeAlias = asyncio.Future[tuple[dict[str, Any], list[int]]]  # JSON of the zygote, and descriptors
 
@@ -57,6 +58,7 @@ class Worker:
     channel: socket.socket
     output: int
     pidfd: int
+    seen_as: int = 0  # as the host numbers it, where it sees it
 
     def kill(self) -> None:
         """End it now, whatever it does."""
@@ -134,7 +136,7 @@ class Zygote:
             raise NoPlace("too many calls wait for calls of their own: call less deeply, or one after another")
         channel, output, pidfd = descriptors
         os.set_blocking(output, False)
-        worker = Worker(self, answer["pid"], socket.socket(fileno=channel), output, pidfd)
+        worker = Worker(self, answer["pid"], socket.socket(fileno=channel), output, pidfd, pid_of(pidfd))
         worker.channel.setblocking(False)
         return worker
 

@@ -1,8 +1,8 @@
 """The closed set of ways in which a call can end.
 
 A value, an error's text and a representation are claims of code that is not trusted: the host
-shows and compares them as data, and decides nothing by an error's text. `memory` is the worker's peak in bytes,
-as it claims it.
+shows and compares them as data, and decides nothing by an error's text. `memory` is the worker's peak in bytes and
+`cpu_s` the call's processor time, as the kernel told them to the host; None where it did not.
 """
 
 from dataclasses import dataclass
@@ -38,6 +38,7 @@ class Returned:
     output: str
     seconds: float
     memory: int | None = None
+    cpu_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class Raised:
     output: str
     seconds: float
     memory: int | None = None
+    cpu_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class TimedOut:
     limit_s: float
     output: str
     seconds: float
+    memory: int | None = None
+    cpu_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,8 @@ class Killed:
     reason: str
     output: str
     seconds: float
+    memory: int | None = None
+    cpu_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ A value that both sides share; it crosses as JSON, once, before any call.
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from .access import NOTHING, Access
+
 LAYERS: Final = ("namespaces", "landlock", "seccomp", "limits", "privileges")
 
 
@@ -32,6 +34,9 @@ class Plan:
     scratch: int
     scratch_folder: str  # where slots are made when there is no root of our own
     user: int | None  # whom to become, where the host is root
+    access: Access = NOTHING
+    guarded: tuple[str, ...] = ()  # what is never writable, whatever is granted around it
+    owner: tuple[int, int] | None = None  # user and group to become instead, where granted files are theirs
     tolerant: bool = False  # go on without a layer that cannot be put on: the host's override alone
 
     def to_json(self) -> dict[str, Any]:  # JSON
@@ -44,4 +49,5 @@ class Plan:
         values: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in data.items()
         }
-        return cls(**values)
+        values["owner"] = tuple(data["owner"]) if data["owner"] else None
+        return cls(**(values | {"access": Access.from_json(data["access"])}))

@@ -9,11 +9,12 @@ import contextlib
 import shutil
 from collections import deque
 
-from .launch import Answer, Worker, Zygote, ZygoteEnded
+from .launch import Answer, LayerFailed, Worker, Zygote, ZygoteEnded
 from .plan import Plan, Rlimits
 from .policy import Limits
 
 MAX_ATTEMPTS = 2
+START_S = 120.0  # that a zygote may take to import what is imported ahead
 SPARES = 2  # what is saved or made is compiled in one worker and imported in the next, at once
 
 
@@ -41,8 +42,16 @@ class Pool:
                 if self.zygote is not None:
                     await self.zygote.aclose()
                 self._spares.clear()
-                self.zygote = await Zygote.start(self.plan)
+                self.zygote = await self._start()
             return self.zygote
+
+    async def _start(self) -> Zygote:
+        try:
+            async with asyncio.timeout(START_S):
+                return await Zygote.start(self.plan)
+        except TimeoutError as error:
+            what = ", ".join(self.plan.access.preload) or "its parent process"
+            raise LayerFailed("start", f"{what} took more than {START_S:.0f} s to be imported") from error
 
     async def take(self, limits: Rlimits) -> Worker:
         """A worker of one's own; give it back whatever happens."""

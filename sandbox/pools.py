@@ -4,17 +4,27 @@ A zygote that holds more is slower to fork from, so packages (and asyncio) have 
 own, started when they are first needed; those that are idle end when there are too many.
 """
 
+import asyncio
+import os
+import sys
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from pathlib import Path
+from typing import Final, TypeAlias
 
+from . import visible
+from .access import NOTHING, Access, Identities
 from .compiled import Compiled, imported_names
 from .plan import Plan
 from .pool import Pool
 
-_MAX_POOLS: Final = 6
+_MAX_POOLS: Final = 6  # of the default reach, and as many that reach further
+REST_S: Final = 600.0  # after which a pool that reaches further than the default ends, if nobody calls
 _SLOW_TO_IMPORT: Final = "asyncio"
+
+# imported ahead, bytes of scratch, what is reached, whether its workers are kept
+_Key: TypeAlias = tuple[tuple[str, ...], int, Access, Identities, bool]
 
 
 class Pools:
@@ -24,20 +34,55 @@ class Pools:
         self.lean = lean
         self._plan = plan
         self._made = 0
-        self._pools: OrderedDict[tuple[tuple[str, ...], int], Pool] = OrderedDict({((), plan.scratch): lean})
+        self._pools: OrderedDict[_Key, Pool] = OrderedDict({((), plan.scratch, NOTHING, (), False): lean})
+        self._rests: dict[_Key, asyncio.TimerHandle] = {}
+        self._ending: set[asyncio.Task[None]] = set()
 
-    async def get(self, ahead: tuple[str, ...], scratch: int) -> Pool:
-        """The pool with these names imported ahead, and scratch folders of this size."""
-        key = (ahead, scratch)
+    async def get(self, ahead: tuple[str, ...], scratch: int, access: Access = NOTHING, *, kept: bool = False) -> Pool:
+        """The pool with these names imported ahead, scratch folders of this size, and this within reach.
+
+        Workers that are kept have pools of their own, so that they take no slot from others.
+        """
+        key = (ahead, scratch, access, access.identities, kept)
         if key not in self._pools:
-            await self._end_an_idle_one()
+            await self._end_an_idle_one(_is_default(key))
         if key not in self._pools:  # somebody else may have made it meanwhile
-            self._made += 1
-            folder = f"{self._plan.scratch_folder}-{self._made}"
-            plan = replace(self._plan, scratch=scratch, preload=self._plan.preload + ahead, scratch_folder=folder)
-            self._pools[key] = Pool(plan)
+            self._pools[key] = Pool(self._plan_for(ahead, scratch, access), spare=not kept)
         self._pools.move_to_end(key)
+        if not _is_default(key):
+            self._expect_rest(key)
         return self._pools[key]
+
+    def _expect_rest(self, key: _Key) -> None:
+        """End the pool when nobody has wanted it for long."""
+        if key in self._rests:
+            self._rests[key].cancel()
+        self._rests[key] = asyncio.get_running_loop().call_later(REST_S, self._end_if_idle, key)
+
+    def _end_if_idle(self, key: _Key) -> None:
+        del self._rests[key]
+        pool = self._pools.get(key)
+        if pool is not None and pool.taken:
+            self._expect_rest(key)
+        elif pool is not None:
+            del self._pools[key]
+            self._ending.add(task := asyncio.ensure_future(pool.aclose()))
+            task.add_done_callback(self._ending.discard)
+
+    def _plan_for(self, ahead: tuple[str, ...], scratch: int, access: Access) -> Plan:
+        self._made += 1
+        plan = self._plan
+        return replace(
+            plan,
+            readable=plan.readable + visible.beside(access.packages),
+            packages=plan.packages | dict(access.packages),
+            preload=plan.preload + ahead,
+            scratch=scratch,
+            scratch_folder=f"{plan.scratch_folder}-{self._made}",
+            access=access,
+            guarded=(*plan.guarded, *plan.readable, sys.prefix, str(Path(__file__).parent)),
+            owner=_owner(access) if plan.user is not None else None,
+        )
 
     def ahead_for(self, closure: Mapping[str, Compiled], text: str, *, describes: bool) -> tuple[str, ...]:
         """What code like this should find imported already; `text` is what an example says beside its module."""
@@ -49,12 +94,32 @@ class Pools:
     def __len__(self) -> int:
         return len(self._pools)
 
-    async def _end_an_idle_one(self) -> None:
-        idle = [key for key, pool in self._pools.items() if pool is not self.lean and not pool.taken]
-        if idle and len(self._pools) >= _MAX_POOLS:
+    async def _end_an_idle_one(self, is_default: bool) -> None:  # noqa: FBT001 - of which kind
+        peers = [key for key in self._pools if _is_default(key) == is_default]
+        idle = [key for key in peers if self._pools[key] is not self.lean and not self._pools[key].taken]
+        if idle and len(peers) >= _MAX_POOLS:
             await self._pools.pop(idle[0]).aclose()
 
     async def aclose(self) -> None:
         """End them all."""
+        for rest in self._rests.values():
+            rest.cancel()
+        await asyncio.gather(*self._ending)
         for pool in self._pools.values():
             await pool.aclose()
+
+
+def _is_default(key: _Key) -> bool:
+    _ahead, _scratch, access, _identities, kept = key
+    return access == NOTHING and not kept
+
+
+def _owner(access: Access) -> tuple[int, int] | None:
+    """Whose the granted files are: where the host is root, workers that reach them run as that user."""
+    for path in access.paths:
+        try:
+            facts = os.lstat(path)
+        except OSError:  # the zygote says it better
+            continue
+        return facts.st_uid, facts.st_gid
+    return None

@@ -5,94 +5,137 @@ Leaving by any door (a reply, a time-out, a broken rule, cancellation) kills the
 
 import asyncio
 import signal
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 
-from .conversation import Conversation, Late, Serve
+from .conversation import Conversation, Late, Serve, judge
 from .errors import ProtocolError
-from .launch import ZygoteEnded
-from .outcome import Killed, TimedOut
+from .launch import Answer, Worker, ZygoteEnded
+from .outcome import Killed, Outcome, Raised, Returned, TimedOut
+from .patience import Clock
 from .policy import Limits
 from .pool import Pool, kernel_limits
 from .protocol import Frame as Message
 from .protocol import pack
+from .usage import Used, measured, processor_time
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The one reply of a worker, not yet judged, with what it printed and how long it took."""
+    """The one reply of a worker, not yet judged, with what it printed, how long it took and what it used."""
 
     reply: Message
     output: str
     seconds: float
+    used: Used
 
 
 class Session:
-    """One worker from its taking to its end, as an async context manager; `talk` is the conversation with it."""
+    """One worker from its taking to its end, as an async context manager; `talk` is the conversation with it.
 
-    def __init__(self, pool: Pool, limits: Limits) -> None:
+    One that goes on is not ended by the session; the next session may have it.
+    """
+
+    def __init__(self, pool: Pool, limits: Limits, worker: Worker | None = None, *, was_used: bool = False) -> None:
         self._pool = pool
         self._limits = limits
         self._loop = asyncio.get_running_loop()
+        self._given = worker
+        self._was_used = was_used
+        self._clock = Clock(limits.wall_s)
+        self.goes_on = False
+        self.used = Used()
 
     async def __aenter__(self) -> "Session":
-        self._worker = await self._pool.take(kernel_limits(self._limits))
+        self._worker = self._given or await self._pool.take(kernel_limits(self._limits))
         self.talk = Conversation(self._worker, self._limits)
         self._loop.add_reader(self._worker.output, self.talk.listen)
         self._began = self._loop.time()
+        self.talk.was_confined = self._was_used
+        self._used_before = self._processor_time() if self._was_used else 0.0
         return self
+
+    def _processor_time(self) -> float:
+        return processor_time(self._worker.seen_as) or 0.0
 
     async def __aexit__(self, *_error: object) -> None:
         self._loop.remove_reader(self._worker.output)
         self.talk.output.drain()
-        self._reaped = self._pool.give_back(self._worker)
-        self.seconds = self._loop.time() - self._began
+        self.used = measured(self._worker.seen_as, self._used_before)  # before it is killed
+        if not self.goes_on:
+            self._reaped = self._pool.give_back(self._worker)
+        self.seconds = self._loop.time() - self._began - self._clock.stood
+
+    async def reply(self, act: Callable[[], Awaitable[Message | None]]) -> Message | Late | str | None:
+        """The reply; or that the clock ran out, or why the worker is stopped; None where it died by itself."""
+        try:
+            async with self._clock:
+                return await act() if self._was_used or await self._ready() else None
+        except TimeoutError:
+            if not self._clock.expired:
+                raise
+            return Late()
+        except ProtocolError as error:
+            return f"the worker was stopped, because {error}"
+
+    async def _ready(self) -> bool:
+        is_ready = await self.talk.ready()
+        self._used_before = self._processor_time()  # what it took to confine and warm itself is not the call's
+        return is_ready
 
     async def ended(self, end: Late | str | None) -> Killed | TimedOut:
         """How it ended without a reply: the clock, why it was stopped, or None where it died by itself."""
-        output, seconds = self.talk.output.text, self.seconds
+        output, seconds, used = self.talk.output.text, self.seconds, self.used
         if self.talk.output.is_flood:
             what = f"the worker was stopped, because it printed far more than {self._limits.output} bytes"
-            return Killed(what, output, seconds)
+            return Killed(what, output, seconds, used.memory, used.cpu_s)
         match end:
             case None if not self.talk.was_confined:
                 return Killed(f"the worker could not be confined, so it was given nothing: {output}", "", seconds)
             case Late():
-                return TimedOut(self._limits.wall_s, output, seconds)
+                return TimedOut(self._limits.wall_s, output, seconds, used.memory, used.cpu_s)
             case str():
-                return Killed(end, output, seconds)
+                return Killed(end, output, seconds, used.memory, used.cpu_s)
             case None:
-                return Killed(await _death(self._reaped, self._limits), output, seconds)
+                cause, spent = await _death(self._reaped, self._limits)
+                return Killed(cause, output, seconds, spent.memory, used.cpu_s)
 
 
 async def run(pool: Pool, job: Message, limits: Limits, serve: Serve) -> Told | Killed | TimedOut:
     """Do a job in a worker of its own."""
     data = pack(job)
     async with Session(pool, limits) as session:
-        reply = await _reply(session.talk, data, limits, serve)
+        reply = await session.reply(lambda: session.talk.hold(data, serve))
+    return await told(session, reply)
+
+
+async def told(session: Session, reply: Message | Late | str | None) -> Told | Killed | TimedOut:
+    """How a session that is over has ended."""
     if isinstance(reply, dict) and not session.talk.output.is_flood:
-        return Told(reply, session.talk.output.text, session.seconds)
+        return Told(reply, session.talk.output.text, session.seconds, session.used)
     return await session.ended(None if isinstance(reply, dict) else reply)
 
 
-async def _reply(talk: Conversation, data: bytes, limits: Limits, serve: Serve) -> Message | Late | str | None:
-    """The reply; or that the clock ran out, or why the worker is stopped; None where it died by itself."""
+def judged(told: Told | Killed | TimedOut) -> Outcome:
+    """The outcome, where the reply has a known shape; else that the worker broke a rule."""
+    if not isinstance(told, Told):
+        return told
     try:
-        async with asyncio.timeout(limits.wall_s) as clock:
-            return await talk.hold(data, serve) if await talk.ready() else None
-    except TimeoutError:
-        if not clock.expired():
-            raise
-        return Late()
+        outcome = judge(told.reply, told.output, told.seconds)
     except ProtocolError as error:
-        return f"the worker was stopped, because {error}"
+        what = f"the worker's answer was not taken, because {error}"
+        return Killed(what, told.output, told.seconds, told.used.memory, told.used.cpu_s)
+    if isinstance(outcome, Returned | Raised):
+        return replace(outcome, memory=told.used.memory, cpu_s=told.used.cpu_s)
+    return outcome
 
 
-async def _death(reaped: "asyncio.Future[tuple[dict[str, int], list[int]]]", limits: Limits) -> str:
+async def _death(reaped: Answer, limits: Limits) -> tuple[str, Used]:
     try:
         answer, _none = await asyncio.shield(reaped)
     except ZygoteEnded:
-        return "the worker ended without an answer, because the sandbox's parent process ended"
-    return _cause(answer["status"], limits)
+        return "the worker ended without an answer, because the sandbox's parent process ended", Used()
+    return _cause(answer["status"], limits), Used(answer["cpu_s"], answer["memory"])
 
 
 def _cause(status: int, limits: Limits) -> str:

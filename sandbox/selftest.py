@@ -60,7 +60,7 @@ async def _fly(pool: Pool, job: Message) -> tuple[list[str], Message | None]:
         async with asyncio.timeout(_LIMITS.wall_s):
             if not await talk.ready():
                 return ["confinement"], None
-            return _status_of(worker.pidfd), await talk.hold(pack(job), _nothing)
+            return _status_of(worker.seen_as), await talk.hold(pack(job), _nothing)
     except (TimeoutError, ProtocolError):
         return [], None
     finally:
@@ -71,10 +71,8 @@ async def _nothing(_frame: Message) -> Message:
     return {"kind": "absent"}
 
 
-def _status_of(pidfd: int) -> list[str]:
+def _status_of(pid: int) -> list[str]:
     """Which of the kernel's own flags on the worker are not as they must be."""
-    facts = Path(f"/proc/self/fdinfo/{pidfd}").read_text()
-    pid = dict(line.split(":\t", 1) for line in facts.splitlines() if ":\t" in line)["Pid"].strip()
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
     # Not CapBnd: an ordinary user cannot empty it, and with no new privileges nothing is ever got from it.

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 _SHARED_LIBRARIES = (
@@ -96,8 +96,26 @@ def _required(distribution: importlib.metadata.Distribution) -> list[str]:
 
 def _top_level(distribution: importlib.metadata.Distribution) -> dict[str, str]:
     folder = str(distribution.locate_file(""))
-    tops = {Path(file.parts[0]) for file in distribution.files or () if file.parts[0] not in ("..", "__pycache__")}
+    tops = map(Path, _tops(distribution))
     return {top.stem.split(".")[0]: folder for top in tops if top.suffix in ("", ".py", ".so")}
+
+
+def beside(packages: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """What belongs to granted packages in the folders that they are imported from, their metadata too."""
+    names: dict[str, set[str]] = {}
+    for name, folder in packages:
+        names.setdefault(folder, set()).add(name)
+    found: dict[str, None] = {}
+    for folder, wanted in names.items():
+        for distribution in importlib.metadata.distributions(path=[folder]):
+            if wanted & _top_level(distribution).keys():
+                found |= dict.fromkeys(str(Path(folder, top)) for top in _tops(distribution))
+        found |= dict.fromkeys(str(path) for name in wanted for path in _files_of(name, Path(folder)))
+    return tuple(path for path in found if Path(path).exists())
+
+
+def _tops(distribution: importlib.metadata.Distribution) -> set[str]:
+    return {file.parts[0] for file in distribution.files or ()} - {"..", "/", "__pycache__"}
 
 
 def _files_of(name: str, folder: Path) -> list[Path]:

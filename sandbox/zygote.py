@@ -14,19 +14,27 @@ import json
 import os
 import socket
 import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from . import worker
-from .confine import landlock, limits, namespaces, seccomp
+from .access import AccessRefused
+from .confine import granted, landlock, limits, namespaces, seccomp
 from .inside import packages
 from .inside.channel import Channel
+from .inside.edge import attempt
 from .inside.rehearsal import rehearse
 from .plan import Plan, Rlimits
 from .scratch import wipe
+from .usage import reaped
 
 _MAX_ORDER = 1 << 18
 _FIRST_KEPT = 64
+_MAX_REASON = 2000
+# Forking copies one thread, and each thread of a numeric library reserves memory.
+_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
 _THREAD_STACK = 1 << 20  # the default of 8 MiB counts against a worker's memory limit
 
 
@@ -60,6 +68,7 @@ class Zygote:
         self._held: dict[str, str] = {}  # layer → "" or why it does not hold
         self._slot_of: dict[int, int] = {}
         self._free = list(range(plan.slots))
+        self._union: int | None = None  # the rules of all slots together
 
     def attempt(self, layer: str, act: Any, *arguments: Any) -> Any:  # any step of putting on a layer
         """Do one step of a layer; where it fails, tell the host and end, unless the plan is tolerant."""
@@ -68,39 +77,73 @@ class Zygote:
         except OSError as error:
             self._held[layer] = str(error)
             if not self._plan.tolerant:
-                self._tell({"kind": "failed", "layer": layer, "reason": str(error)})
-                os._exit(1)
+                self._fail(layer, str(error))
             return None
         self._held.setdefault(layer, "")
         return result
 
     def prepare(self) -> None:
         """Everything that is done once, in the order that the kernel demands."""
+        try:
+            with granted.opened(self._plan.access, self._plan.guarded) as grants:
+                self._confine(grants)
+        except AccessRefused as refusal:
+            self._fail("access", str(refusal))
+        self._null = os.open(os.devnull, os.O_RDWR)
+        packages.install(self._plan.packages, self._plan.access.folders)
+        self._import_ahead()
+        _warm_up(self._plan.preload)
+        self._tell({"kind": "hello", "held": self._held, "python": sys.version})
+
+    def _confine(self, grants: Sequence[granted.Opened]) -> None:
         plan = self._plan
         root = Path(plan.scratch_folder)
         if "namespaces" in plan.layers and not self._held["namespaces"]:
-            enter = namespaces.enter_root
-            self.attempt("namespaces", enter, plan.readable, plan.hidden, plan.slots, plan.scratch)
+            self.attempt("namespaces", namespaces.enter_root, plan, grants)
             root = Path(namespaces.SCRATCH)
-        self._slots = _make_slots(root, plan.slots, plan.user)
+        user, group = plan.owner or (plan.user, plan.user)
+        self._slots = _make_slots(root, plan.slots, user)
         if "privileges" in plan.layers:
-            self.attempt("privileges", limits.drop_privileges, plan.user)
+            self.attempt("privileges", limits.drop_privileges, user, group)
         if self._held.get("namespaces") == "":  # else the parent is the host, and its threads may come and go
             limits.end_with_parent()  # after the change of user, which would undo it
-        self._rules = self._make_rules()
+        granted.require_rights(grants)
+        self._rules = self._make_rules(grants)
         self._filter = self._make_filter()
-        self._null = os.open(os.devnull, os.O_RDWR)
-        packages.install(plan.packages)
-        _warm_up(plan.preload)
-        self._tell({"kind": "hello", "held": self._held, "python": sys.version})
 
-    def _make_rules(self) -> list[int | None]:
+    def _fail(self, layer: str, reason: str) -> NoReturn:
+        self._tell({"kind": "failed", "layer": layer, "reason": reason})
+        os._exit(1)
+
+    def _import_ahead(self) -> None:
+        """Import the granted packages, in a process that reaches no more than its workers will."""
+        access = self._plan.access
+        if not access.packages:
+            return
+        if self._union is not None:
+            self.attempt("landlock", landlock.restrict, self._union)
+        if self._filter is not None:
+            self.attempt("seccomp", seccomp.Filter(seccomp.build_ahead()).restrict)
+        os.environ.update(_ONE_THREAD, HOME=str(self._slots[0]), TMPDIR=str(self._slots[0]))
+        for name in access.preload:
+            failure = attempt(partial(importlib.import_module, name))
+            if isinstance(failure, BaseException):
+                self._fail("packages", f"{name} cannot be imported: {type(failure).__name__}: {failure}"[:_MAX_REASON])
+
+    def _make_rules(self, grants: Sequence[granted.Opened]) -> list[int | None]:
         if "landlock" not in self._plan.layers:
             return [None] * len(self._slots)
         readable = [path for path in self._plan.readable if Path(path).exists()]
-        make = landlock.ruleset
-        made = [self.attempt("landlock", make, readable, [str(slot), os.devnull]) for slot in self._slots]
-        return [None if rules is None else _out_of_the_way(rules) for rules in made]
+        slots = [str(slot) for slot in self._slots]
+        made = [self._ruleset(readable, [slot], grants) for slot in slots]
+        if self._plan.access.packages:
+            self._union = self._ruleset(readable, slots, grants)
+        return made
+
+    def _ruleset(self, readable: list[str], slots: list[str], grants: Sequence[granted.Opened]) -> int | None:
+        listed = [folder for folder in self._plan.access.folders if Path(folder).is_dir()]
+        rules = self.attempt("landlock", landlock.ruleset, readable, [*slots, os.devnull], grants, listed)
+        return None if rules is None else _out_of_the_way(rules)
 
     def _make_filter(self) -> seccomp.Filter | None:
         if "seccomp" not in self._plan.layers:
@@ -130,7 +173,7 @@ class Zygote:
         if pid == 0:
             ends = worker.Ends(theirs.fileno(), write_end, self._null, self._rules[slot])
             plan, folder = self._plan, self._slots[slot]
-            own_user = plan.user is not None or self._held.get("namespaces") == ""
+            own_user = plan.owner is None and (plan.user is not None or self._held.get("namespaces") == "")
             confinement = worker.Confinement(folder, rlimits, self._filter, plan.layers, own_user)
             worker.main(ends, confinement, ahead=ahead)
         self._slot_of[pid] = slot
@@ -143,14 +186,14 @@ class Zygote:
 
     def _reap(self, pid: int) -> None:
         """Collect a worker that the host has killed; its slot is used again only if it could be emptied."""
-        _pid, status = os.waitpid(pid, 0)
+        status, used = reaped(pid)
         slot = self._slot_of.pop(pid)
         try:
             wipe(self._slots[slot])
             self._free.append(slot)
         except OSError:
             self._slots[slot] = Path("/")
-        self._tell({"kind": "reaped", "status": os.waitstatus_to_exitcode(status)})
+        self._tell({"kind": "reaped", "status": status, "cpu_s": used.cpu_s, "memory": used.memory})
 
     def _tell(self, message: dict[str, Any], descriptors: list[int] | None = None) -> None:  # JSON
         socket.send_fds(self._control, [json.dumps(message).encode()], descriptors or [])

@@ -8,6 +8,7 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from ..grants import NOTHING, Grants
 from ..problem import Place, Problem
 from ..registry.function import Function, Reading
 from ..registry.snapshot import Snapshot
@@ -64,6 +65,10 @@ class Draft:
     trials: Trials = Trials()
     survivors: tuple[Survivor, ...] = ()
     apart: frozenset[str] = frozenset()  # functions that it is not compared with
+    granted: Grants = NOTHING
+    guarded: frozenset[str] = frozenset()  # functions that have grants of their own
+    needs: Grants = NOTHING
+    asking: tuple[int, ...] = ()  # the lines that need what is not granted
 
     @property
     def function(self) -> FunctionNode | None:

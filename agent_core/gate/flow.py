@@ -4,6 +4,8 @@ import ast
 
 from .tree import own_nodes
 
+MAKERS = frozenset({"Path", "pathlib"})
+
 
 def local_names(function: ast.AST) -> set[str]:
     """Every name that a function binds somewhere, parameters included."""
@@ -23,7 +25,7 @@ def paths(function: ast.AST) -> set[str]:
         for node in ast.walk(function)
         if isinstance(node, ast.arg) and node.annotation is not None and mentions(node.annotation, {"Path"})
     }
-    return _derived(function, {"Path", *declared}) - {"Path"}
+    return _derived(function, {*MAKERS, *declared}) - MAKERS
 
 
 def _derived(function: ast.AST, sources: set[str]) -> set[str]:

@@ -6,7 +6,7 @@ next, which judges for itself whether it can still run. The verdict is made here
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sandbox import Limits
@@ -34,7 +34,8 @@ from .saved import look, prove_changed, read_saved, try_import, try_users
 from .second import STAGES as SECOND
 from .second import draft_of
 from .substance import substance
-from .trial import Bench, Workers, load
+from .tree import lines_of
+from .trial import UNGRANTED, Bench, Granted, Workers, load
 from .verdict import Look, ModuleVerdict, StageReport, Standing, Verdict
 
 Run = Callable[[Draft, Bench], Awaitable[Draft]]
@@ -97,57 +98,57 @@ class Gate:
         """The rules that it judges by."""
         return self._rules
 
-    async def judge(self, candidate: Candidate, snapshot: Snapshot, policy: Policy = "agent") -> Verdict:
-        """The verdict on one function and its place in a module, with every problem that was found."""
+    async def judge(
+        self, candidate: Candidate, snapshot: Snapshot, policy: Policy = "agent", *, granted: Granted = UNGRANTED
+    ) -> Verdict:
+        """The verdict on one function and its place in a module, with every problem that was found.
+
+        Of what is `granted` its workers have the packages, the time and the memory, and nothing of the world outside.
+        """
         text = candidate.code.replace("\r\n", "\n").replace("\r", "\n")
         rules = replace(self._rules, off=frozenset("*")) if candidate.exact else self._rules
         draft = Draft(candidate, rules.policy(policy), rules, snapshot, text)
+        draft = replace(draft, granted=granted.grants, guarded=granted.guarded)
+        bench = self._bench.granted(granted)
         reports = []
         for stages in _at_once(self._stages):
-            draft, found = await self._ask_all(stages, draft)
+            draft, found = await _ask_all(stages, draft, bench)
             reports += found
         return _verdict(draft, tuple(reports))
 
-    async def _ask_all(self, stages: Sequence[Stage], draft: Draft) -> tuple[Draft, list[StageReport]]:
-        """The draft with what stages found that are asked at once, the first of which may add to it otherwise, too."""
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._ask(stage, draft)) for stage in stages[1:]]
-            after, report = await self._ask(stages[0], draft)
-        beside = [task.result() for task in tasks]
-        more = [problem for other, _ in beside for problem in other.problems[len(draft.problems) :]]
-        reports = [report, *(replace(one, beside=True) for _, one in beside)]
-        return replace(after, problems=(*after.problems, *more)), reports
-
-    async def _ask(self, stage: Stage, draft: Draft) -> tuple[Draft, StageReport]:
-        started = time.perf_counter()
-        after = await stage.run(replace(draft, note="", skipped=False), self._bench)
-        found = after.problems[len(draft.problems) :]
-        passed = not after.skipped and not any(problem.severity == "refuses" for problem in found)
-        return after, StageReport(stage.name, passed, time.perf_counter() - started, after.note)
-
     async def judge_module(
-        self, source: Source, snapshot: Snapshot, policy: Policy = "human", *, previous: Reading | None = None
+        self,
+        source: Source,
+        snapshot: Snapshot,
+        policy: Policy = "human",
+        *,
+        previous: Reading | None = None,
+        granted: Granted = UNGRANTED,
     ) -> ModuleVerdict:
-        """The verdict on a saved file; examples run again only where what `previous` had, or used, is another."""
+        """The verdict on a saved file; examples run again only where what `previous` had, or used, is another.
+
+        `granted` is what its functions have together, by the entries that propose it, with what is installed of it.
+        """
         clock = _Clock()
         saved = read_saved(source, snapshot, self._rules, self._rules.policy(policy), previous)
+        saved, bench = replace(saved, granted=granted.grants), self._bench.granted(granted)
         clock.note("read", passed=saved.reading.parsed)
         if saved.reading.parsed:
             saved = look(saved)
             clock.note("text", passed=not saved.refuses)
-            saved = await try_import(saved, self._bench)
+            saved = await try_import(saved, bench)
             clock.note("import", passed=saved.is_loaded)
         if saved.is_loaded:
-            saved = await prove_changed(saved, self._bench)
+            saved = await prove_changed(saved, bench)
             clock.note("examples", passed=not saved.refuses)
-            saved, said = await try_users(saved, self._bench)
+            saved, said = await try_users(saved, bench)
             if said:
                 clock.note("neighbours", passed=not saved.refuses, said=said)
         admitted = saved.is_loaded and not (saved.refuses and saved.policy == "agent")
         found = ModuleVerdict(saved.reading, admitted, saved.problems, clock.reports, saved.standings)
         return replace(found, disagreements=saved.disagreements, breakages=saved.breakages)
 
-    async def look_closer(
+    async def look_closer(  # noqa: PLR0913 - as `judge_module`, and whose name
         self,
         name: str,
         verdict: ModuleVerdict,
@@ -155,15 +156,16 @@ class Gate:
         policy: Policy = "human",
         *,
         previous: Reading | None = None,
+        granted: Granted = UNGRANTED,
     ) -> Look:
         """What the stages that a save is not held up for find in a function of it; the snapshot has the file."""
         ground = self._rules.policy(policy), self._rules
         draft = draft_of(name, verdict, snapshot, ground, previous)
         if draft is None:
             return Look(name)
-        before, reports = len(draft.problems), list[StageReport]()
+        before, reports, bench = len(draft.problems), list[StageReport](), self._bench.granted(granted)
         for stage in (one for one in self._stages if one.name in SECOND):
-            draft, report = await self._ask(stage, draft)
+            draft, report = await _ask(stage, draft, bench)
             reports.append(report)
         return Look(name, draft.problems[before:], tuple(reports), draft.survivors)
 
@@ -189,9 +191,31 @@ class Gate:
             problems=(*after.problems, Problem("unproven", what, Place(candidate.path), None, "warns")),
         )
 
-    async def run_examples(self, function: Function, snapshot: Snapshot) -> tuple[ExampleResult, ...]:
+    async def run_examples(
+        self, function: Function, snapshot: Snapshot, granted: Granted = UNGRANTED
+    ) -> tuple[ExampleResult, ...]:
         """The examples of a function that is already there, run anew."""
-        return await run(function.examples, function.module, snapshot, self._bench, returns=function.returns)
+        bench = self._bench.granted(granted)
+        return await run(function.examples, function.module, snapshot, bench, returns=function.returns)
+
+
+async def _ask_all(stages: Sequence[Stage], draft: Draft, bench: Bench) -> tuple[Draft, list[StageReport]]:
+    """The draft with what stages found that are asked at once, the first of which may add to it otherwise, too."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_ask(stage, draft, bench)) for stage in stages[1:]]
+        after, report = await _ask(stages[0], draft, bench)
+    beside = [task.result() for task in tasks]
+    more = [problem for other, _ in beside for problem in other.problems[len(draft.problems) :]]
+    reports = [report, *(replace(one, beside=True) for _, one in beside)]
+    return replace(after, problems=(*after.problems, *more)), reports
+
+
+async def _ask(stage: Stage, draft: Draft, bench: Bench) -> tuple[Draft, StageReport]:
+    started = time.perf_counter()
+    after = await stage.run(replace(draft, note="", skipped=False), bench)
+    found = after.problems[len(draft.problems) :]
+    passed = not after.skipped and not any(problem.severity == "refuses" for problem in found)
+    return after, StageReport(stage.name, passed, time.perf_counter() - started, after.note)
 
 
 def _at_once(stages: Sequence[Stage]) -> list[list[Stage]]:
@@ -237,4 +261,11 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
         reading=draft.reading,
         survivors=draft.survivors,
         offered=draft.trials.offered,
+        needs=draft.needs,
+        asking=tuple(_lines(draft)),
     )
+
+
+def _lines(draft: Draft) -> Iterator[tuple[int, str]]:
+    written = lines_of(draft.text)
+    yield from ((line, written[line - 1].strip()) for line in draft.asking if 0 < line <= len(written))

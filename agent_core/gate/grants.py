@@ -35,10 +35,37 @@ ADVICE: Mapping[str, str] = MappingProxyType(
 )
 CONTEXT: Mapping[str, str] = MappingProxyType({"fetch": "network", "secret": "secrets", "memory": "memory"})
 
+# What the broker carries out of the sandbox; every other way to the network stays shut, whatever is granted.
+BROKERED = frozenset({"urllib.request", "http.client", "requests", "httpx", "urllib3"})
+# Modules and functions that only look at files.
+READING = frozenset(
+    {"glob", "linecache", "os.listdir", "os.scandir", "os.walk", "os.stat"}
+    | {"os.path.exists", "os.path.getsize", "os.path.isfile", "os.path.isdir"}
+)
+# What no human can grant, and what to do instead.
+INSTEAD: Mapping[str, str] = MappingProxyType(
+    {
+        "network": "use `self.fetch(url)`, the only way out",
+        "files": "keep files below `self.scratch`",
+        "secrets": "use `self.secret(name)`",
+        "processes": "do the work in Python itself",
+    }
+)
+
 
 def grant_of(name: str) -> str | None:
     """The grant that a dotted name needs: of the name itself, or of the modules that it lies in."""
     if name in WITHOUT_GRANT:
         return None
+    return next((GRANTS[head] for head in heads(name) if head in GRANTS), None)
+
+
+def is_in(name: str, names: frozenset[str]) -> bool:
+    """Whether a dotted name, or a module that it lies in, is one of these."""
+    return any(head in names for head in heads(name))
+
+
+def heads(name: str) -> list[str]:
+    """A dotted name and the modules that it lies in, the longest first."""
     parts = name.split(".")
-    return next((GRANTS[head] for size in range(len(parts), 0, -1) if (head := ".".join(parts[:size])) in GRANTS), None)
+    return [".".join(parts[:size]) for size in range(len(parts), 0, -1)]

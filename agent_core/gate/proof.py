@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from sandbox import Evaluation, Killed, Outcome, Raised, Refused, Returned, TimedOut
 
+from ..grants import Grants
 from ..registry.examples import Example
 from ..registry.snapshot import Snapshot
 from ..untrusted import fence
@@ -24,6 +25,10 @@ from .trial import Bench
 from .verdict import TOO_FEW, Disagreement
 
 STAGE = "examples"
+_SHUT = frozenset(  # what is raised where nothing of the world outside is granted
+    {"PermissionError", "FileNotFoundError", "NotADirectoryError", "URLError", "ConnectionError", "ConnectError"}
+    | {"RequestException", "MaxRetryError", "OperationalError", "OSError", "gaierror"}
+)
 MOST = 50  # examples that are run of one function
 
 
@@ -79,9 +84,19 @@ async def prove(draft: Draft, bench: Bench) -> Draft:
         draft = replace(draft, trials=Trials(is_unproven=True))
         return replace(draft.with_findings(STAGE, [Finding("unproven", what)]), note="its effects cannot run here")
     assert draft.trial is not None
-    results = await run(examples[:MOST], function.module, draft.trial, bench, returns=function.returns)
+    tried = await run(examples[:MOST], function.module, draft.trial, bench, returns=function.returns)
+    results = [one for one in tried if not wants_grant(one, draft.needs)]
+    if len(results) < len(tried):
+        unproven = "effects"
+        what = f"{len(tried) - len(results)} of its examples need what a grant alone gives, so it joins as a draft"
+        draft = draft.with_findings(STAGE, [Finding("unproven", f"`{function.name}`: {what}")])
     agreed = sum(result.agreed for result in results)
-    trials = Trials(agreed, tuple(_disagreements(results)), bool(unproven) and agreed == 0, tuple(_values(results)))
+    trials = Trials(
+        agreed,
+        tuple(_disagreements(results)),
+        unproven == "effects" or (bool(unproven) and agreed == 0),
+        tuple(_values(results)),
+    )
     draft = replace(draft, trials=trials)
     twice = contradicted(examples)
     told_of = [one for one in results if one.call not in twice]
@@ -109,6 +124,13 @@ def _offering(finding: Finding, offered: Disagreement | None) -> Finding:
     first = "take one of the two out; " if finding.code == "contradictory-examples" else ""
     mend = f"{first}add a line `>>> {offered.call}`, which gives another result, and that result on the line below"
     return replace(finding, mend=mend)
+
+
+def wants_grant(result: ExampleResult, needs: Grants) -> bool:
+    """Whether an example failed as it does where the world outside is shut, which only leaves a draft."""
+    if result.agreed or not isinstance(result.outcome, Raised) or not needs.is_outward:
+        return False
+    return result.outcome.failure.type.rpartition(".")[2] in _SHUT
 
 
 def _note(agreed: int, ran: int, written: int) -> str:

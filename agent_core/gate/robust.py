@@ -65,7 +65,8 @@ def _not_for(draft: Draft, function: Function | None) -> str:
         return "what it does depends on `self`, which is empty here"
     if not function.parameters["properties"]:
         return "it takes no arguments"
-    return "its effects cannot run here" if is_unproven(draft.tree, draft.function, function) == "effects" else ""
+    is_outward = draft.needs.is_outward or is_unproven(draft.tree, draft.function, function) == "effects"
+    return "its effects cannot run here" if is_outward else ""
 
 
 class Trial:

@@ -6,9 +6,15 @@ whose own code, or code that it depends on, changed are run again, here and in t
 
 import ast
 import asyncio
+import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Final
 
+from ..grants import NOTHING, Grants
+from ..grants.content import modules_of
+from ..grants.value import joined
+from ..packages.projects import project_of
 from ..problem import Place, Problem
 from ..registry.function import Function, Reading
 from ..registry.schema import read_module
@@ -24,7 +30,12 @@ from .reading.hidden import hidden
 from .rules import Rules, severity
 from .tree import FunctionNode, find, functions, lines_of, parse
 from .trial import Bench, try_module
+from .uses import needs_of
+from .uses import uses as reached
 from .verdict import Breakage, Disagreement, Standing
+
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+_DRAFT: Final[Standing] = "draft"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +52,8 @@ class Saved:
     disagreements: tuple[tuple[str, Disagreement], ...] = ()
     breakages: tuple[Breakage, ...] = ()
     is_loaded: bool = False
+    granted: Grants = NOTHING
+    lacks_package: bool = False
 
     @property
     def refuses(self) -> bool:
@@ -95,14 +108,27 @@ def _look(saved: Saved) -> Saved:
     parsed = parse(text)
     if isinstance(parsed, ast.Module):
         saved = saved.with_findings("conform", conform.undefined(text, parsed))
-        saved = saved.with_findings("capability", capability.check(parsed, saved.rules.packages))
+        saved = saved.with_findings("capability", capability.check(parsed, saved.rules.packages, saved.granted))
     return saved
 
 
 async def try_import(saved: Saved, bench: Bench) -> Saved:
-    """The file once it has been imported in a worker."""
+    """The file once it has been imported in a worker; one that lacks but a package is taken, and proven later."""
     reading, problems = await try_module(saved.reading, saved.snapshot, bench)
+    if _lacks_package(saved, problems):
+        return replace(saved, is_loaded=True, lacks_package=True)
     return replace(saved, reading=reading, problems=(*saved.problems, *problems), is_loaded=not problems)
+
+
+def _lacks_package(saved: Saved, problems: tuple[Problem, ...]) -> bool:
+    """Whether the import failed for a package that its text, or one that it imports, needs: a human may grant it."""
+    found = _NO_MODULE.search(problems[0].what) if len(problems) == 1 else None
+    if found is None or any(function.unresolved for function in saved.reading.functions):
+        return False
+    module, after = saved.reading.source.module, saved.snapshot.with_module(saved.reading)
+    trees = [parse(source.text) for source in modules_of(module, after).values()]
+    needs = joined(needs_of(reached(tree, saved.rules.packages)) for tree in trees if isinstance(tree, ast.Module))
+    return project_of(found[1]) in needs.packages
 
 
 async def prove_changed(saved: Saved, bench: Bench) -> Saved:
@@ -110,6 +136,11 @@ async def prove_changed(saved: Saved, bench: Bench) -> Saved:
     snapshot = saved.snapshot.with_module(saved.reading)
     again = _to_try_again(saved, snapshot)
     changed = [found for found in saved.nodes() if found[2].name in again]
+    if saved.lacks_package:
+        drafts = tuple((function.name, _DRAFT) for _, _, function in changed)
+        return replace(saved, standings=(*saved.standings, *drafts))
+    parsed = parse(saved.reading.source.text)
+    needs = needs_of(reached(parsed, saved.rules.packages)) if isinstance(parsed, ast.Module) else NOTHING
     names = {function.name for function in saved.reading.functions}
     async with asyncio.TaskGroup() as group:
         runs = [
@@ -117,7 +148,7 @@ async def prove_changed(saved: Saved, bench: Bench) -> Saved:
             for _, _, function in changed
         ]
     for (tree, node, function), task in zip(changed, runs, strict=True):
-        results = task.result()
+        results = [one for one in task.result() if not proof.wants_grant(one, needs)]
         unproven = is_unproven(around(tree, function.name, names), node, function)
         differing = [one for one in results if not one.agreed]
         found = [proof.told(one, function.name) for one in differing]

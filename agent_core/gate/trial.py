@@ -5,11 +5,14 @@ Here are also the means that every stage in a worker uses. What a worker says is
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from sandbox import Attempt, Evaluation, Killed, Limits, Outcome, Raised, Refused, Returned, Then, TimedOut
+from sandbox import Access, Attempt, Evaluation, Killed, Limits, Outcome, Raised, Refused, Returned, Then, TimedOut
+from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.code import Modules
 
+from ..grants import NOTHING, Grants
+from ..grants.permit import raised
 from ..problem import Place, Problem
 from ..registry.function import Function, Reading
 from ..registry.schema import read_module
@@ -27,13 +30,17 @@ STAGE = "import"
 class Workers(Protocol):
     """What the gate needs of the sandbox, or of whatever stands in front of it."""
 
-    async def load(self, modules: Modules, module: str, *, limits: Limits) -> Outcome:
+    async def load(self, modules: Modules, module: str, *, limits: Limits, access: Access = ...) -> Outcome:
         """Import a module in a fresh worker."""
 
-    async def describe(self, modules: Modules, module: str, functions: Sequence[str], *, limits: Limits) -> Outcome:
+    async def describe(
+        self, modules: Modules, module: str, functions: Sequence[str], *, limits: Limits, access: Access = ...
+    ) -> Outcome:
         """Import a module and ask for the schemas that syntax cannot give."""
 
-    async def evaluate(self, modules: Modules, module: str, evaluation: Evaluation, *, limits: Limits) -> Outcome:
+    async def evaluate(
+        self, modules: Modules, module: str, evaluation: Evaluation, *, limits: Limits, access: Access = ...
+    ) -> Outcome:
         """Run one example."""
 
     async def attempt(  # noqa: PLR0913 - as the sandbox's own
@@ -46,8 +53,21 @@ class Workers(Protocol):
         each_s: float,
         limits: Limits,
         then: Then | None = None,
+        access: Access = ...,
     ) -> tuple[Outcome | None, ...]:
         """Try many things in one worker, as far as it goes: advice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What a candidate is judged with: its grants, where its packages lie, and who may be called by grant alone."""
+
+    grants: Grants = NOTHING
+    access: Access = NO_ACCESS
+    guarded: frozenset[str] = frozenset()
+
+
+UNGRANTED: Final = Granted()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +78,56 @@ class Bench:
     limits: Limits
     alike: Alike = field(default_factory=Alike)
 
+    def granted(self, granted: Granted) -> "Bench":
+        """The same with the packages, the time and the memory that were granted; the world stays shut."""
+        access = replace(NO_ACCESS, packages=granted.access.packages, preload=granted.access.preload)
+        sandbox = self.sandbox if access == NO_ACCESS else _With(self.sandbox, access)
+        return replace(self, sandbox=sandbox, limits=raised(self.limits, granted.grants))
+
+
+@dataclass(frozen=True, slots=True)
+class _With:
+    """Workers that see the packages of one candidate."""
+
+    workers: Workers
+    own: Access
+
+    async def load(self, modules: Modules, module: str, *, limits: Limits, access: Access = NO_ACCESS) -> Outcome:
+        return await self.workers.load(modules, module, limits=limits, access=self.own)
+
+    async def describe(
+        self, modules: Modules, module: str, functions: Sequence[str], *, limits: Limits, access: Access = NO_ACCESS
+    ) -> Outcome:
+        return await self.workers.describe(modules, module, functions, limits=limits, access=self.own)
+
+    async def evaluate(
+        self, modules: Modules, module: str, evaluation: Evaluation, *, limits: Limits, access: Access = NO_ACCESS
+    ) -> Outcome:
+        return await self.workers.evaluate(modules, module, evaluation, limits=limits, access=self.own)
+
+    async def attempt(  # noqa: PLR0913 - as the sandbox's own
+        self,
+        modules: Modules,
+        module: str,
+        function: str,
+        attempts: Sequence[Attempt],
+        *,
+        each_s: float,
+        limits: Limits,
+        then: Then | None = None,
+        access: Access = NO_ACCESS,
+    ) -> tuple[Outcome | None, ...]:
+        return await self.workers.attempt(
+            modules, module, function, attempts, each_s=each_s, limits=limits, then=then, access=self.own
+        )
+
 
 async def load(draft: Draft, bench: Bench) -> Draft:
     """The draft with the module it would become, once that has been imported in a worker."""
     blocked = _blocked(draft)
     if blocked:
         return draft.skip(blocked)
+    lacking = _lacking(draft)
     around = draft.snapshot.modules.get(draft.candidate.module)
     text = placed(draft, around)
     if isinstance(text, Problem):
@@ -75,6 +139,8 @@ async def load(draft: Draft, bench: Bench) -> Draft:
     reading = read_module(Source.of(draft.candidate.module, text, around.path if around else ""))
     if not reading.parsed:
         return draft.with_problems(reading.problems)
+    if lacking:
+        return replace(draft, reading=reading).skip(lacking)
     reading, problems = await try_module(reading, draft.snapshot, bench)
     trial = None if problems else draft.snapshot.with_module(reading)
     found = [replace(one, where=_where(draft, around, one.where)) for one in problems]
@@ -102,6 +168,10 @@ def _blocked(draft: Draft) -> str:
         return "there is no function to import"
     if draft.has("bad-name", "bad-module", "name-taken", "several-functions", "star-parameter"):
         return "its name or shape has no place in a module"
+    return ""
+
+
+def _lacking(draft: Draft) -> str:
     grants = sorted({one.code.removeprefix("needs-") for one in draft.problems if one.code == "needs-packages"})
     return f"it needs the grant {', '.join(f'`{grant}`' for grant in grants)}" if grants else ""
 

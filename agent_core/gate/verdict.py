@@ -3,10 +3,16 @@
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from ..grants import NOTHING, Grants
 from ..problem import Problem
 from ..registry.function import Function, Reading
 
 Standing = Literal["draft", "trial", "trusted", "quarantined", ""]
+
+GRANTABLE: Final = frozenset(
+    f"needs-{grant}" for grant in ("network", "files", "secrets", "packages", "memory", "functions")
+)
+"""Findings that a human's yes may settle."""
 
 TOO_FEW: Final = frozenset({"too-few-examples", "one-sided-examples", "same-results"})
 """Findings that say what the examples lack."""
@@ -75,6 +81,14 @@ class Verdict:
     reading: Reading | None = None
     survivors: tuple[Survivor, ...] = ()
     offered: Disagreement | None = None
+    needs: Grants = NOTHING
+    asking: tuple[tuple[int, str], ...] = ()  # the lines that need what is not granted
+
+    @property
+    def lacks_only_grants(self) -> bool:
+        """Nothing but what a human could grant stands between this candidate and the registry."""
+        codes = {problem.code for problem in self.refusals}
+        return bool(codes and self.asking) and codes <= GRANTABLE
 
     @property
     def refusals(self) -> tuple[Problem, ...]:
@@ -109,6 +123,7 @@ class Verdict:
             "agreed": self.agreed,
             "confirmed": list(self.confirmed),
             "can_be_confirmed": self.can_be_confirmed,
+            "needs": self.needs.to_json(),
             "survivors": [one.to_json() for one in self.survivors],
             "disagreements": [
                 {"call": one.call, "expected": one.expected, "returned": one.returned, "line": one.line}

@@ -9,13 +9,14 @@ from agent_core.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One command: what to type after its name, what it does, what its argument names."""
+    """One command: what to type after its name, what it does, what its argument names, which words follow."""
 
     name: str
     usage: str
     says: str
     argument: Literal["", "function", "command"] = ""
     in_turn: bool = False
+    then: tuple[str, ...] = ()
 
     @property
     def typed(self) -> str:
@@ -32,6 +33,14 @@ ENTRIES = (
     Entry("edit", "NAME", "Open a function in $VISUAL or $EDITOR, at its line.", "function"),
     Entry("test", "NAME [JSON]", "Run a function's examples, or one call with arguments.", "function"),
     Entry("release", "NAME", "Let a function out of quarantine: the model sees it again.", "function", in_turn=True),
+    Entry(
+        "grants",
+        "[NAME [revoke [WHAT]]]",
+        "What functions may reach; `revoke` takes it all, a kind or one item back.",
+        "function",
+        in_turn=True,
+        then=("revoke",),
+    ),
     Entry("delete", "NAME", "Delete a function, after asking.", "function"),
     Entry("history", "NAME", "A function's versions: when, who, why; also a deleted one's.", "function", in_turn=True),
     Entry("diff", "NAME [VERSION]", "What changed since a version, or by the last change.", "function", in_turn=True),

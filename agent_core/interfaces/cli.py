@@ -24,6 +24,7 @@ _COMMANDS = {
     "configure": "configure:configure",
     "run": "run:run",
     "functions": "functions:functions",
+    "secrets": "secrets:secrets",
     "schema": "schema:schema",
     "models": "models:models",
     "doctor": "doctor:doctor",

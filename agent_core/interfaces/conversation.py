@@ -129,7 +129,9 @@ def greeting(model: str, history: Sequence[Message]) -> list[Line]:
 async def opened(options: RunOptions, voice: Voice) -> AsyncIterator[Conversation]:
     """The workspace, its agent, and a conversation with it; everything is closed at the end."""
     root = Workspace.find(options.root)
-    async with Workspace.open(root, flags=options.flags(), environment=options.environment()) as workspace:
+    async with Workspace.open(
+        root, flags=options.flags(), environment=options.environment(), approver=voice.approver
+    ) as workspace:
         conversation = Conversation(workspace, await workspace.agent(options.agent), voice)
         quiet = conversation.agent.on_change(conversation.announce)
         try:

@@ -61,7 +61,7 @@ def innermost(error: BaseException) -> BaseException:
 
 
 def _crashed(error: BaseException) -> str:
-    message = f"Toolwright failed: {type(error).__name__}: {one_line(str(error), 400)}".rstrip(": ")
+    message = f"Toolwright failed: {type(error).__name__}: {one_line(_masked(str(error)), 400)}".rstrip(": ")
     return f"{message}."
 
 
@@ -72,8 +72,14 @@ def _kept(error: BaseException, root: Path) -> str:
         return f"The traceback could not be kept: {failure.strerror}."
 
 
+def _masked(text: str) -> str:
+    from agent_core.secrets import GIVEN  # noqa: PLC0415  (no command that goes well pays for it)
+
+    return GIVEN.clean(text)
+
+
 def _keep(error: BaseException, root: Path) -> Path:
-    text = "".join(traceback.format_exception(error))
+    text = _masked("".join(traceback.format_exception(error)))
     state = root / ".toolwright"
     folder = state if os.access(state, os.W_OK) else Path(tempfile.gettempdir())
     handle, path = tempfile.mkstemp(".log", f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-", folder)

@@ -8,6 +8,7 @@ from agent_core import events
 from agent_core.events import Event
 from agent_core.untrusted import visible
 
+from .asked import denied_lines
 from .scene import print_json
 from .spans import Line, line, write
 from .standings import quarantine_lines
@@ -40,6 +41,7 @@ class PlainText:
         self._said = ""
         self._step = 0
         self._began = time.monotonic()
+        self._denied: list[events.GrantAnswered] = []
 
     def hear(self, event: Event) -> None:
         """Print what a reader of plain text wants to know."""
@@ -53,12 +55,19 @@ class PlainText:
                 self._log.started(event)
             case events.CallAnswered():
                 self._answered(event)
+            case events.TurnEnded():
+                self._ended(event)
+            case _:
+                self._aside(event)
+
+    def _aside(self, event: Event) -> None:
+        match event:
             case events.Warned():
                 self._talk([line(("warn", event.message))])
             case events.Quarantined():
                 self._talk(quarantine_lines(events.to_json(event)))
-            case events.TurnEnded():
-                self._ended(event)
+            case events.GrantAnswered():
+                self._denied.append(event)
             case _:
                 pass
 
@@ -85,7 +94,7 @@ class PlainText:
         if event.reply and event.reply.strip() != self._said.strip():
             self._end_line()
             self._say(event.reply)
-        self._talk(ended_lines(event, time.monotonic() - self._began))
+        self._talk([*denied_lines(self._denied), *ended_lines(event, time.monotonic() - self._began)])
 
     def _end_line(self) -> None:
         if self._open_line:

@@ -8,9 +8,11 @@ from typing import Any, TypeVar
 
 from agent_core.assemble import Workspace
 from agent_core.errors import WorkspaceError
+from agent_core.grants import Approver
 from agent_core.workshop import Workshop
 
 from .editor import open_editor
+from .question_of_grants import decide, is_attended
 from .scene import Scene
 
 T = TypeVar("T")
@@ -35,9 +37,9 @@ def with_any_workspace(scene: Scene, use: Callable[[Workspace], Awaitable[T]]) -
         return _use(scene, root, use)
 
 
-def _use(scene: Scene, root: Path, use: Callable[[Workspace], Awaitable[T]]) -> T:
+def _use(scene: Scene, root: Path, use: Callable[[Workspace], Awaitable[T]], approver: Approver | None = None) -> T:
     async def opened() -> T:
-        async with Workspace.open(root) as workspace:
+        async with Workspace.open(root, approver=approver) as workspace:
             scene.talk(*workspace.recovered)
             return await use(workspace)
 
@@ -47,6 +49,12 @@ def _use(scene: Scene, root: Path, use: Callable[[Workspace], Awaitable[T]]) -> 
 def with_workshop(scene: Scene, use: Callable[[Workshop], Awaitable[T]]) -> T:
     """The same, for what needs only its functions."""
     return with_workspace(scene, lambda workspace: use(workspace.workshop))
+
+
+def with_asking_workshop(scene: Scene, use: Callable[[Workshop], Awaitable[T]]) -> T:
+    """The same, where a human at the terminal is asked for the grants that are missing; a script's answer is no."""
+    approver = decide if is_attended() and not scene.as_json else None
+    return _use(scene, Workspace.find(scene.root), lambda workspace: use(workspace.workshop), approver)
 
 
 async def edit_function(workshop: Workshop, name: str) -> dict[str, Any]:  # Any: the shape of `reload`

@@ -106,18 +106,24 @@ class Typed:
         return None
 
     async def answer(self, question: str) -> str | None:
-        """What a human answers; nothing, if the question is dismissed."""
+        """What a human answers; nothing, if the question is dismissed. What was typed before it answers nothing."""
+        early = self._taken()
         self._asked = True
         try:
             return await self._next(question)
         finally:
             self._asked = False
+            for text in [*early, *self._taken()]:
+                self._lines.put_nowait(text)
 
     def dismiss(self) -> bool:
         """Answer an open question with nothing; whether there was one."""
         if self._asked:
-            self._lines.put_nowait("")
+            self._lines.put_nowait(None)
         return self._asked
+
+    def _taken(self) -> list[str | None]:
+        return [self._lines.get_nowait() for _ in range(self._lines.qsize())]
 
     async def _next(self, mark: str) -> str | None:
         if sys.stdin.isatty():

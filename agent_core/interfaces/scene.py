@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from agent_core.untrusted import in_json
+
 from .spans import Line, line, write
 
 
@@ -62,7 +64,7 @@ def scene(command: Command) -> Command:
 
 def print_json(document: Any) -> None:  # Any: a JSON document of a published shape
     """One JSON document on one line of standard output."""
-    sys.stdout.write(json.dumps(document, ensure_ascii=not _takes_unicode(), default=str) + "\n")
+    sys.stdout.write(in_json(json.dumps(document, ensure_ascii=not _takes_unicode(), default=str)) + "\n")
     sys.stdout.flush()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from agent_core.errors import ToolwrightError, UsageError
 from agent_core.messages import Answer, Assistant, Message, Notice, System, User
 
-from . import slash_history
+from . import slash_grants, slash_history
 from .catalogue import BY_NAME, ENTRIES, nearest, needed
 from .columns import columns
 from .conversation import Conversation
@@ -233,6 +233,7 @@ _RUNS: dict[str, Run] = {
     "test": _test,
     "delete": _delete,
     **slash_history.RUNS,
+    **slash_grants.RUNS,
     "release": _release,
     "reload": _reload,
     "retry": _retry,

@@ -82,6 +82,8 @@ def _counted(statistics: Document) -> str:
 def _times(statistics: Document) -> str:
     usual, longest = duration(statistics["median_s"] or 0.0), duration(statistics["longest_s"])
     told = f"{usual} a call (median), {longest} at most, {duration(statistics['seconds'])} in all"
+    if statistics["cpu_s"] is not None:
+        told += f", {duration(statistics['cpu_s'])} of it on a processor"
     return told + (f", {statistics['memory'] / 2**20:.0f} MiB at most" if statistics["memory"] else "")
 
 

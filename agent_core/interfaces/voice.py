@@ -1,12 +1,16 @@
 """How a conversation speaks to its human: a seam with one side for the prompt and one for plain text."""
 
+import shutil
 import sys
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
+from agent_core.grants import Approver, Decision, Question
+
+from .asked import EXPLAINED, TYPED, question_lines, typed_decision
 from .listeners import Listener, PlainText
-from .spans import Line, takes_colour, write
+from .spans import Line, line, takes_colour, write
 from .told import CallLog
 from .views import source_lines
 
@@ -34,6 +38,10 @@ class Voice(Protocol):
 
     async def confirm(self, question: str) -> bool:
         """Ask for a yes; anything else is a no."""
+
+    @property
+    def approver(self) -> Approver | None:
+        """Somebody who is asked about grants, if there is anybody."""
 
 
 Answers = Callable[[str], Awaitable[str | None]]
@@ -79,3 +87,18 @@ class PlainVoice:
             return True
         answer = await self._answers(f"{question} Type y and Enter for yes. ")
         return answer is not None and answer.strip().lower() in ("y", "yes")
+
+    @property
+    def approver(self) -> Approver | None:
+        """The human who types the answers, a line each; nobody at a pipe."""
+        return None if self._answers is None else self._decide
+
+    async def _decide(self, question: Question) -> Decision:
+        assert self._answers is not None
+        self.aloud(question_lines(question, shutil.get_terminal_size().columns))
+        while (typed := await self._answers(TYPED)) is not None:
+            decision = typed_decision(typed)
+            if decision is not None:
+                return decision
+            self.aloud([line(EXPLAINED)])
+        return Decision("no")

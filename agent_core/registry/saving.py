@@ -6,14 +6,16 @@
 import difflib
 import errno
 import os
+import secrets
 import stat
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ..errors import StaleFile, WorkspaceError
 from ..problem import Problem
+from . import within
 from .source import FOLDER, hash_of, module_of
 
 _BOM = b"\xef\xbb\xbf"
@@ -29,22 +31,23 @@ def save(root: Path, path: str, text: str, expected_version: str | None) -> None
         StaleFile: the file is another than the writer read; the message shows the difference.
         WorkspaceError: the path leaves the folder, goes through a link, or cannot be written.
     """
-    target = _target(root, path)
-    with explained(path):
-        before = _check(target, path, text, expected_version)
-        target.parent.mkdir(parents=True, exist_ok=True)
+    parts = _parts(root, path)
+    with explained(path), _folder_of(root, path, parts, expected_version) as held:
+        target = _File(held, parts[-1], path)
+        before = target.check(text, expected_version)
         content = (_BOM if before.startswith(_BOM) else b"") + text.encode("utf-8")
-        temporary = _write_beside(target, content, exists=expected_version is not None)
+        temporary = target.write_beside(content, exists=expected_version is not None)
         try:
             # Once more, as late as can be: what somebody saved meanwhile is theirs.
-            _check(target, path, text, expected_version)
-            _put(temporary, target, is_new=expected_version is None)
+            target.check(text, expected_version)
+            target.put(temporary, is_new=expected_version is None)
         except FileExistsError:
-            _check(target, path, text, expected_version)
+            target.check(text, expected_version)
             raise
         finally:
-            temporary.unlink(missing_ok=True)
-        _sync_folder(target.parent)
+            with suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=held)
+        os.fsync(held)
 
 
 def remove(root: Path, path: str, expected_version: str) -> None:
@@ -54,14 +57,25 @@ def remove(root: Path, path: str, expected_version: str) -> None:
         StaleFile: it is not.
         WorkspaceError: the path leaves the folder, goes through a link, or cannot be removed.
     """
-    target = _target(root, path)
-    with explained(path):
-        _check(target, path, "", expected_version)
-        target.unlink()
-        _sync_folder(target.parent)
+    parts = _parts(root, path)
+    with explained(path), _folder_of(root, path, parts, expected_version) as held:
+        _File(held, parts[-1], path).check("", expected_version)
+        os.unlink(parts[-1], dir_fd=held)
+        os.fsync(held)
 
 
-def _target(root: Path, path: str) -> Path:
+@contextmanager
+def _folder_of(root: Path, path: str, parts: Sequence[str], expected_version: str | None) -> Iterator[int]:
+    """The folder that holds the file; made for a new one."""
+    with ExitStack() as stack:
+        try:
+            held = stack.enter_context(within.folder(root, parts[:-1], make=expected_version is None))
+        except FileNotFoundError:
+            raise _gone(path) from None
+        yield held
+
+
+def _parts(root: Path, path: str) -> tuple[str, ...]:
     given = PurePosixPath(path)
     inside = PurePosixPath(*given.parts[1:])
     module = module_of(inside) if given.parts[:1] == (FOLDER,) and inside.parts else None
@@ -73,7 +87,7 @@ def _target(root: Path, path: str) -> Path:
         if one.is_symlink():
             shown = f"{FOLDER}/{one.relative_to(root).as_posix()}"
             raise WorkspaceError(f"`{shown}` is a link, so it is not written.", mend="Put the file itself there.")
-    return target
+    return inside.parts
 
 
 @contextmanager
@@ -90,31 +104,69 @@ def explained(path: str) -> Iterator[None]:
         raise WorkspaceError(what, mend="Write that character whole, or as an escape.") from error
 
 
-def _check(target: Path, path: str, text: str, expected_version: str | None) -> bytes:
-    """What is in the file, if it is what the writer read."""
-    try:
-        content = _content(target)
-    except FileNotFoundError:
-        if expected_version is None:
-            return b""
-        raise StaleFile(f"`{path}` is gone since it was read.", mend="Read the folder again.") from None
-    now = content.removeprefix(_BOM).decode("utf-8", "replace")
-    if expected_version is not None and hash_of(now) == expected_version:
-        return content
-    said = "exists already" if expected_version is None else "was changed by somebody since it was read"
-    diff = _difference(now, text, path)
-    shown = diff if len(diff) <= _LONGEST_DIFF else f"{diff[:_LONGEST_DIFF]}…\n"
-    raise StaleFile(
-        f"`{path}` {said}, so it was not overwritten:\n{shown}", mend="Read it again, then make the change."
-    )
+def _gone(path: str) -> StaleFile:
+    return StaleFile(f"`{path}` is gone since it was read.", mend="Read the folder again.")
 
 
-def _content(target: Path) -> bytes:
-    # Not blocking: a pipe that stands in the way must not stop the program.
-    with os.fdopen(os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EEXIST, "something that is no regular file has its name")
-        return file.read()
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file by the descriptor of its folder, so that what is looked at is what is written."""
+
+    held: int
+    name: str
+    path: str
+
+    def check(self, text: str, expected_version: str | None) -> bytes:
+        """What is in the file, if it is what the writer read."""
+        try:
+            content = self._content()
+        except FileNotFoundError:
+            if expected_version is None:
+                return b""
+            raise _gone(self.path) from None
+        now = content.removeprefix(_BOM).decode("utf-8", "replace")
+        if expected_version is not None and hash_of(now) == expected_version:
+            return content
+        said = "exists already" if expected_version is None else "was changed by somebody since it was read"
+        diff = _difference(now, text, self.path)
+        shown = diff if len(diff) <= _LONGEST_DIFF else f"{diff[:_LONGEST_DIFF]}…\n"
+        raise StaleFile(
+            f"`{self.path}` {said}, so it was not overwritten:\n{shown}", mend="Read it again, then make the change."
+        )
+
+    def _content(self) -> bytes:
+        with os.fdopen(within.read_only(self.name, self.held), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise OSError(errno.EEXIST, "something that is no regular file has its name")
+            return file.read()
+
+    def write_beside(self, content: bytes, *, exists: bool) -> str:
+        """A hidden file in the same folder with the content, on disk, and with the rights of what it will replace."""
+        name = f".{self.name}.{secrets.token_hex(6)}.tmp"
+        mode = os.stat(self.name, dir_fd=self.held, follow_symlinks=False).st_mode & 0o777 if exists else 0o644
+        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=self.held)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                os.fchmod(file.fileno(), mode)
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            os.unlink(name, dir_fd=self.held)
+            raise
+        return name
+
+    def put(self, temporary: str, *, is_new: bool) -> None:
+        """Give the written file its name."""
+        if is_new:
+            try:  # refuses if somebody was quicker, where a rename would overwrite
+                os.link(temporary, self.name, src_dir_fd=self.held, dst_dir_fd=self.held)
+            except OSError as error:
+                if error.errno not in _CANNOT_LINK:
+                    raise
+            else:
+                return
+        os.replace(temporary, self.name, src_dir_fd=self.held, dst_dir_fd=self.held)
 
 
 def _difference(now: str, text: str, path: str) -> str:
@@ -123,39 +175,3 @@ def _difference(now: str, text: str, path: str) -> str:
         return f"(it has {len(before):,} lines now; {len(after):,} were not written)\n"
     lines = difflib.unified_diff(before, after, f"{path} (now)", f"{path} (not written)")
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-
-
-def _write_beside(target: Path, content: bytes, *, exists: bool) -> Path:
-    """A hidden file in the same folder with the content, on disk, and with the rights of what it will replace."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(file.fileno(), target.stat().st_mode & 0o777 if exists else 0o644)
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    return temporary
-
-
-def _put(temporary: Path, target: Path, *, is_new: bool) -> None:
-    if is_new:
-        try:
-            os.link(temporary, target)  # refuses if somebody was quicker, where a rename would overwrite
-        except OSError as error:
-            if error.errno not in _CANNOT_LINK:
-                raise
-        else:
-            return
-    temporary.replace(target)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from ..problem import Place, Problem
+from .within import folder, read_only
 
 FOLDER = "functions"
 MODULE_LIMIT = 256 * 1024
@@ -148,15 +149,15 @@ def _read_bytes(root: Path, relative: PurePath, limit: int, where: Place) -> byt
         if path is None:
             what = f"`{where.path}` is a link that leaves the folder `{FOLDER}/`"
             return Problem("symlink", what, where, "put the file itself here")
-        return _content(path, limit, where)
+        return _content(root, path, limit, where)
     except (OSError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         return Problem("unreadable", f"`{where.path}` cannot be read: {reason}", where, "check the file and its rights")
 
 
-def _content(path: Path, limit: int, where: Place) -> bytes | Problem:
-    # Not blocking: a pipe that is called `x.py` must not stop the program.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+def _content(root: Path, inside: PurePath, limit: int, where: Place) -> bytes | Problem:
+    with folder(root, inside.parts[:-1]) as held:
+        descriptor = read_only(inside.name, held)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
@@ -167,13 +168,12 @@ def _content(path: Path, limit: int, where: Place) -> bytes | Problem:
     return too_large(where, limit) if max(status.st_size, len(content)) > limit else content
 
 
-def _real_path(root: Path, relative: PurePath) -> Path | None:
-    """The file itself, or None when links lead out of the folder. Most paths hold no link, which is cheap to see."""
-    path = root / relative
+def _real_path(root: Path, relative: PurePath) -> PurePath | None:
+    """Where in the folder the file itself is, or None when links lead out. Most paths hold no link: cheap to see."""
     if not any(os.path.islink(root / one) for one in (relative, *relative.parents[:-1])):  # noqa: PTH114 - half the time
-        return path
-    real = path.resolve(strict=True)
-    return real if real.is_relative_to(root.resolve()) else None
+        return relative
+    real, base = (root / relative).resolve(strict=True), root.resolve()
+    return real.relative_to(base) if real.is_relative_to(base) else None
 
 
 def too_large(where: Place, limit: int) -> Problem:

@@ -21,6 +21,7 @@ from .store import (
     Store,
     Turn,
     VersionRow,
+    YesRow,
 )
 from .tallies import CallRow, KindRow, Stats
 from .writes import (
@@ -28,6 +29,7 @@ from .writes import (
     BeginWrite,
     DropPending,
     DropReading,
+    DropYes,
     EndWrite,
     PinFunction,
     RecordCall,
@@ -38,6 +40,7 @@ from .writes import (
     SaveText,
     SaveVerdict,
     SaveVersion,
+    SaveYes,
     SetManifest,
     UnpinFunction,
     Write,
@@ -55,6 +58,7 @@ __all__ = [
     "CallRow",
     "DropPending",
     "DropReading",
+    "DropYes",
     "Due",
     "EndWrite",
     "Entry",
@@ -74,6 +78,7 @@ __all__ = [
     "SaveText",
     "SaveVerdict",
     "SaveVersion",
+    "SaveYes",
     "SetManifest",
     "SqliteStore",
     "Stats",
@@ -82,6 +87,7 @@ __all__ = [
     "UnpinFunction",
     "VersionRow",
     "Write",
+    "YesRow",
     "content_hash",
     "lock_agent",
     "open_store",

@@ -98,8 +98,8 @@ def _record_call(session: Session, write: w.RecordCall) -> None:
     _keep_call(session, write, now)
     session.all(
         "insert into call_total (function, version, calls, returned, failed, failing, holding, first, last, seconds,"
-        " worst, since, worked, longest, memory)"
-        " values (?1, ?2, 1, ?3, ?4, ?4, ?3, ?5, ?5, ?6, ?4, iif(?3, ?5, null), iif(?3, ?5, null), ?6, ?7)"
+        " worst, since, worked, longest, memory, cpu)"
+        " values (?1, ?2, 1, ?3, ?4, ?4, ?3, ?5, ?5, ?6, ?4, iif(?3, ?5, null), iif(?3, ?5, null), ?6, ?7, ?8)"
         " on conflict do update set"
         " calls = calls + 1, returned = returned + ?3, failed = failed + ?4,"
         " failing = case when ?3 then 0 else failing + ?4 end,"
@@ -107,8 +107,8 @@ def _record_call(session: Session, write: w.RecordCall) -> None:
         " holding = case when ?4 then 0 else holding + ?3 end,"
         " since = case when ?4 then null when ?3 and holding = 0 then ?5 else since end,"
         " worked = iif(?3, ?5, worked), last = ?5, seconds = seconds + ?6, longest = max(longest, ?6),"
-        " memory = coalesce(max(memory, ?7), memory, ?7)",
-        *(write.function, write.version, returned, failed, now, write.seconds, write.memory),
+        " memory = coalesce(max(memory, ?7), memory, ?7), cpu = coalesce(cpu + ?8, cpu, ?8)",
+        *(write.function, write.version, returned, failed, now, write.seconds, write.memory, write.cpu),
     )
     if not returned:
         _count_kind(session, write, now)
@@ -117,10 +117,10 @@ def _record_call(session: Session, write: w.RecordCall) -> None:
 def _keep_call(session: Session, write: w.RecordCall, now: float) -> None:
     """The call by itself, and the oldest one goes."""
     number = session.all(
-        "insert into call select ?1, coalesce(max(n), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 from call"
+        "insert into call select ?1, coalesce(max(n), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 from call"
         " where function = ?1 returning n",
         *(write.function, write.version, write.turn, write.outcome),
-        *(write.error[:NAME_CHARS], write.message[:MESSAGE_CHARS], write.seconds, write.memory, now),
+        *(write.error[:NAME_CHARS], write.message[:MESSAGE_CHARS], write.seconds, write.memory, now, write.cpu),
     )[0][0]
     session.all("delete from call where function = ? and n <= ?", write.function, number - session.keep_calls)
 
@@ -173,6 +173,17 @@ def _unpin(session: Session, write: w.UnpinFunction) -> None:
     session.all("delete from pin where agent = ? and function = ?", write.agent, write.function)
 
 
+def _save_yes(session: Session, write: w.SaveYes) -> None:
+    session.all(
+        "insert or replace into yes (function, digest, content, grants, by, seal, at) values (?, ?, ?, ?, ?, ?, ?)",
+        *(write.function, write.digest, write.content, write.grants, write.by, write.seal, session.clock.now()),
+    )
+
+
+def _drop_yes(session: Session, write: w.DropYes) -> None:
+    session.all("delete from yes where function = ?1 and (digest = ?2 or ?2 = '')", write.function, write.digest)
+
+
 # Any: each action takes the one class that it is listed under, which a mapping's type cannot say.
 _ACTIONS: dict[type[w.Write], Callable[[Session, Any], None]] = {
     w.SaveText: _save_text,
@@ -190,4 +201,6 @@ _ACTIONS: dict[type[w.Write], Callable[[Session, Any], None]] = {
     w.SaveSketches: _save_sketches,
     w.PinFunction: _pin,
     w.UnpinFunction: _unpin,
+    w.SaveYes: _save_yes,
+    w.DropYes: _drop_yes,
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import IntegrityError
 from .connection import Session
-from .store import OpenWrite, ReadingRow, VersionRow
+from .store import OpenWrite, ReadingRow, VersionRow, YesRow
 from .tallies import CallRow, KindRow, Stats
 from .writes import content_hash
 
@@ -85,7 +85,7 @@ def sketches(session: Session, keys: Sequence[str]) -> dict[str, str]:
 
 _STATS = (
     "select function, version, calls, returned, failed, failing, holding, first, last, seconds, worst, since, worked,"
-    " longest, memory from call_total"
+    " longest, memory, cpu from call_total"
 )
 
 
@@ -107,7 +107,7 @@ def call_kinds(session: Session, function: str) -> list[KindRow]:
 def recent_calls(session: Session, function: str) -> list[CallRow]:
     """The kept calls, newest first."""
     rows = session.all(
-        "select version, turn, outcome, error, message, seconds, memory, at from call where function = ?"
+        "select version, turn, outcome, error, message, seconds, memory, at, cpu from call where function = ?"
         " order by n desc",
         function,
     )
@@ -140,6 +140,14 @@ def pinned(session: Session) -> set[str]:
 def pins(session: Session, agent: str) -> set[str]:
     """The pinned functions of an agent."""
     return {row[0] for row in session.all("select function from pin where agent = ?", agent)}
+
+
+def yeses(session: Session) -> list[YesRow]:
+    """Every yes, the newest last."""
+    return [
+        YesRow(*row)
+        for row in session.all("select function, digest, content, grants, by, seal, at from yes order by seq")
+    ]
 
 
 def _version(row: tuple[Any, ...]) -> VersionRow:  # Any: columns as SQLite types them

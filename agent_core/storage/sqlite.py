@@ -29,6 +29,7 @@ from .store import (
     ReadingRow,
     Turn,
     VersionRow,
+    YesRow,
 )
 from .tallies import CallRow, KindRow, Stats
 from .thread import Writer
@@ -209,6 +210,10 @@ class SqliteStore:
     async def pins(self, agent: str) -> set[str]:
         """The functions that are always shown to this agent."""
         return await self._read(lookups.pins, agent)
+
+    async def yeses(self) -> list[YesRow]:
+        """Every yes to what a function may reach."""
+        return await self._read(lookups.yeses)
 
     async def check(self) -> str | None:
         """What is wrong with the state file, after reading all of it."""

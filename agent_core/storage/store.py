@@ -125,6 +125,19 @@ class ReadingRow:
     reading: str
 
 
+@dataclass(frozen=True, slots=True)
+class YesRow:
+    """A human's yes as it is kept: see `SaveYes`."""
+
+    function: str
+    digest: str
+    content: str
+    grants: str
+    by: str
+    seal: str
+    at: float
+
+
 class Store(Protocol):
     """Everything that outlives the process."""
 
@@ -253,6 +266,9 @@ class Store(Protocol):
 
     async def pins(self, agent: str) -> set[str]:
         """The functions that are always shown to this agent."""
+
+    async def yeses(self) -> list[YesRow]:
+        """Every yes to what a function may reach, the newest last; who reads it checks the seals."""
 
     async def check(self) -> str | None:
         """What is wrong with the state file, after reading all of it; None if nothing is."""

@@ -26,6 +26,7 @@ class Stats:
     worked: float | None = None
     longest: float = 0.0
     memory: int | None = None
+    cpu: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +52,4 @@ class CallRow:
     seconds: float
     memory: int | None
     at: float
+    cpu: float | None = None

@@ -101,7 +101,7 @@ class RecordCall:
     """One call of a function, for its standing and statistics.
 
     `outcome` is the published word, or `documented`: it raised what its docstring names. `error` is an exception's
-    type; `memory` is the worker's peak in bytes.
+    type; `memory` is the worker's peak in bytes, `cpu` its seconds of processor time.
     """
 
     function: str
@@ -112,6 +112,7 @@ class RecordCall:
     error: str = ""
     message: str = ""
     memory: int | None = None
+    cpu: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,29 @@ class UnpinFunction:
     function: str
 
 
+@dataclass(frozen=True, slots=True)
+class SaveYes:
+    """A human's yes to what a function may reach, for the content that the digest names; a later one replaces it.
+
+    `content` and `grants` are JSON text; `seal` proves that this user gave it here.
+    """
+
+    function: str
+    digest: str
+    content: str
+    grants: str
+    by: str
+    seal: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropYes:
+    """Forget every yes to a function, or the one for this content."""
+
+    function: str
+    digest: str = ""
+
+
 Write: TypeAlias = (
     SaveText
     | SaveVersion
@@ -178,4 +202,6 @@ Write: TypeAlias = (
     | SaveSketches
     | PinFunction
     | UnpinFunction
+    | SaveYes
+    | DropYes
 )

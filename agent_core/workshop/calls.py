@@ -5,9 +5,9 @@ import builtins
 import re
 from textwrap import dedent
 
-from sandbox import Killed, Raised, Returned
+from sandbox import Killed, Raised
 
-from ..answers import CallOutcome, word
+from ..answers import CallOutcome, Measured, word
 from ..registry.docstring import read
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
@@ -28,8 +28,8 @@ def recorded(
             how = "documented"
     elif isinstance(outcome, Killed):
         message = outcome.reason
-    memory = outcome.memory if isinstance(outcome, Returned | Raised) else None
-    return RecordCall(function.name, function.body_hash, how, seconds, turn, error, message, memory)
+    measured = (outcome.memory, outcome.cpu_s) if isinstance(outcome, Measured) else ()
+    return RecordCall(function.name, function.body_hash, how, seconds, turn, error, message, *measured)
 
 
 def is_documented(error: str, function: Function, snapshot: Snapshot) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import LostLease, StaleFile, StorageError, ToolwrightError, UsageError, WorkspaceError
+from ..grants import GrantBook
 from ..problem import Place, Problem
 from ..registry.registry import Registry
 from ..registry.saving import remove, save
@@ -27,12 +28,13 @@ _TRIES = 20  # each time that a plan is too late, another process has made its c
 class Carrier:
     """Makes the changes of one process, one after another."""
 
-    def __init__(self, root: Path, store: Store, registry: Registry) -> None:
+    def __init__(self, root: Path, store: Store, registry: Registry, book: GrantBook) -> None:
         self.one_at_a_time = asyncio.Lock()
         self._folder = root / "functions"
         self._state = root / STATE
         self._store = store
         self._registry = registry
+        self._book = book
 
     async def carry_out(self, plan: Plan, record: Record, by: str) -> Plan:
         """Make the planned change and have it recorded; the plan as it came out, which may be a refusal."""
@@ -51,11 +53,28 @@ class Carrier:
         raise AssertionError("the last try returns")
 
     async def _try(self, plan: Plan, record: Record, by: str) -> Plan:
-        if plan.change is None:
+        if plan.change is None and plan.giving is None:
             await record(plan)
             return plan
         async with self.one_at_a_time, only_writer(self._state):
-            return await self._change(plan, plan.change, record, by)
+            if plan.giving is not None:  # an entry without its row grants nothing, so it goes first
+                plan = replace(plan, writes=(*plan.writes, *await self._book.put(plan.giving)))
+            if plan.change is None:
+                await record(plan)
+            else:
+                plan = await self._change(plan, plan.change, record, by)
+        return await self._settled(plan)
+
+    async def _settled(self, plan: Plan) -> Plan:
+        """The plan, once it has been made, with what a human said of it in force."""
+        if plan.giving is not None:
+            self._book.forget()
+        if plan.lent is not None:
+            self._book.lend(plan.lent)
+        if plan.revoked and plan.revoked in await self._book.entries():
+            with suppress(WorkspaceError):  # the file is not understood, and the yes to it is gone all the same
+                await self._book.revoke(plan.revoked)
+        return plan
 
     async def _change(self, plan: Plan, change: FileChange, record: Record, by: str) -> Plan:
         end = EndWrite(change.path, change.version)

@@ -3,11 +3,13 @@
 Nothing is written here: a plan holds the new text of the file and the rows that go with it.
 """
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ..errors import UsageError, WorkspaceError
 from ..gate import Candidate, GivenExample, Policy
+from ..grants import Grants
 from ..problem import Place, Problem
 from ..registry.schema import read_module
 from ..registry.snapshot import Snapshot
@@ -92,6 +94,17 @@ class Changes:
         plan = await self._judging.plan(candidate, verdict, snapshot, work)
         return self._ground.repeatable(plan, partial(self.confirm, name, reason, author), name, snapshot)
 
+    async def granted(self, name: str, grants: Grants, author: Author) -> Plan:
+        """A pending candidate that lacks nothing but grants, with these, which a human gave it."""
+        pending = await self._store.pending(name)
+        if pending is None:
+            raise UsageError(f"No candidate named `{name}` is waiting.", mend="create_function makes one.")
+        snapshot = await self._ground.settled(pending["module"], name, self._registry.snapshot())
+        candidate = _candidate(pending, "", name in snapshot.functions)
+        work = Work("changed" if candidate.replaces else "created", name, author, candidate.reason, given=grants)
+        plan = await self._judging.judged(candidate, snapshot, work)
+        return self._ground.repeatable(plan, partial(self.granted, name, grants, author), name, snapshot)
+
     async def delete(self, name: str, author: Author) -> Plan:
         """A function's text taken out of its module; the module's file goes with its last function."""
         before = self._registry.snapshot()
@@ -110,7 +123,7 @@ class Changes:
         reading = read_module(Source.of(function.module, left, source.path)) if left.strip() else None
         detail = {"deleted": name, "name": name, "module": function.module, "version": source.version}
         text = f"`{name}` was deleted from {source.path}. Its versions are kept in the history."
-        plan = planned(text, detail, source, reading, Work("deleted", name, author))
+        plan = replace(planned(text, detail, source, reading, Work("deleted", name, author)), revoked=name)
         return self._ground.repeatable(plan, partial(self.delete, name, author), name, snapshot)
 
     def source(self, name: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ..gate import Candidate, Gate, Policy, Verdict
 from ..gate.confirm import with_returned_values
 from ..gate.examples.example_text import with_example
+from ..gate.trial import Granted
 from ..problem import Place, Problem
 from ..registry.function import Function, Reading
 from ..registry.schema import read_module
@@ -15,6 +16,7 @@ from ..registry.snapshot import Snapshot
 from ..registry.source import Source, path_of
 from ..storage import DropPending, SavePending, SaveVerdict, Store
 from . import ratchet, telling
+from .granting import Allowance, Granting, ungranted
 from .plan import Plan, Work, planned
 
 _ENOUGH = 2  # examples in a docstring, from which on it needs none of those that were given beside it
@@ -25,8 +27,9 @@ _UNPROVEN = frozenset({"example-disagrees", "example-raises", "example-hangs", "
 class Judging:
     """Has candidates judged, and plans what follows from it."""
 
-    def __init__(self, store: Store, gate: Gate) -> None:
+    def __init__(self, store: Store, gate: Gate, granting: Granting) -> None:
         self.gate = gate
+        self._granting = granting
         self._store = store
 
     async def judged(
@@ -34,19 +37,31 @@ class Judging:
     ) -> Plan:
         """The plan for a candidate; `around` is the module's text that it goes into, if not what is there now."""
         ground = _with_text(snapshot, candidate.module, around)
-        verdict = await self.gate.judge(candidate, ground, policy)
+        granted = await self._granting.ungranted(ground)
+        verdict = await self.gate.judge(candidate, ground, policy, granted=granted)
+        allowance = Allowance()
+        if self._granting.asks(verdict, work):
+            allowance = await self._granting.for_candidate(verdict, ground, work)
+            if allowance.grants:
+                granted = await self._granting.granted(allowance.grants, ground)
+                verdict = await self.gate.judge(candidate, ground, policy, granted=granted)
         if candidate.examples and verdict.admitted:
-            candidate, verdict = await self._with_given(candidate, verdict, ground, policy)
-        return await self.plan(candidate, verdict, snapshot, work)
+            candidate, verdict = await self._with_given(candidate, verdict, ground, policy, granted)
+        return await self.plan(candidate, verdict, snapshot, work, allowance)
 
-    async def plan(self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot, work: Work) -> Plan:
-        """The plan for a candidate that has been judged."""
+    async def plan(
+        self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot, work: Work, allowance: Allowance | None = None
+    ) -> Plan:
+        """The plan for a candidate that has been judged, with what a human let it have."""
+        allowance = allowance or Allowance()
         before = snapshot.functions.get(verdict.name)
         if verdict.admitted and any(problem.code in _UNPROVEN for problem in verdict.problems):
             verdict = replace(verdict, standing="draft")  # a human may keep it, but nothing has proven it
         verdict = held_to_examples(candidate, verdict, before, work)
+        if allowance.denied:
+            verdict = ungranted(verdict, allowance.denied, candidate.path)
         if not verdict.admitted or verdict.module_text is None:
-            return await self._refused(candidate, verdict, before)
+            return await self._refused(candidate, verdict, before, allowance)
         held = snapshot.modules.get(verdict.module)
         path = held.path if held else path_of(verdict.module)
         reading = verdict.reading or read_module(Source.of(verdict.module, verdict.module_text, path))
@@ -57,10 +72,11 @@ class Judging:
         writes = (SaveVerdict(function.body_hash, verdict.name, said), DropPending(verdict.name))
         source = held or Source(verdict.module, path, "", "")
         plan = planned(telling.admitted(verdict, function, work.said), verdict.to_json(), source, reading, work)
-        return replace(plan, writes=(*plan.writes, *writes))
+        plan = replace(plan, writes=(*plan.writes, *writes), lent=allowance.lent)
+        return replace(plan, giving=allowance.giving, text="\n".join([plan.text, *telling.granted(allowance.grants)]))
 
     async def _with_given(
-        self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot, policy: Policy
+        self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot, policy: Policy, granted: Granted
     ) -> tuple[Candidate, Verdict]:
         """Both with the given examples, which agreed, in the docstring where it has too few: they are kept there."""
         function = _named(verdict.reading, verdict.name)
@@ -72,13 +88,15 @@ class Judging:
                 more = with_example(text, candidate.name, given.call, given.expected)
                 text = text if isinstance(more, Problem) else more
         kept = replace(candidate, code=text, examples=(), exact=True)
-        after = await self.gate.judge(kept, snapshot, policy)
+        after = await self.gate.judge(kept, snapshot, policy, granted=granted)
         if after.can_be_confirmed:  # results that agree within a tolerance are written as they came back
             kept = replace(kept, code=with_returned_values(kept, after).code)
-            after = await self.gate.judge(kept, snapshot, policy)
+            after = await self.gate.judge(kept, snapshot, policy, granted=granted)
         return (kept, replace(after, mends=verdict.mends)) if after.admitted else (candidate, verdict)
 
-    async def _refused(self, candidate: Candidate, verdict: Verdict, before: Function | None) -> Plan:
+    async def _refused(
+        self, candidate: Candidate, verdict: Verdict, before: Function | None, allowance: Allowance
+    ) -> Plan:
         kept = await self._store.pending(candidate.name)
         sent = {"code": candidate.code, "module": candidate.module, "reason": candidate.reason}
         again = kept is not None and {key: kept[key] for key in sent} == sent
@@ -87,13 +105,15 @@ class Judging:
             "examples": [[each.call, each.expected, each.approx] for each in candidate.examples],
             "verdict": verdict.to_json(),
         }
-        said = telling.refused(verdict, again=again, replaces=candidate.replaces)
+        said, denied = telling.refused(verdict, again=again, replaces=candidate.replaces), allowance.denied
+        if allowance.is_human:  # what they said is all that matters now
+            said = telling.not_done(verdict, replaces=candidate.replaces)
         changed = [one for one in verdict.disagreements if ratchet.holds(before, one.call)]
         promised = telling.promised(changed) if verdict.can_be_confirmed and not candidate.reason else ""
         return Plan(
-            "\n".join(filter(None, [said, promised, telling.source_of_pending(verdict)])),
+            "\n".join(filter(None, [said, promised, denied, telling.source_of_pending(verdict)])),
             "refused",
-            verdict.to_json(),
+            {**verdict.to_json(), **({"denied": denied} if denied else {})},
             writes=(SavePending(candidate.name, pending),),
             refused=candidate.name,
             excluded=telling.excluded(verdict, again=again),

@@ -22,6 +22,7 @@ from ..storage import STATE, EndWrite, ManifestConflict, SaveVerdict, Store, Wri
 from . import ratchet
 from .judging import confirmed
 from .one_writer import only_writer
+from .packing import Packing
 from .taken import (
     Known,
     Taken,
@@ -50,8 +51,9 @@ class Loader:
         store: Store,
         registry: Registry,
         gate: Gate,
-        limit_bytes: int,
+        packing: Packing,
         *,
+        limit_bytes: int,
         then: Callable[[ModuleVerdict, Reading | None], None] = lambda verdict, previous: None,
     ) -> None:
         self._folder = root / "functions"
@@ -59,6 +61,7 @@ class Loader:
         self._store = store
         self._registry = registry
         self._gate = gate
+        self._packing = packing
         self._limit = limit_bytes
         self._then = then
 
@@ -169,7 +172,8 @@ class Loader:
         if same is not None:
             return Taken(path, found.module, same)
         previous = before.readings.get(found.module) or await self._last_good(path, known, before)
-        verdict = await self._gate.judge_module(found, before, "human", previous=previous)
+        granted = await self._packing.of_text(found.text)
+        verdict = await self._gate.judge_module(found, before, "human", previous=previous, granted=granted)
         if not verdict.admitted:
             return await self._keep_last_good(path, verdict.problems, known, before)
         verdict = replace(verdict, problems=(*verdict.problems, *ratchet.of_save(previous, verdict.reading)))

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ..grants import Giving, Grants
 from ..registry.function import Reading
 from ..registry.source import Source
 from ..storage import DropReading, SaveReading, SaveVersion, SetManifest, Write
@@ -35,7 +36,8 @@ class Plan:
 
     `text` is for a model, `detail` is JSON of a published shape. `refused` names a candidate that now
     stands refused; `excluded` names functions that the next step should not offer. `again` plans the same
-    anew, on what the file has become meanwhile.
+    anew, on what the file has become meanwhile. `giving` is what a human lets a function have from now on, `lent` what
+    its next call may have; `revoked` is a function that loses all.
     """
 
     text: str
@@ -47,6 +49,9 @@ class Plan:
     refused: str | None = None
     excluded: frozenset[str] = frozenset()
     again: "Callable[[], Awaitable[Plan]] | None" = None
+    giving: Giving | None = None
+    lent: Giving | None = None
+    revoked: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +66,17 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a change is: created, changed or deleted, of which function, by whom and why; `done` says it in words."""
+    """What a change is: created, changed or deleted, of which function, by whom and why; `done` says it in words.
+
+    `given` is what a human has granted for it already.
+    """
 
     what: Deed
     name: str
     author: Author
     reason: str = ""
     done: str = ""
+    given: Grants | None = None
 
     @property
     def said(self) -> str:

@@ -15,6 +15,7 @@ from ..problem import Place, Problem
 from ..registry.function import Function, Reading
 from ..registry.registry import Registry
 from ..storage import SaveVerdict, Store
+from .packing import Packing
 
 Tell = Callable[[str, Sequence[Problem]], None]
 _QUIET_S = 0.2  # an editor that formats saves twice
@@ -35,10 +36,11 @@ class _Wanted:
 class SecondLook:
     """What is still to be looked at, and who does it."""
 
-    def __init__(self, store: Store, registry: Registry, gate: Gate, tell: Tell) -> None:
+    def __init__(self, store: Store, registry: Registry, gate: Gate, packing: Packing, tell: Tell) -> None:
         self._store = store
         self._registry = registry
         self._gate = gate
+        self._packing = packing
         self._tell = tell
         self._waiting: dict[str, _Wanted] = {}
         self._left: dict[str, str] = {}  # what came when too many waited, with its path
@@ -122,7 +124,8 @@ class SecondLook:
         if not self._is_there(name, wanted):
             return ()
         verdict = replace(wanted.verdict, reading=snapshot.readings[snapshot.functions[name].module])
-        found = await self._gate.look_closer(name, verdict, snapshot, previous=wanted.previous)
+        granted = await self._packing.of_text(verdict.reading.source.text)
+        found = await self._gate.look_closer(name, verdict, snapshot, previous=wanted.previous, granted=granted)
         if not self._is_there(name, wanted):
             return ()
         problems = tuple(replace(one, severity="warns") for one in found.problems)  # it was taken, strict or not

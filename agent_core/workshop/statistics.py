@@ -58,6 +58,7 @@ def _totals(stats: Stats | None, recent: Sequence[CallRow]) -> dict[str, Any]:
         "median_s": median(call.seconds for call in recent) if recent else None,  # of those that are kept
         "longest_s": stats.longest,
         "memory": stats.memory,
+        "cpu_s": stats.cpu,
     }
 
 
@@ -82,5 +83,6 @@ def _call(call: CallRow) -> dict[str, Any]:
         "message": call.message,
         "seconds": call.seconds,
         "memory": call.memory,
+        "cpu_s": call.cpu,
         "at": call.at,
     }

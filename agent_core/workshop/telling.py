@@ -5,6 +5,7 @@ from typing import Any
 
 from ..events import FunctionsChanged
 from ..gate import Breakage, Disagreement, ExampleResult, Verdict
+from ..grants import Grants
 from ..model.step import REPLY
 from ..problem import Problem
 from ..registry.examples import Example
@@ -40,6 +41,11 @@ def admitted(verdict: Verdict, function: Function, done: str) -> str:
     return "\n".join(lines)
 
 
+def granted(grants: Grants) -> list[str]:
+    """What a human let the function have."""
+    return [f"A human lets it: {'; '.join(grants.sentences())}."] if grants else []
+
+
 def refused(verdict: Verdict, *, again: bool, replaces: bool) -> str:
     """The function did not join: every problem, and the shortest way out.
 
@@ -59,13 +65,18 @@ def refused(verdict: Verdict, *, again: bool, replaces: bool) -> str:
         mend = f"If {'it is wrong' if lacks else 'the example is right'}, {how}."
         return "\n".join([*lines, f"If what it returned is right, call {confirm}. {mend}"])
     problems = verdict.refusals
-    lines.append(f"`{verdict.name}` was not {'changed' if replaces else 'made'}. {_count(problems)}:")
+    lines.append(f"{not_done(verdict, replaces=replaces)} {_count(problems)}:")
     lines += [_line(problem) for problem in problems[:MAX_PROBLEMS]]
     if len(problems) > MAX_PROBLEMS:
         lines.append(f"- and {len(problems) - MAX_PROBLEMS} more.")
     lines += [f"Mended already: {mend.message}" for mend in verdict.mends]
     how = f"change each place: {edit}" if again else f"mend all of it and {send} with the whole code"
     return "\n".join([*lines, f"Next: {how}."])
+
+
+def not_done(verdict: Verdict, *, replaces: bool) -> str:
+    """That nothing came of it."""
+    return f"`{verdict.name}` was not {'changed' if replaces else 'made'}."
 
 
 def promised(changed: Sequence[Disagreement]) -> str:

@@ -6,13 +6,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sandbox import Outcome
+from sandbox import Outcome, Refused, Returned
 
 from .. import events
 from ..answers import bad_arguments, outcome_json
 from ..cage import Cage
 from ..errors import ToolwrightError, UsageError, WorkspaceError
 from ..gate import Candidate, Gate
+from ..grants import Denied
 from ..problem import Problem
 from ..registry.arguments import read as read_arguments
 from ..registry.function import Function
@@ -26,9 +27,12 @@ from .calls import recorded
 from .carry_out import Carrier, Record
 from .changes import Changes
 from .drafts import Drafts
+from .granting import Granting
+from .grantor import Grantor
 from .ground import Ground
 from .judging import Judging
 from .load import Loader
+from .packing import imported_at_the_top
 from .past import Past
 from .plan import Author, Plan
 from .quarantine import Quarantine
@@ -50,20 +54,25 @@ class Workshop:
         *,
         module_bytes: int,
         rules: StandingSettings,
+        granting: Granting,
         starters: Callable[[], frozenset[str]],
     ) -> None:
         self.registry = registry
-        self.second_look = SecondLook(store, registry, gate, self._seen)
-        self.loader = Loader(root, store, registry, gate, module_bytes, then=self.second_look.ask)
+        self.second_look = SecondLook(store, registry, gate, granting.packing, self._seen)
+        self.loader = Loader(
+            root, store, registry, gate, granting.packing, limit_bytes=module_bytes, then=self.second_look.ask
+        )
         self._root = root
         self._store = store
         self._gate = gate
         self._cage = cage
-        self._carrier = Carrier(root, store, registry)
+        self.granting = granting
+        self._carrier = Carrier(root, store, registry, granting.book)
         self.bulk = Bulk(root, store, registry, gate, cage, lambda plan: self._now(plan, None))
-        ground, judging = Ground(root, registry, module_bytes, self._catch_up), Judging(store, gate)
+        ground, judging = Ground(root, registry, module_bytes, self._catch_up), Judging(store, gate, granting)
         self.plans = Changes(store, ground, judging)
         self.past = Past(store, ground, judging)
+        self.grants = Grantor(store, registry, self.plans, granting, self._now)
         self.quarantine = Quarantine(store, registry, rules)
         self.drafts = Drafts(store, rules)
         self._rules = rules
@@ -78,6 +87,8 @@ class Workshop:
     async def plan_create(self, name: str, code: str, module: str, reason: str, author: Author) -> Plan:
         """Plan a new function: judged, not yet written."""
         module = module.removeprefix("functions.").removesuffix(".py") or DEFAULT_MODULE
+        if module == DEFAULT_MODULE and imported_at_the_top(code, self._gate.rules.packages):
+            module = name  # its neighbours would have to import its packages too
         return await self.plans.create(Candidate(name, code, module, reason), author)
 
     async def create(
@@ -192,29 +203,34 @@ class Workshop:
             UsageError: there is no such function, or its arguments do not fit.
         """
         function, snapshot = self._function(name), self.registry.snapshot()
-        outcome = await self._call(function, arguments, on_progress)
-        found = outcome_json(outcome)
+        outcome, note = await self._call(function, arguments, on_progress)
+        found = {**outcome_json(outcome), **({"lacks": note} if note and not isinstance(outcome, Returned) else {})}
         await self._store.apply([recorded(function, snapshot, outcome, found["seconds"])])
         news = await self.quarantine.entered({name}) if found["outcome"] in FAILURES else []
         return {**found, **({"quarantined": events.to_json(news[0])} if news else {})}
 
     async def _call(
         self, function: Function, arguments: str | Mapping[str, Any], on_progress: OnProgress | None = None
-    ) -> Outcome:
+    ) -> tuple[Outcome, str]:
+        """The outcome, and what the function lacks that it may have failed for."""
         raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
         checked = read_arguments(raw, function.parameters)
         if not isinstance(checked, dict):
             raise UsageError(bad_arguments(function.name, checked))
         snapshot = self.registry.snapshot()
-        requests = Requests(self._cage, snapshot, on_progress or (lambda done, total, note: None))
-        return await self._cage.call(snapshot.modules, function.module, function.name, checked, requests)
+        permit = await self.granting.permit(function, snapshot)
+        if isinstance(permit, Denied):
+            return Refused(permit.text), ""
+        requests = Requests(self._cage, snapshot, on_progress or (lambda done, total, note: None), self.granting)
+        return await requests.run(function, checked, permit), permit.note
 
     async def test(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Run a function's examples, or one call of it, in workers of their own: off the record, as tests are."""
         function = self._function(name)
         if arguments is not None:
-            return {"name": name, "examples": [], "outcome": outcome_json(await self._call(function, arguments))}
-        results = await self._gate.run_examples(function, self.registry.snapshot())
+            return {"name": name, "examples": [], "outcome": outcome_json((await self._call(function, arguments))[0])}
+        snapshot = self.registry.snapshot()
+        results = await self._gate.run_examples(function, snapshot, await self.granting.having(function, snapshot))
         return {"name": name, "examples": [view.example_result(result) for result in results], "outcome": None}
 
     def names(self) -> Sequence[str]:

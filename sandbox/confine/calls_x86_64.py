@@ -11,6 +11,7 @@ ARCHITECTURE: Final = 0xC000003E
 FIRST_X32: Final = 0x40000000
 
 CHECKED: Final = {
+    "open": 2,
     "mmap": 9,
     "mprotect": 10,
     "ioctl": 16,
@@ -18,6 +19,7 @@ CHECKED: Final = {
     "socketpair": 53,
     "clone": 56,
     "fcntl": 72,
+    "openat": 257,
     "prlimit64": 302,
     "clone3": 435,
 }
@@ -26,7 +28,6 @@ _MEMORY: Final = {"munmap": 11, "brk": 12, "mremap": 25, "msync": 26, "madvise":
 _FILES: Final = {
     "read": 0,
     "write": 1,
-    "open": 2,
     "close": 3,
     "stat": 4,
     "fstat": 5,
@@ -57,7 +58,6 @@ _FILES: Final = {
     "fstatfs": 138,
     "getdents64": 217,
     "fadvise64": 221,
-    "openat": 257,
     "mkdirat": 258,
     "newfstatat": 262,
     "unlinkat": 263,
@@ -123,3 +123,32 @@ _ITSELF: Final = {
     "rseq": 334,
 }
 FREE: Final = _MEMORY | _FILES | _WAITING | _ITSELF
+
+# What a zygote that imports packages is refused; all else it may need, to fork and to confine.
+NEVER_AHEAD: Final = {
+    "socket": 41,
+    "execve": 59,
+    "kill": 62,
+    "chown": 92,
+    "fchown": 93,
+    "lchown": 94,
+    "ptrace": 101,
+    "utimensat": 280,
+    "setxattr": 188,
+    "lsetxattr": 189,
+    "fsetxattr": 190,
+    "fchownat": 260,
+    "tgkill": 234,
+    "tkill": 200,
+    "keyctl": 250,
+    "unshare": 272,
+    "open_by_handle_at": 304,
+    "setns": 308,
+    "process_vm_readv": 310,
+    "process_vm_writev": 311,
+    "bpf": 321,
+    "execveat": 322,
+    "userfaultfd": 323,
+    "io_uring_setup": 425,
+    "pidfd_getfd": 438,
+}

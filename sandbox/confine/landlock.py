@@ -11,6 +11,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
+from .granted import Opened
 from .kernel import syscall
 
 _CREATE, _ADD_RULE, _RESTRICT = 444, 445, 446
@@ -33,8 +34,13 @@ def version() -> int:
     return syscall("landlock", _CREATE, None, 0, _VERSION_FLAG)
 
 
-def ruleset(readable: Sequence[str], writable: Sequence[str]) -> int:
-    """A descriptor of rules: read below these paths, write below (or to) those, nothing else."""
+def ruleset(
+    readable: Sequence[str], writable: Sequence[str], granted: Sequence[Opened] = (), listed: Sequence[str] = ()
+) -> int:
+    """A descriptor of rules: read below these paths, write below (or to) those, what was granted, nothing else.
+
+    What is listed has its names read, and no file in it.
+    """
     known = version()
     rights = _RIGHTS_OF_VERSION[min(known, 5)]
     attributes = struct.pack("=QQQ", rights, _TCP_BOTH if known >= 4 else 0, _SCOPE_BOTH if known >= 6 else 0)
@@ -44,17 +50,25 @@ def ruleset(readable: Sequence[str], writable: Sequence[str]) -> int:
         _allow(rules, path, _READ & rights)
     for path in writable:
         _allow(rules, path, rights & ~_NEVER)
+    for path in listed:
+        _allow(rules, path, _READ_DIR & rights)
+    for one in granted:
+        _add(rules, one.descriptor, rights & (~_NEVER if one.writable else _READ))
     return rules
 
 
 def _allow(rules: int, path: str, rights: int) -> None:
     below = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
-        if not stat.S_ISDIR(os.fstat(below).st_mode):
-            rights &= _OF_A_FILE
-        syscall("landlock_add_rule", _ADD_RULE, rules, _PATH_BENEATH, struct.pack("=Qi", rights, below), 0)
+        _add(rules, below, rights)
     finally:
         os.close(below)
+
+
+def _add(rules: int, below: int, rights: int) -> None:
+    if not stat.S_ISDIR(os.fstat(below).st_mode):
+        rights &= _OF_A_FILE
+    syscall("landlock_add_rule", _ADD_RULE, rules, _PATH_BENEATH, struct.pack("=Qi", rights, below), 0)
 
 
 def restrict(rules: int) -> None:

@@ -41,14 +41,17 @@ def end_with_parent() -> None:
     prctl("parent-death signal", PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def drop_privileges(user: int | None) -> None:
-    """Become another user, where one is given, and give up every capability and every way to get one back."""
+def drop_privileges(user: int | None, group: int | None = None) -> None:
+    """Become another user, where one is given, and give up every capability and every way to get one back.
+
+    The group is another's too: the one given, or that of the user's number.
+    """
     prctl("no_new_privs", PR_SET_NO_NEW_PRIVS, 1)
     _empty_bounding_set()
     prctl("ambient capabilities", PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL)
     if user is not None:
         os.setgroups([])
-        os.setresgid(user, user, user)
+        os.setresgid(*[user if group is None else group] * 3)
         os.setresuid(user, user, user)
     syscall("capset", _CAPSET, _CAPABILITY_HEADER, bytes(24))
     prctl("dumpable", PR_SET_DUMPABLE, 0)

@@ -1,19 +1,22 @@
 """Namespaces and the small root: what a zygote enters once, before it holds anything of a call.
 
 The new root is a tmpfs that holds the readable folders at their own paths (an interpreter bound
-elsewhere finds another libpython), nothing of site-packages but what is listed, /dev/null, and one
-capped tmpfs per scratch slot, which cannot be executed from.
+elsewhere finds another libpython), nothing of site-packages but what is listed, /dev/null, what was granted
+(nothing in it can be executed), and one capped tmpfs per scratch slot, which cannot be executed from either.
 """
 
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from ..plan import Plan
+from .granted import Opened, walk
 from .kernel import syscall
 
-_MOUNT, _UMOUNT, _PIVOT_ROOT, _UNSHARE, _MOUNT_SETATTR = 165, 166, 155, 272, 442
+_MOUNT, _UMOUNT, _PIVOT_ROOT, _UNSHARE = 165, 166, 155, 272
+_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 _NEW_MOUNTS, _NEW_UTS, _NEW_IPC, _NEW_USER, _NEW_PIDS, _NEW_NET = (
     0x20000,
     0x4000000,
@@ -26,7 +29,11 @@ _NOSUID, _NODEV, _NOEXEC, _BIND, _RECURSIVE, _PRIVATE = 2, 4, 8, 4096, 16384, 1 
 _DETACH: Final = 2
 _AT_RECURSIVE: Final = 0x8000
 _AT_FDCWD: Final = (1 << 64) - 100
-_ATTR_READ_ONLY_NOSUID: Final = 3
+_AT_EMPTY_PATH: Final = 0x1000
+_CLONE_TREE: Final = 1 | os.O_CLOEXEC | _AT_EMPTY_PATH | _AT_RECURSIVE
+_BY_DESCRIPTORS: Final = 0x4 | 0x40  # move_mount: neither end is a path
+_ATTR_READ_ONLY, _ATTR_NOSUID, _ATTR_NODEV, _ATTR_NOEXEC = 1, 2, 4, 8
+_ATTR_DATA: Final = _ATTR_NOSUID | _ATTR_NODEV | _ATTR_NOEXEC
 _SCRATCH_INODES: Final = 4096
 SCRATCH: Final = "/scratch"
 _OLD: Final = "/.old"
@@ -46,10 +53,9 @@ def unshare() -> None:
         Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
 
 
-def enter_root(readable: Sequence[str], hidden: Sequence[str], slots: int, scratch: int) -> None:
+def enter_root(plan: Plan, granted: Sequence[Opened]) -> None:
     """Make the small root and stand in it; the host's tree is gone from this process."""
-    places = sorted({place for path in readable for place in (path, os.path.realpath(path))})
-    real = {place: os.path.realpath(place) for place in places}
+    real = {place: os.path.realpath(path) for path in plan.readable for place in (path, os.path.realpath(path))}
     _mount("none", "/", "", _RECURSIVE | _PRIVATE)
     base = next(path for path in ("/tmp", "/var", "/proc") if Path(path).is_dir())  # noqa: S108 - a place to mount on
     _mount("tmpfs", base, "tmpfs", _NOSUID | _NODEV, "size=1m,mode=0755")
@@ -57,15 +63,60 @@ def enter_root(readable: Sequence[str], hidden: Sequence[str], slots: int, scrat
     Path(_OLD[1:]).mkdir()
     syscall("pivot_root", _PIVOT_ROOT, b".", _OLD[1:].encode())
     os.chdir("/")
-    for place in places:
-        _show(real[place], place)
-    for path in hidden:
-        _hide(path)
+    for one in granted:
+        _graft(one)
+    _show_all(real, plan.hidden)
     syscall("umount", _UMOUNT, _OLD.encode(), _DETACH)
     Path(_OLD).rmdir()
-    for slot in range(slots):
-        _add_scratch(slot, scratch)
+    for slot in range(plan.slots):
+        _add_scratch(slot, plan.scratch)
     _freeze("/", recursive=False)
+
+
+def _show_all(real: Mapping[str, str], hidden: Sequence[str]) -> None:
+    """Everything at its place, but of the hidden folders only what is listed."""
+    for place in sorted(real):
+        if not _is_below(place, [shown for shown in real if shown != place]):
+            _show(real[place], place)
+    for path in hidden:
+        _hide(path)
+    for place in sorted(real):
+        if _is_below(place, hidden):
+            _show(real[place], place)
+    for path in filter(os.path.isdir, hidden):
+        _freeze(path, recursive=False)
+
+
+def _is_below(place: str, folders: Sequence[str]) -> bool:
+    return place.startswith(tuple(f"{folder}/" for folder in folders))
+
+
+def _graft(one: Opened) -> None:
+    """Mount what a descriptor names at its own path; neither end can be swapped for something else meanwhile."""
+    target = Path(one.path)
+    if not target.exists():
+        _make_place(target, is_folder=one.is_folder)
+    tree = syscall(f"open_tree {one.path}", _OPEN_TREE, one.descriptor, b"", _CLONE_TREE)
+    place, _chain = walk(one.path)
+    try:
+        _set(tree, _ATTR_DATA if one.writable else _ATTR_DATA | _ATTR_READ_ONLY)
+        syscall(f"move_mount {one.path}", _MOVE_MOUNT, tree, b"", place, b"", _BY_DESCRIPTORS)
+    finally:
+        os.close(place)
+        os.close(tree)
+
+
+def _make_place(target: Path, *, is_folder: bool) -> None:
+    if is_folder:
+        target.mkdir(parents=True, exist_ok=True)
+    else:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.touch()
+
+
+def _set(tree: int, attributes: int) -> None:
+    packed = struct.pack("=QQQQ", attributes, 0, 0, 0)
+    syscall("mount attributes", _MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH | _AT_RECURSIVE, packed, len(packed))
 
 
 def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
@@ -73,20 +124,15 @@ def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -
 
 
 def _freeze(path: str, *, recursive: bool) -> None:
-    attributes = struct.pack("=QQQQ", _ATTR_READ_ONLY_NOSUID, 0, 0, 0)
+    attributes = struct.pack("=QQQQ", _ATTR_READ_ONLY | _ATTR_NOSUID, 0, 0, 0)
     flags = _AT_RECURSIVE if recursive else 0
     syscall(f"read-only {path}", _MOUNT_SETATTR, _AT_FDCWD, path.encode(), flags, attributes, len(attributes))
 
 
 def _show(real: str, place: str) -> None:
     source, target = Path(_OLD + real), Path(place)
-    if target.exists():  # below a folder that is already shown
-        return
-    if source.is_dir():
-        target.mkdir(parents=True)
-    else:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.touch()
+    if not target.exists():
+        _make_place(target, is_folder=source.is_dir())
     _mount(str(source), place, "", _BIND | _RECURSIVE)
     if real != "/dev/null":  # a device on a read-only mount still takes writes, but a locked flag may not change
         _freeze(place, recursive=True)
@@ -94,8 +140,7 @@ def _show(real: str, place: str) -> None:
 
 def _hide(path: str) -> None:
     if Path(path).is_dir():
-        _mount("tmpfs", path, "tmpfs", _NOSUID | _NODEV | _NOEXEC, "size=4k,nr_inodes=1,mode=0755")
-        _freeze(path, recursive=False)
+        _mount("tmpfs", path, "tmpfs", _NOSUID | _NODEV | _NOEXEC, "size=4k,nr_inodes=4096,mode=0755")
 
 
 def _add_scratch(slot: int, size: int) -> None:

@@ -10,7 +10,7 @@ import errno
 from typing import Final
 
 from .assembler import AND, ANY_BIT, AT_LEAST, EQUAL, LOAD, RETURN, Program
-from .calls_x86_64 import ARCHITECTURE, CHECKED, FIRST_X32, FREE
+from .calls_x86_64 import ARCHITECTURE, CHECKED, FIRST_X32, FREE, NEVER_AHEAD
 from .kernel import PR_SET_SECCOMP, prctl
 
 ALLOW: Final = 0x7FFF0000
@@ -23,6 +23,7 @@ _CLONE_NEVER: Final = 0x7E020000 | 0x80  # every CLONE_NEW*
 _PROT_WRITE, _PROT_EXEC, _MAP_ANONYMOUS = 2, 4, 0x20
 _IOCTLS: Final = {"FIOCLEX": 0x5451, "FIONCLEX": 0x5450, "FIONBIO": 0x5421}
 _FCNTLS: Final = ((0, 8), (36, 39), (1030, 1031))  # duplicate, flags, locks · locks of open files · duplicate
+_RUNS_AS_ITS_OWNER: Final = 0o6000
 _AF_UNIX, _SOCK_STREAM, _SOCK_TYPES = 1, 1, 0xF
 
 
@@ -48,10 +49,26 @@ def build(*, executable_files: bool) -> bytes:
     _threads_only(program)
     _no_new_code(program, executable_files=executable_files)
     _own_files_only(program)
+    _plain_files_only(program)
     _unnamed_sockets_only(program)
     for name, verdict in _VERDICTS.items():
         program.label(name)
         program.add(RETURN, verdict)
+    return program.assemble()
+
+
+def build_ahead() -> bytes:
+    """A filter for a zygote that imports packages: it forks and confines workers, and reaches nobody else."""
+    program = Program()
+    program.add(LOAD, _ARCHITECTURE_AT)
+    program.test(EQUAL, ARCHITECTURE, no="kill")
+    program.add(LOAD, _NUMBER)
+    program.test(AT_LEAST, FIRST_X32, yes="kill")
+    for number in NEVER_AHEAD.values():
+        program.test(EQUAL, number, yes="EPERM")
+    for name in ("allow", "EPERM", "kill"):
+        program.label(name)
+        program.add(RETURN, _VERDICTS[name])
     return program.assemble()
 
 
@@ -132,6 +149,15 @@ def _own_files_only(program: Program) -> None:
             program.add(LOAD, _argument(index, high=high and index == 2))
             program.test(EQUAL, 0, no="EPERM")
     program.add(RETURN, ALLOW)
+
+
+def _plain_files_only(program: Program) -> None:
+    """No new file that runs as its owner: in a granted folder that would be somebody outside."""
+    for name, mode in (("open", 2), ("openat", 3)):
+        if name in CHECKED:
+            program.label(name)
+            program.add(LOAD, _argument(mode))
+            program.test(ANY_BIT, _RUNS_AS_ITS_OWNER, yes="EPERM", no="allow")
 
 
 def _unnamed_sockets_only(program: Program) -> None:

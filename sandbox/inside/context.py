@@ -1,13 +1,41 @@
 """`self` in a function: each method is a request to the host, which may refuse it."""
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 from .channel import Channel
+from .response import Response, fetch
 
 _PROGRESS_EVERY_S = 0.05
-_GRANTS = {"fetch": "network", "secret": "secret", "memory": "memory"}
+_OFFERED = "progress, scratch, call, fetch, secret and memory"
+
+
+class Memory:
+    """The memory blocks that the function may reach; each method is a request to the host."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def read(self, block: str) -> str:
+        """A block's text."""
+        return str(self._ask("read", block))
+
+    def append(self, block: str, text: str) -> None:
+        """Add text at a block's end."""
+        self._ask("append", block, text=text)
+
+    def replace(self, block: str, old: str, new: str) -> None:
+        """Put new text where the old one stands."""
+        self._ask("replace", block, old=old, new=new)
+
+    def write(self, block: str, text: str) -> None:
+        """Give a block another text."""
+        self._ask("write", block, text=text)
+
+    def _ask(self, act: str, block: str, **given: str) -> Any:  # a value that crosses
+        return self._channel.request("memory", {"act": act, "block": block, **given})
 
 
 class Context:
@@ -17,6 +45,7 @@ class Context:
         self._channel = channel
         self._told_at = 0.0
         self.scratch = scratch
+        self.memory = Memory(channel)
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         """Show how far the call is; telling more often than twenty times a second costs nothing."""
@@ -30,8 +59,21 @@ class Context:
         """The value that another function of the workspace gives for these arguments."""
         return self._channel.request("call", {"function": function, "arguments": arguments})
 
+    def fetch(
+        self,
+        url: str,
+        *,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        body: bytes | str | None = None,
+        timeout: float | None = None,
+    ) -> Response:
+        """The response to a request that the host makes, if its host was granted to this function."""
+        return fetch(self._channel, url, method=method, headers=headers, body=body, timeout=timeout)
+
+    def secret(self, name: str) -> str:
+        """A secret by its name, if this function was granted it."""
+        return str(self._channel.request("secret", {"name": name}))
+
     def __getattr__(self, name: str) -> NoReturn:
-        grant = _GRANTS.get(name)
-        if grant is None:
-            raise AttributeError(f"self has no {name!r}; it has progress, scratch and call")
-        raise PermissionError(f"self.{name} needs the grant {grant!r}, and grants come in a later release")
+        raise AttributeError(f"self has no {name!r}; it has {_OFFERED}")

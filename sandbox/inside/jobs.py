@@ -12,7 +12,7 @@ from typing import Any
 
 from ..protocol import Frame
 from ..values import decode, encode
-from . import canaries, compiling, failure, schemas, stand_ins
+from . import canaries, compiling, failure, schemas, stand_ins, web_routes
 from .build import Unfit
 from .calling import call, is_bare, run
 from .channel import Channel
@@ -45,6 +45,7 @@ class Workshop:
     """What the jobs of one worker share: the finder, the context, and whose frames are the function's own."""
 
     def __init__(self, channel: Channel, scratch: Path) -> None:
+        self._channel = channel
         self.context = Context(channel, scratch)
         self.finder = Finder(channel)
         self.own_paths = self.finder.served
@@ -52,6 +53,7 @@ class Workshop:
     def load(self, job: Frame) -> ModuleType:
         """The job's module, imported."""
         stand_ins.install()
+        web_routes.install(self._channel)
         self.finder.install()
         for module, answer in job["modules"].items():
             self.finder.offer(module, answer)

@@ -2,15 +2,17 @@
 
 import importlib.machinery
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
+from typing import Any
 
 
 class PackageFinder:
-    """Finds the listed top-level names in their folders; all else is not there."""
+    """Finds the listed top-level names in their folders, and what is written of them; all else is not there."""
 
-    def __init__(self, folders: Mapping[str, str]) -> None:
+    def __init__(self, folders: Mapping[str, str], listed: Sequence[str]) -> None:
         self._folders = folders
+        self._listed = listed
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -21,10 +23,18 @@ class PackageFinder:
             return None
         return importlib.machinery.PathFinder.find_spec(name, [folder], target)
 
+    def find_distributions(self, context: Any = None) -> Iterable[Any]:  # as `importlib.metadata` has it
+        """The metadata of granted packages: many ask for their own version when they are imported."""
+        import importlib.metadata as metadata  # noqa: PLC0415 - few want it, and it is slow to import
 
-def install(folders: Mapping[str, str]) -> None:
-    """Let the names be imported."""
-    finder = PackageFinder(folders)
+        name = getattr(context, "name", None)
+        wanted = metadata.DistributionFinder.Context(name=name, path=list(self._listed))
+        return metadata.MetadataPathFinder.find_distributions(wanted)
+
+
+def install(folders: Mapping[str, str], listed: Sequence[str] = ()) -> None:
+    """Let the names be imported; the metadata is found in the folders that may be listed."""
+    finder = PackageFinder(folders, listed)
     sys.meta_path.append(finder)
     for name in folders:
         finder.find_spec(name)  # the folder's listing is kept: a worker may read the packages, not list what is beside

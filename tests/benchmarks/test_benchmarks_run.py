@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__ as bench
-from benchmarks import bulk, create, registry, reload, turn
+from benchmarks import bulk, create, fetch, registry, reload, turn
 from benchmarks.measure import Row, in_turn, ratio, show
 
 TINY = [
@@ -17,6 +17,7 @@ TINY = [
     pytest.param(lambda: reload.bench(1, modules=6), 3, id="reload"),
     pytest.param(lambda: create.bench(1), 2, id="create"),
     pytest.param(lambda: bulk.bench(1, count=2), 2, id="bulk"),
+    pytest.param(lambda: fetch.bench(1), 1, id="fetch"),
 ]
 
 

@@ -12,7 +12,8 @@ import pytest
 from sandbox import Sandbox, SandboxUnavailable
 from sandbox.plan import LAYERS
 from sandbox.starting import try_level
-from tests.attack.arena import REPOSITORY, sandbox_without_layers
+from tests.attacks.session import sandbox_without
+from tests.attacks.world import REPOSITORY
 
 NO_LANDLOCK, NO_NAMESPACES, NO_SECCOMP, NO_MOUNTS = "444:38", "272:1", "157:22", "165:1"
 
@@ -72,7 +73,7 @@ async def test_another_platform_is_refused_with_the_choices(monkeypatch: pytest.
 
 async def test_the_self_test_sees_a_worker_that_is_not_confined() -> None:
     missing: list[str] = []
-    async with sandbox_without_layers() as bare:
+    async with sandbox_without(*LAYERS) as (bare, _pool):
         assert await try_level("core", bare.plan, missing) is None
     got_out = {line.split("'s ")[-1].removesuffix(" got out") for line in missing}
     assert {"read", "write", "connect", "fork", "signal", "new code", "kernel:Seccomp"} <= got_out

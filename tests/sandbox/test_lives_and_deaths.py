@@ -13,7 +13,8 @@ import pytest
 from sandbox import Killed, Limits, Returned, Sandbox
 from sandbox.pool import Places
 from sandbox.scratch import wipe
-from tests.attack.arena import REPOSITORY, zygotes_of
+from tests.attacks.outside import zygotes_of
+from tests.attacks.world import REPOSITORY
 from tests.sandbox.support import modules
 
 LIFE = modules(

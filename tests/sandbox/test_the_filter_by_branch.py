@@ -7,8 +7,8 @@ import pytest
 
 from sandbox.confine import seccomp
 from sandbox.confine.assembler import EQUAL, RETURN, Program
-from sandbox.confine.calls_x86_64 import ARCHITECTURE, CHECKED, FREE
-from sandbox.confine.seccomp import ALLOW, KILL, build, refuse
+from sandbox.confine.calls_x86_64 import ARCHITECTURE, CHECKED, FREE, NEVER_AHEAD
+from sandbox.confine.seccomp import ALLOW, KILL, build, build_ahead, refuse
 
 EPERM = refuse(errno.EPERM)
 THREAD = 0x3D0F00  # what glibc passes for a new thread
@@ -96,6 +96,10 @@ def test_a_dangerous_call_is_refused_whatever_its_arguments(name: str) -> None:
         pytest.param("prlimit64", (1, 7, 0, 1), EPERM, id="read-limits-of-another"),
         pytest.param("prlimit64", (0, 7, 1, 0), EPERM, id="set-own-limits"),
         pytest.param("prlimit64", (0, 7, 1 << 32, 0), EPERM, id="set-own-limits-from-high-memory"),
+        pytest.param("open", (1, 0o102, 0o1777), ALLOW, id="make-a-file"),
+        pytest.param("open", (1, 0o102, 0o4755), EPERM, id="make-a-program-that-runs-as-its-owner"),
+        pytest.param("openat", (3, 1, 0o102, 0o600), ALLOW, id="make-a-file-in-a-folder"),
+        pytest.param("openat", (3, 1, 0o102, 0o2755), EPERM, id="make-a-program-that-runs-as-its-group"),
         pytest.param("socketpair", (1, 1), ALLOW, id="an-unnamed-pair"),
         pytest.param("socketpair", (1, 1 | 0x80000 | 0x800), ALLOW, id="an-unnamed-pair-with-flags"),
         pytest.param("socketpair", (1, 2), EPERM, id="a-pair-of-datagrams"),
@@ -130,6 +134,15 @@ def test_only_where_no_file_can_be_written_and_run_may_a_file_be_mapped_as_code(
 )
 def test_a_call_of_another_kind_ends_the_process(number: int, architecture: int) -> None:
     assert verdict(STRICT, number, architecture=architecture) == KILL
+
+
+def test_a_zygote_that_imports_packages_forks_and_confines_and_reaches_nobody() -> None:
+    program = build_ahead()
+    for number in range(600):
+        assert verdict(program, number) == (EPERM if number in NEVER_AHEAD.values() else ALLOW), number
+    for name in ("execve", "socket", "ptrace", "io_uring_setup", "setns", "kill"):
+        assert verdict(program, NEVER_AHEAD[name]) == EPERM
+    assert verdict(program, 0x40000000 | 41) == verdict(program, 39, architecture=0x40000003) == KILL
 
 
 def test_a_jump_that_does_not_reach_is_an_error_when_the_filter_is_built() -> None:

@@ -99,19 +99,62 @@ async def test_scratch_is_a_folder_of_the_calls_own_and_empty_at_start(sandbox: 
         assert outcome.value == ["note.txt"]
 
 
+class Recorder:
+    """Says what it was asked, whatever it is."""
+
+    async def __call__(self, name: str, arguments: dict[str, Any], /) -> Any:
+        return repr((name, arguments))
+
+
 @pytest.mark.parametrize(
-    ("what", "kind", "says"),
+    ("expression", "asked"),
     [
-        pytest.param("fetch", "PermissionError", "needs the grant 'network'", id="fetch"),
-        pytest.param("secret", "PermissionError", "needs the grant 'secret'", id="secret"),
-        pytest.param("memory", "PermissionError", "grants come in a later release", id="memory"),
-        pytest.param("nothing", "AttributeError", "it has progress, scratch and call", id="unknown"),
+        pytest.param("self.secret('token')", ("secret", {"name": "token"}), id="secret"),
+        pytest.param("self.memory.read('notes')", ("memory", {"act": "read", "block": "notes"}), id="memory"),
     ],
 )
-async def test_what_needs_a_grant_says_which(sandbox: Sandbox, what: str, kind: str, says: str) -> None:
-    outcome = await sandbox.call(ASKING, "asking", "reach", {"what": what})
+async def test_what_needs_a_grant_is_asked_of_the_host_by_name(sandbox: Sandbox, expression: str, asked: Any) -> None:
+    world = modules(m=f"def f(self) -> str:\n    return {expression}\n")
+    outcome = await sandbox.call(world, "m", "f", {}, handler=Recorder())
+    assert isinstance(outcome, Returned), outcome
+    assert outcome.value == repr(asked)
+
+
+async def test_memory_is_changed_by_requests_that_say_how(sandbox: Sandbox) -> None:
+    world = modules(
+        m="""
+        def f(self) -> None:
+            self.memory.append("notes", "more")
+            self.memory.replace("notes", "old", "new")
+            self.memory.write("notes", "all")
+        """
+    )
+    seen: list[dict[str, Any]] = []
+
+    async def remember(_name: str, arguments: dict[str, Any], /) -> None:
+        seen.append(arguments)
+
+    assert isinstance(await sandbox.call(world, "m", "f", {}, handler=remember), Returned)
+    assert [one["act"] for one in seen] == ["append", "replace", "write"]
+    assert seen[1] == {"act": "replace", "block": "notes", "old": "old", "new": "new"}
+
+
+@pytest.mark.parametrize("what", ["secret", "memory.read", "fetch"])
+async def test_what_needs_a_grant_has_nobody_to_ask_without_a_handler(sandbox: Sandbox, what: str) -> None:
+    world = modules(m=f"def f(self) -> str:\n    return self.{what}('x')\n")
+    outcome = await sandbox.call(world, "m", "f", {})
     assert isinstance(outcome, Raised), outcome
-    assert (outcome.failure.type, says in outcome.failure.message) == (kind, True)
+    assert outcome.failure.type == "PermissionError"
+    assert "nobody to ask" in outcome.failure.message
+
+
+async def test_what_self_does_not_have_is_said_with_what_it_has(sandbox: Sandbox) -> None:
+    outcome = await sandbox.call(ASKING, "asking", "reach", {"what": "nothing"})
+    assert isinstance(outcome, Raised), outcome
+    assert (outcome.failure.type, "it has progress, scratch, call" in outcome.failure.message) == (
+        "AttributeError",
+        True,
+    )
 
 
 async def test_an_example_of_a_function_with_self_gets_a_bare_context(sandbox: Sandbox) -> None:

@@ -1,6 +1,7 @@
 """Standing, statistics, quarantine and retirement at the doors: commands, the prompt, one shot, meta-functions."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,7 @@ async def test_statistics_have_all_by_version_and_by_kind(at_desk: OpenDesk) -> 
     assert len(found["turns"]) == 2
     assert found["recent"][1]["message"] == "division by zero"
     assert 1 << 20 < found["memory"] < 1 << 30
+    assert 0 < found["cpu_s"] == pytest.approx(sum(call["cpu_s"] or 0 for call in found["recent"]))
     assert 0 < found["median_s"] <= found["longest_s"] <= found["seconds"]
 
 
@@ -91,6 +93,7 @@ async def test_a_model_reads_of_calls_failures_and_quarantine_in_words(at_desk: 
     assert "It was never called." in before
     assert "Called 4 times, 4 of them in this version: 1 returned, 3 failed" in after
     assert "`ZeroDivisionError` 3 ×" in after
+    assert re.search(r"It computes for \d+ ms a call and has taken \d+ MiB at most\.", after)
     assert "you cannot call it: `ZeroDivisionError: division by zero (3 ×)`" in after
     assert "- part (parts, quarantined): Share something." in quarantined
 

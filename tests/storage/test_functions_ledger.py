@@ -153,6 +153,16 @@ async def test_calls_add_up_to_the_statistics_of_a_function(
     assert (stats.failing, stats.holding) == runs
 
 
+async def test_processor_time_adds_up_over_the_calls_where_it_was_measured(store: Store) -> None:
+    spent = [None, 0.25, None, 0.5]
+    totals = []
+    for cpu in spent:
+        await store.apply([RecordCall("f", V1, "returned", 1.0, cpu=cpu)])
+        totals.append((await store.call_stats("f"))[0].cpu)
+    assert totals == [None, 0.25, 0.25, 0.75]
+    assert [call.cpu for call in await store.recent_calls("f")] == spent[::-1]
+
+
 async def test_a_new_version_starts_a_new_run_beside_the_totals_of_the_old(store: Store, clock: ManualClock) -> None:
     await store.apply(calls("raised", "raised"))
     clock.time += 60

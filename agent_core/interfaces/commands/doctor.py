@@ -26,8 +26,9 @@ def _lines(report: dict[str, Any]) -> list[Line]:  # Any: the published shape of
         line(_mark(sandbox["level"] != "none"), f"sandbox: {sandbox['level']}"),
         *(line("  ", _mark(there), layer) for layer, there in sandbox["layers"].items()),
         *(line("  ", ("bad", f"missing: {layer}")) for layer in sandbox["missing"]),
+        *(line(("dim", f"  {name}: {held}")) for name, held in sandbox.get("resources", {}).items()),
     ]
-    for room in ("model", "storage"):
+    for room in ("model", "packages", "storage"):
         told = report.get(room) or {}
         facts = [told[key] for key in ("why", "problem", "recovered", "mend") if told.get(key)]
         lines.append(line(_mark(bool(told.get("ok"))), ": ".join([room, " ".join(facts) or "whole"])))

@@ -22,9 +22,10 @@ from ..verdicts import (
     verdict_lines,
 )
 from ..views import introspection_lines, list_lines
-from . import history
+from . import granting, history
 from .checking import check
 from .library import export, import_
+from .packages import packages
 
 STANDINGS = ("draft", "trial", "trusted", "quarantined")
 
@@ -96,13 +97,13 @@ def create(  # noqa: PLR0913, PLR0917  (click hands them in)
     scene: Scene, name: str, source: str | None, file: str | None, module: str, reason: str
 ) -> int:
     """Put the function of FILE through the gate and into a module. Without FILE, of standard input."""
-    from ..opened import with_workshop
+    from ..opened import with_asking_workshop
 
     if name.endswith(".py"):
         mend = f"Next: toolwright functions create NAME {name}"
         raise UsageError(f"{name} is a file: the function's name comes first.", mend=mend)
     code = _read(file or source)
-    verdict = with_workshop(scene, lambda shop: shop.create(name, code, module, reason=reason))
+    verdict = with_asking_workshop(scene, lambda shop: shop.create(name, code, module, reason=reason))
     return _judged(scene, verdict)
 
 
@@ -117,13 +118,13 @@ def edit(  # noqa: PLR0913, PLR0917  (click hands them in)
     scene: Scene, name: str, file: str | None, old: str | None, new: str | None, reason: str
 ) -> int:
     """Change a function through the gate. Give --old and --new, a new source with --file, or use your editor."""
-    from ..opened import edit_function, with_workshop
+    from ..opened import edit_function, with_asking_workshop, with_workshop
 
     if old is not None and new is not None:
-        return _judged(scene, with_workshop(scene, lambda shop: shop.edit(name, old, new, reason=reason)))
+        return _judged(scene, with_asking_workshop(scene, lambda shop: shop.edit(name, old, new, reason=reason)))
     if file is not None:
         code = _read(file)
-        return _judged(scene, with_workshop(scene, lambda shop: shop.replace(name, code, reason=reason)))
+        return _judged(scene, with_asking_workshop(scene, lambda shop: shop.replace(name, code, reason=reason)))
     if not sys.stdin.isatty():
         raise UsageError("There is no terminal for an editor.", mend="Give --old and --new, or --file FILE.")
     change = with_workshop(scene, lambda shop: edit_function(shop, name))
@@ -197,10 +198,14 @@ def _read(file: str | None) -> str:
 
 
 def _judged(scene: Scene, verdict: dict[str, Any]) -> int:
+    from ..question_of_grants import is_attended
+
     scene.result(verdict, verdict_lines(verdict))
     if verdict["admitted"]:
         scene.hint(f"Next: toolwright functions call {verdict['name']} --args '{{…}}'")
         return 0
+    if verdict.get("denied") and not is_attended():
+        scene.hint(verdict["denied"])
     return 1
 
 
@@ -209,6 +214,8 @@ def _ended(scene: Scene, outcome: dict[str, Any]) -> int:
     scene.result(outcome, [line(text) for text in value_text(outcome["value"]).splitlines()] if returned else [])
     if not scene.as_json:
         write(outcome_lines(outcome), sys.stderr)
+        if lacks := outcome.get("lacks"):
+            scene.talk(lacks)
         if case := outcome.get("quarantined"):
             write(quarantine_lines(case), sys.stderr)
     return 0 if returned else 1
@@ -219,5 +226,5 @@ def _changed(scene: Scene, change: dict[str, Any]) -> int:
     return 1 if change["rejected"] else 0
 
 
-for _command in (check, import_, export):
+for _command in (check, import_, export, packages, *granting.COMMANDS):
     functions.add_command(_command)

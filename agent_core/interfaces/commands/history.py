@@ -57,9 +57,9 @@ def blame(scene: Scene, name: str, version: str) -> None:
 @scene
 def rollback(scene: Scene, name: str, version: str) -> int:
     """Put VERSION of a function back. Without it the one before the current; a deleted function comes back."""
-    from ..opened import with_workshop
+    from ..opened import with_asking_workshop
 
-    return _judged(scene, with_workshop(scene, lambda shop: shop.rollback(name, version)))
+    return _judged(scene, with_asking_workshop(scene, lambda shop: shop.rollback(name, version)))
 
 
 @click.command()
@@ -69,9 +69,9 @@ def rollback(scene: Scene, name: str, version: str) -> int:
 @scene
 def add_example(scene: Scene, name: str, call: str, expected: str) -> int:
     """Keep one more example with a function. It is written into its docstring, if it holds."""
-    from ..opened import with_workshop
+    from ..opened import with_asking_workshop
 
-    return _judged(scene, with_workshop(scene, lambda shop: shop.add_example(name, call, expected)))
+    return _judged(scene, with_asking_workshop(scene, lambda shop: shop.add_example(name, call, expected)))
 
 
 @click.command()

@@ -52,13 +52,13 @@ class Session:
 
     async def interrupt(self) -> None:
         """End the running turn; an open question is answered by no."""
-        if not self._voice.answers("no"):
+        if not self._voice.refuse():
             await self._talk.interrupt()
 
     async def leave(self) -> None:
         """Take nothing more, and end what runs."""
         self._talk.left = True
-        self._voice.answers("no")
+        self._voice.refuse()
         await self._talk.interrupt()
 
 

@@ -30,7 +30,9 @@ class Words(Completer):
 
     def _argument(self, name: str, typed: str) -> Iterable[Completion]:
         kind = BY_NAME[name].argument if name in BY_NAME else ""
-        if kind == "function" and " " not in typed:
+        if kind and " " in typed:
+            return _following(BY_NAME[name].then, typed.partition(" ")[2])
+        if kind == "function":
             return self._functions(typed)
         return _commands(typed) if kind == "command" else []
 
@@ -48,3 +50,7 @@ def _commands(typed: str) -> Iterable[Completion]:
         for entry in ENTRIES
         if entry.name.startswith(typed)
     ]
+
+
+def _following(words: Iterable[str], typed: str) -> Iterable[Completion]:
+    return [Completion(word, start_position=-len(typed)) for word in words if word.startswith(typed)]

@@ -1,11 +1,15 @@
-"""What keys do at the prompt: Enter sends, Alt-Enter breaks the line, Ctrl-C ends the turn, Ctrl-D leaves."""
+"""What keys do at the prompt: Enter sends, Alt-Enter breaks the line, Ctrl-C ends the turn, Ctrl-D leaves.
+
+While a question is open a key answers it, or says what would; Enter answers nothing, and Ctrl-C is a no.
+"""
 
 from typing import Protocol
 
 from prompt_toolkit.filters import Condition, has_focus
-from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 
-from .prompt import Prompt
+from .prompt import OpenQuestion, Prompt
 
 
 class Wheel(Protocol):
@@ -34,7 +38,28 @@ def bindings(prompt: Prompt, wheel: Wheel) -> KeyBindings:
     keys.add("escape", "enter", filter=typing)(lambda event: prompt.buffer.insert_text("\n"))
     keys.add("c-c", filter=typing)(lambda event: _stop(prompt, wheel))
     keys.add("c-d", filter=typing & empty)(lambda event: wheel.leave())
+    _bind_answers(keys, prompt, wheel)
     return keys
+
+
+def _bind_answers(keys: KeyBindings, prompt: Prompt, wheel: Wheel) -> None:
+    asked = Condition(lambda: prompt.asking is not None)
+    counts = Condition(lambda: prompt.asking is not None and prompt.asking.state in ("armed", "pressed"))
+    word = Condition(lambda: prompt.asking is not None and prompt.asking.state == "word")
+    keys.add("enter", filter=asked, eager=True)(lambda event: _open(prompt).enter())
+    keys.add("c-c", filter=asked, eager=True)(lambda event: _open(prompt).refuse())
+    keys.add("escape", filter=counts | word, eager=True)(lambda event: _open(prompt).refuse())
+    keys.add("c-d", filter=asked, eager=True)(lambda event: wheel.leave())
+    keys.add(Keys.Any, filter=counts, eager=True)(lambda event: _open(prompt).press(_text(event)))
+
+
+def _open(prompt: Prompt) -> OpenQuestion:
+    assert prompt.asking is not None
+    return prompt.asking
+
+
+def _text(event: KeyPressEvent) -> str:
+    return event.data if event.key_sequence[0].key == event.data else ""
 
 
 def _enter(prompt: Prompt, wheel: Wheel) -> None:

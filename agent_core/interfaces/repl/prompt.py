@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
@@ -35,6 +36,7 @@ from .escaped import Escaped
 from .live import Live
 
 MARK = "› "
+WORD_MARK = "word › "
 MENU_LINES = 8
 FRAME_S = 0.03
 
@@ -96,12 +98,33 @@ class KeptHistory(FileHistory):
                 del self._early[0]
 
 
+class OpenQuestion(Protocol):
+    """A question that keys answer."""
+
+    @property
+    def state(self) -> str:
+        """How far it is: quiet, armed, pressed or word."""
+
+    def press(self, key: str) -> None:
+        """Take a key that may be an answer."""
+
+    def enter(self) -> None:
+        """Take Enter."""
+
+    def refuse(self) -> None:
+        """Answer with a no."""
+
+    def draw(self, columns: int) -> StyleAndTextTuples:
+        """What stands above the input line."""
+
+
 class Prompt:
     """What is on the screen between two messages, and during a turn below its output."""
 
     def __init__(self, history: Path, completer: Completer, keys: Callable[["Prompt"], KeyBindingsBase]) -> None:
         self.live = Live()
         self.bar = Bar()
+        self.asking: OpenQuestion | None = None
         term, depth = os.environ.get("TERM"), ColorDepth.from_env()
         self.output = SteadyOutput(sys.stdout, _size, term=term, default_color_depth=depth, enable_cpr=False)
         self.buffer = Buffer(
@@ -156,8 +179,12 @@ class Prompt:
             self.leave()
 
     def before_input(self) -> StyleAndTextTuples:
-        """The moving part."""
-        return self.live.draw(self.columns - 1)
+        """The moving part, or the question that is open."""
+        return self.live.draw(self.columns - 1) if self.asking is None else self.asking.draw(self.columns - 1)
+
+    def mark(self) -> str:
+        """What stands before the input line."""
+        return WORD_MARK if self.asking is not None and self.asking.state == "word" else MARK
 
 
 def _size() -> Size:
@@ -174,7 +201,7 @@ def _layout(prompt: Prompt) -> Layout:
         prompt.buffer, input_processors=[AppendAutoSuggestion(), Escaped()], search_buffer_control=search.control
     )
     moving = ConditionalContainer(
-        Window(FormattedTextControl(prompt.before_input), dont_extend_height=True),
+        Window(FormattedTextControl(prompt.before_input), height=lambda: _moving(prompt), dont_extend_height=True),
         Condition(lambda: bool(prompt.before_input())),
     )
     typed = Window(
@@ -182,7 +209,7 @@ def _layout(prompt: Prompt) -> Layout:
         height=lambda: _height(prompt),
         dont_extend_height=True,
         wrap_lines=True,
-        get_line_prefix=lambda number, wrapped: [("class:mark", MARK if number == wrapped == 0 else "  ")],
+        get_line_prefix=lambda number, wrapped: [("class:mark", prompt.mark() if number == wrapped == 0 else "  ")],
     )
     bar = Window(FormattedTextControl(lambda: prompt.bar.draw(prompt.columns)), height=1, dont_extend_height=True)
     menu = Float(
@@ -192,7 +219,17 @@ def _layout(prompt: Prompt) -> Layout:
     return Layout(body, focused_element=field)
 
 
+def _moving(prompt: Prompt) -> Dimension:
+    # An open question is as high as it needs: it has seen to it that there is room.
+    return Dimension() if prompt.asking is None else Dimension.exact(_rows(prompt.before_input()))
+
+
+def _rows(drawn: StyleAndTextTuples) -> int:
+    return 1 + sum(fragment[1].count("\n") for fragment in drawn)
+
+
 def _height(prompt: Prompt) -> Dimension:
     # The menu hangs below the cursor: it gets its room only while it is open, and on a low screen what there is.
-    menu = min(MENU_LINES, prompt.output.get_size().rows - 3) if prompt.buffer.complete_state else 0
+    has_room = prompt.buffer.complete_state is not None and prompt.asking is None
+    menu = min(MENU_LINES, prompt.output.get_size().rows - 3) if has_room else 0
     return Dimension(min=1 + max(menu, 0))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from agent_core import events
 from agent_core.events import Event
 
+from ..asked import denied_lines
 from ..spans import Line, line
 from ..standings import SLASH, quarantine_lines
 from ..told import CallLog, call_line, ended_lines, verdict_part
@@ -61,6 +62,8 @@ class Teller:
                 self._lines([line(("warn", f"! {event.message}"))])
             case events.Quarantined():
                 self._lines(quarantine_lines(events.to_json(event), SLASH))
+            case events.GrantAnswered():
+                self._lines(denied_lines([event]))
             case events.TurnEnded():
                 self._ended(event)
             case _:

@@ -7,11 +7,14 @@ from contextlib import asynccontextmanager
 
 from prompt_toolkit.application import in_terminal
 
+from agent_core.grants import Approver, Decision, Question
+
 from ..listeners import Listener
 from ..spans import Line, painted
 from ..told import CallLog
 from ..wrap import wrapped
 from . import render
+from .asking import open_question
 from .prompt import Prompt
 from .teller import Screen, Teller
 
@@ -70,9 +73,25 @@ class TerminalVoice:
             self._prompt.live.question = ""
 
     @property
+    def approver(self) -> Approver:
+        """Somebody who is asked about grants: the human at the prompt."""
+        return self._decide
+
+    async def _decide(self, question: Question) -> Decision:
+        async with open_question(question, self._prompt) as asking:
+            return await asking.answer
+
+    @property
     def asking(self) -> bool:
         """Whether a question is open."""
-        return self._asked is not None
+        return self._asked is not None or self._prompt.asking is not None
+
+    def refuse(self) -> bool:
+        """Answer an open question with no; whether there was one."""
+        if self._prompt.asking is not None:
+            self._prompt.asking.refuse()
+            return True
+        return self.answers("no")
 
     def answers(self, text: str) -> bool:
         """Take a typed line as the answer, if a question is open."""

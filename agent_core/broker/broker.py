@@ -1,0 +1,82 @@
+"""The broker as calls meet it: a session each, which costs nothing until something is fetched.
+
+The HTTP client library takes longer to import than a prompt may take to stand: the first fetch of a process pays.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeAlias
+
+from .caps import Caps
+
+Want: TypeAlias = Callable[[str], Awaitable[bool]]  # asks a human for one more host, as `host` or `host:port`
+Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
+Tls: TypeAlias = Callable[[], ssl.SSLContext]
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """What all fetches share: the caps, how a name is resolved, whose certificates are trusted."""
+
+    caps: Caps = field(default_factory=Caps)
+    resolve: Resolve | None = None  # as the system does
+    tls: Tls | None = None  # those that this machine trusts
+
+    def session(self, function: str, hosts: tuple[str, ...], want: Want | None = None) -> "Session":
+        """The fetches of one call of a function that may reach these hosts, and others that a human is asked for."""
+        return Session(lambda: _begun(self, function, hosts, want))
+
+
+class Answering(Protocol):
+    """Answers what one call asks of the broker."""
+
+    @property
+    def open(self) -> int:
+        """How many requests have not ended."""
+
+    async def answer(self, name: str, arguments: Mapping[str, Any]) -> Any:  # Any: values that cross the sandbox
+        """The answer to one request."""
+
+    async def aclose(self) -> None:
+        """End what is open."""
+
+
+class Session:
+    """The fetches of one call: begun by the first, and ended with the call, however it ends."""
+
+    def __init__(self, begin: Callable[[], Answering]) -> None:
+        self._begin = begin
+        self._fetches: Answering | None = None
+
+    @property
+    def open(self) -> int:
+        """How many requests have not ended."""
+        return 0 if self._fetches is None else self._fetches.open
+
+    async def answer(self, name: str, arguments: Mapping[str, Any]) -> Any:  # Any: values that cross the sandbox
+        """The answer to `fetch`, `fetch_send`, `fetch_read` or `fetch_close`; a fetch that fails is a value too.
+
+        Raises:
+            RequestRefused: it was not granted, or cannot be sent at all.
+        """
+        if self._fetches is None:
+            self._fetches = await asyncio.to_thread(self._begin)
+        return await self._fetches.answer(name, arguments)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._fetches is not None:
+            await self._fetches.aclose()
+
+
+def _begun(broker: Broker, function: str, hosts: tuple[str, ...], want: Want | None) -> Answering:
+    from .fetches import Fetches  # noqa: PLC0415 - see above
+
+    return Fetches(broker, function, hosts, want)

@@ -1,0 +1,221 @@
+"""The fetches of one call: asked for, checked, counted, timed, logged, and all ended when the call ends."""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from sandbox import RequestRefused
+
+from .addresses import checked, resolve
+from .broker import Broker, Want
+from .caps import PIECE
+from .failing import FetchFailed
+from .hosts import Hosts
+from .order import REDIRECTS, Order, take
+from .wire import Answer, Exchange, secured, tls
+
+_MOST_ASKED = 3  # hosts that one call may have a human asked for
+
+_numbers = itertools.count(1)  # of one process: a worker that is kept may hold a response of an earlier call
+_log = logging.getLogger("toolwright.broker")
+
+
+@dataclass(slots=True)
+class _Stream:
+    """One request from its start until its response is read or dropped."""
+
+    number: int
+    order: Order
+    began: float
+    exchange: Exchange | None = None
+    status: str = "failed"
+    read: int = 0
+
+
+class Fetches:
+    """Answers `fetch`, `fetch_send`, `fetch_read` and `fetch_close` of one call; what it left open ends with it."""
+
+    def __init__(self, broker: Broker, function: str, hosts: tuple[str, ...], want: Want | None) -> None:
+        self._broker = broker
+        self._caps = broker.caps
+        self._function = function
+        self._hosts = Hosts.of(hosts)
+        self._want = want
+        self._asked: set[str] = set()
+        self._stood = 0.0  # seconds that a human was asked for, which no limit counts
+        self._requests = 0
+        self._seconds = 0.0
+        self._ahead = bytearray()  # of the next request's body
+        self._streams: dict[int, _Stream] = {}
+
+    @property
+    def open(self) -> int:
+        """How many requests have not ended."""
+        return len(self._streams)
+
+    async def aclose(self) -> None:
+        """End what is open."""
+        async with AsyncExitStack() as stack:  # one that cannot be closed keeps no other open
+            for number in self._streams:
+                stack.push_async_callback(self._end, number)
+
+    async def answer(self, name: str, arguments: Mapping[str, Any]) -> Any:  # Any: values that cross the sandbox
+        """The answer to one request; a fetch that fails is a value too.
+
+        Raises:
+            RequestRefused: it was not granted, or cannot be sent at all.
+        """
+        try:
+            match name:
+                case "fetch":
+                    return await self._fetch(arguments)
+                case "fetch_send":
+                    return self._send(arguments.get("data"))
+                case "fetch_read":
+                    return await self._read(self._stream(arguments.get("stream")), arguments.get("size"))
+                case _:
+                    return await self._end(self._stream(arguments.get("stream")).number)
+        except FetchFailed as failed:
+            return {"failed": failed.kind, "message": str(failed)}
+
+    def _send(self, data: object) -> None:
+        if not isinstance(data, bytes) or len(self._ahead) + len(data) > self._caps.request:
+            self._ahead.clear()
+            raise RequestRefused(f"the body of a request is bytes, {self._caps.request} of them at most")
+        self._ahead += data
+
+    async def _fetch(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        ahead = bytes(self._ahead)
+        self._ahead.clear()
+        order = take(arguments, ahead, self._caps)
+        if len(self._streams) >= self._caps.streams:
+            raise RequestRefused(f"{self._caps.streams} responses are open: read them to their end, or close them")
+        stream, answer = await self._follow(order)
+        is_empty = order.method == "HEAD" or answer.is_empty
+        if is_empty:
+            await self._end(stream.number)
+        return {
+            "status": answer.status,
+            "reason": answer.reason,
+            "headers": [[name, value] for name, value in answer.headers],
+            "url": stream.order.target.url,
+            "stream": None if is_empty else stream.number,
+            "decoded": self._caps.decoded,
+        }
+
+    async def _follow(self, order: Order) -> tuple[_Stream, Answer]:
+        """The response that redirects lead to; each hop is checked as the first."""
+        until = self._now() + min(order.timeout_s, self._caps.request_s)
+        for _hop in range(self._caps.redirects + 1):
+            stream, answer = await self._hop(order, until)
+            location = answer.header("location")
+            if not order.follows or answer.status not in REDIRECTS or location is None:
+                return stream, answer
+            await self._end(stream.number)
+            order = order.redirected(location, answer.status, self._caps.url)
+        raise FetchFailed("response", f"{order.target.host} redirected more than {self._caps.redirects} times")
+
+    async def _hop(self, order: Order, until: float) -> tuple[_Stream, Answer]:
+        self._requests += 1
+        stream = _Stream(next(_numbers), order, self._now())
+        self._streams[stream.number] = stream
+        async with self._ended_by_failure(stream):
+            await self._permit(order)
+            async with self._within(until, order):
+                return stream, await self._begin(stream)
+
+    async def _begin(self, stream: _Stream) -> Answer:
+        order = stream.order
+        async with asyncio.timeout(self._caps.resolve_s):
+            addresses = await checked(order.target, self._hosts, self._broker.resolve or resolve)
+        secure = await secured(order.target, self._broker.tls or tls)
+        stream.exchange = Exchange(order, addresses, secure, self._caps.connect_s)
+        answer = await stream.exchange.begin(self._caps.headers)
+        stream.status = str(answer.status)
+        return answer
+
+    async def _permit(self, order: Order) -> None:
+        if self._requests > self._caps.requests:
+            raise RequestRefused(f"one call may make {self._caps.requests} requests")
+        place = order.target.place
+        if not self._hosts.cover(order.target) and not await self._wanted(place):
+            raise RequestRefused(
+                f"`{self._function}` may not reach {place}: a human grants it with"
+                f" `toolwright functions grant {self._function} --network {place}`"
+            )
+
+    async def _wanted(self, place: str) -> bool:
+        """Whether a human lets it be reached, who is asked for a place once."""
+        if self._want is None or place in self._asked or len(self._asked) >= _MOST_ASKED:
+            return False
+        self._asked.add(place)
+        began = _now()
+        try:
+            is_granted = await self._want(place)
+        finally:
+            self._stood += _now() - began
+        if is_granted:
+            self._hosts = self._hosts.with_host(place)
+        return is_granted
+
+    def _stream(self, number: object) -> _Stream:
+        stream = self._streams.get(number) if isinstance(number, int) else None
+        if stream is None:
+            raise RequestRefused("this response is closed")
+        return stream
+
+    async def _read(self, stream: _Stream, size: object) -> bytes:
+        async with self._ended_by_failure(stream):
+            async with self._within(stream.began + self._caps.request_s, stream.order):
+                piece = await stream.exchange.read(size if isinstance(size, int) else PIECE) if stream.exchange else b""
+            stream.read += len(piece)
+            if stream.read > self._caps.response:
+                raise FetchFailed("response", f"a response may have {self._caps.response} bytes, and this one has more")
+        if not piece:
+            await self._end(stream.number)
+        return piece
+
+    async def _end(self, number: int) -> None:
+        """Log a request and drop its connection, once."""
+        if (stream := self._streams.pop(number, None)) is None:
+            return
+        target = stream.order.target
+        path, seconds = target.path.partition("?")[0], self._now() - stream.began
+        line = (self._function, stream.order.method, target.place, path, stream.status, stream.read, seconds)
+        _log.info("%s: %s %s%s: %s, %d bytes, %.3f s", *line)
+        if stream.exchange is not None:
+            with suppress(OSError):
+                await stream.exchange.aclose()
+
+    @asynccontextmanager
+    async def _ended_by_failure(self, stream: _Stream) -> AsyncIterator[None]:
+        """Whatever goes wrong here, a call that is cancelled too, leaves no connection behind."""
+        try:
+            yield
+        except BaseException as error:
+            stream.status = "refused" if isinstance(error, RequestRefused) else stream.status
+            await self._end(stream.number)
+            raise
+
+    @asynccontextmanager
+    async def _within(self, until: float, order: Order) -> AsyncIterator[None]:
+        """Until then for one thing, and no longer than the call has left for all of them."""
+        began = self._now()
+        try:
+            async with asyncio.timeout(min(until - began, self._caps.call_s - self._seconds)):
+                yield
+        except TimeoutError as error:
+            raise FetchFailed("timeout", f"{order.target.place} did not answer in time") from error
+        finally:
+            self._seconds += self._now() - began
+
+    def _now(self) -> float:
+        return _now() - self._stood
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

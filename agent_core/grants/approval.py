@@ -1,0 +1,78 @@
+"""The question that is put to a human before a function gets what it needs, and the answer."""
+
+import shlex
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+from uuid import uuid4
+
+from .items import UNSAID
+from .value import NOTHING, Grants
+
+Answer: TypeAlias = Literal["once", "yes", "no"]
+Moment: TypeAlias = Literal["join", "call", "run"]
+By: TypeAlias = Literal["human", "policy", "earlier", "never"]
+
+_FLAGS: Mapping[str, str] = MappingProxyType(
+    {
+        "network": "--network",
+        "read": "--read",
+        "write": "--write",
+        "secrets": "--secret",
+        "packages": "--package",
+        "memory": "--block",
+        "functions": "--call",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a function lacks: `why` is the model's reason, `lines` are those of its text that need it.
+
+    `granted` is what the version before had, `diff` what became different since; `is_again` says that nothing new is
+    asked for, and only the content is new. It comes up before a function joins, before a call, or while one runs.
+    `installs` says what a yes installs, a line each. Texts are a model's: they are shown as untrusted. `id` names the
+    question where an answer comes from elsewhere.
+    """
+
+    function: str
+    missing: Grants = NOTHING
+    granted: Grants = NOTHING
+    why: str = ""
+    lines: tuple[tuple[int, str], ...] = ()
+    diff: str = ""
+    version: str = ""
+    is_again: bool = False
+    moment: Moment = "call"
+    installs: tuple[str, ...] = ()
+    id: str = field(default_factory=lambda: uuid4().hex, compare=False)
+
+    @property
+    def command(self) -> str:
+        """What a human types to grant what is asked for."""
+        items = [
+            f"{flag} {shlex.quote(one)}"
+            for kind, flag in _FLAGS.items()
+            for one in self.missing.items(kind)
+            if one != UNSAID
+        ]
+        return " ".join([f"toolwright functions grant {self.function}", *items])
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An answer: for the next call alone, for good, or not; `word` is for the model.
+
+    `by` says who gave it: a human now; nobody, for none could be asked; the human's no earlier in the same turn; or
+    nobody ever, for no human can grant it.
+    """
+
+    answer: Answer
+    word: str = ""
+    by: By = "human"
+
+
+Approver: TypeAlias = Callable[[Question], Awaitable[Decision]]
+"""Puts a question to a human; where there is none, nobody is asked and the answer is no."""

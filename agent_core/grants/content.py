@@ -1,0 +1,66 @@
+"""Exactly which code a yes is for: the function's module and every module of the workspace that it imports.
+
+A function with grants runs with these modules alone, so that nothing else, however it is imported, inherits them.
+"""
+
+import difflib
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from ..registry.function import Function
+from ..registry.snapshot import Snapshot
+from ..registry.source import Source
+
+_LONGEST_DIFF = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The modules by name, each with its version, and the digest of a function and all of them."""
+
+    digest: str
+    versions: tuple[tuple[str, str], ...]
+
+    def to_text(self) -> str:
+        """The versions as JSON."""
+        return json.dumps(self.versions)
+
+
+def content_of(function: Function, snapshot: Snapshot) -> Content:
+    """What a yes to this function, as it is in this snapshot, is bound to."""
+    versions = tuple(sorted((name, one.version) for name, one in modules_of(function.module, snapshot).items()))
+    text = json.dumps([function.name, function.module, versions])
+    return Content(hashlib.sha256(text.encode()).hexdigest(), versions)
+
+
+def modules_of(module: str, snapshot: Snapshot) -> Mapping[str, Source]:
+    """A module with the packages around it and what all of these import, down to the last."""
+    found: dict[str, Source] = {}
+    waiting = [module]
+    while waiting:
+        for name in _with_packages(waiting.pop()):
+            source = snapshot.modules.get(name)
+            if source is not None and name not in found:
+                found[name] = source
+                waiting += snapshot.readings[name].imports
+    return found
+
+
+def _with_packages(module: str) -> Iterator[str]:
+    parts = module.split(".")
+    yield from (".".join(parts[:size]) for size in range(1, len(parts) + 1))
+
+
+def differences(before: Mapping[str, str], after: Iterable[Source]) -> str:
+    """What became different from the texts before, by module, as one diff."""
+    now = {source.module: source for source in after}
+    lines: list[str] = []
+    for name in sorted(before.keys() | now.keys()):
+        path = now[name].path if name in now else name
+        old, new = before.get(name, ""), now[name].text if name in now else ""
+        lines += difflib.unified_diff(
+            old.splitlines(), new.splitlines(), f"{path} (agreed)", f"{path} (now)", lineterm=""
+        )
+    return "\n".join(lines)[:_LONGEST_DIFF]

@@ -1,0 +1,253 @@
+"""`functions/grants.toml`: what functions may reach, reviewable, one entry a function. The host alone writes it.
+
+It only proposes. What cannot be understood grants nothing, is told as a problem, and is never written over.
+"""
+
+import json
+import math
+import os
+import re
+import stat
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from ..errors import WorkspaceError
+from ..problem import Place, Problem
+from ..untrusted import fence, visible
+from .items import KINDS, name, written
+from .value import NOTHING, Grants
+
+NAME = "grants.toml"
+PATH = f"functions/{NAME}"
+_LIMIT = 256 << 10
+_HEAD = """\
+# What the functions of this folder may reach. Toolwright alone writes it, after a human's yes:
+# `toolwright functions grant` and `revoke` change it. An entry grants nothing by itself: each user is asked
+# once, for exactly the code that is there. Comments above an entry are kept, all else is written anew.
+"""
+_HEADER = re.compile(r"\s*\[\s*\"?([A-Za-z_][A-Za-z0-9_]*)\"?\s*\]")
+_MOST_SECONDS = 86_400
+_MEMORY_MIB = range(64, (1 << 20) + 1)
+_MEND = "mend it by hand, or take the entry out and grant it anew"
+Stamp: TypeAlias = tuple[int, int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one function may reach, by whose yes, and when (ISO 8601, UTC)."""
+
+    grants: Grants = NOTHING
+    by: str = ""
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The file as it was read; `problems` say what of it was not understood, `stamp` tells it from a later one."""
+
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    text: str = ""
+    stamp: Stamp = None
+
+
+class GrantsFile:
+    """The file in the folder of functions."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / NAME
+
+    def stamp(self) -> Stamp:
+        """Which file it is now; None if there is none."""
+        try:
+            found = os.stat(self._file, follow_symlinks=False)  # noqa: PTH116 - before every call
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+    def read(self) -> Listing:
+        """What it says now."""
+        stamp = self.stamp()
+        if stamp is None:
+            return Listing()
+        try:
+            text = self._text()
+        except (OSError, UnicodeDecodeError) as error:
+            return Listing(problems=(_problem(f"cannot be read ({_reason(error)})"),), stamp=stamp)
+        try:
+            data = tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            what = f"is not valid TOML ({fence(str(error), 120)})"
+            return Listing(problems=(_problem(what),), text=text, stamp=stamp)
+        return _listing(data, text, stamp)
+
+    def write(self, entries: Mapping[str, Entry], before: Listing) -> None:
+        """Put these entries in the place of those that were read.
+
+        Raises:
+            WorkspaceError: the file is another meanwhile, holds what was not understood, or cannot be written.
+        """
+        if before.problems:
+            raise WorkspaceError(
+                f"{before.problems[0].what}, so nothing is written there.", mend=f"{_MEND}.".capitalize()
+            )
+        if self.stamp() != before.stamp:
+            raise WorkspaceError(f"`{PATH}` was changed meanwhile, so it was not written.", mend="Do it again.")
+        text = text_of(entries, before.text)
+        if text != before.text:
+            _replace(self._file, text)
+
+    def _text(self) -> str:
+        descriptor = os.open(self._file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError("it is no regular file")
+            content = file.read(_LIMIT + 1)
+        if len(content) > _LIMIT:
+            raise OSError(f"it is larger than {_LIMIT >> 10} KiB")
+        return content.decode("utf-8")
+
+
+def text_of(entries: Mapping[str, Entry], before: str = "") -> str:
+    """The whole text of the file, sorted, with the comments that a human put above entries."""
+    head, comments = _comments(before)
+    blocks = [[*comments.get(one, ()), *_lines(one, entries[one])] for one in sorted(entries)]
+    shown = "\n".join([_HEAD, *head, *(f"{line}" for block in blocks for line in [*block, ""])]).rstrip("\n") + "\n"
+    meant = {one: entry.grants for one, entry in entries.items()}
+    if _grants(shown) == meant:
+        return shown
+    return "\n".join([_HEAD, *(line for one in sorted(entries) for line in [*_lines(one, entries[one]), ""])])
+
+
+def _lines(function: str, entry: Entry) -> Iterator[str]:
+    yield f"[{function}]"
+    for key, value in entry.grants.to_json().items():
+        yield f"{key} = {json.dumps(value, ensure_ascii=False)}"
+    yield f"by = {json.dumps(visible(entry.by), ensure_ascii=False)}"
+    yield f"at = {json.dumps(entry.at)}"
+
+
+def _comments(text: str) -> tuple[list[str], dict[str, list[str]]]:
+    """The comments of a text: those at its head that are a human's, and those of each entry."""
+    head, found = list[str](), dict[str, list[str]]()
+    waiting: list[str] = []
+    inside, own = "", frozenset(_HEAD.splitlines())
+    for line in text.splitlines():
+        if line.lstrip().startswith("#") and line not in own:
+            waiting.append(line.strip())
+        elif header := _HEADER.match(line):
+            inside = header[1]
+            found[inside], waiting = waiting, []
+        elif not line.strip() and not inside:
+            head, waiting = [*head, *waiting, *([""] if waiting else [])], []
+        elif line.strip() and inside:
+            found[inside], waiting = [*found[inside], *waiting], []
+    return head, found
+
+
+def _grants(text: str) -> dict[str, Grants] | None:
+    try:
+        found = _listing(tomllib.loads(text), text, None)
+    except tomllib.TOMLDecodeError:
+        return None
+    return None if found.problems else {one: entry.grants for one, entry in found.entries.items()}
+
+
+def _listing(data: Mapping[str, Any], text: str, stamp: Stamp) -> Listing:  # Any: TOML
+    entries, problems = dict[str, Entry](), list[Problem]()
+    for function, table in data.items():
+        found = _entry(function, table)
+        if isinstance(found, Entry):
+            entries[function] = found
+        else:
+            line = text[: max(text.find(f"[{function}]"), 0)].count("\n") + 1
+            problems.append(
+                _problem(f"{found} in the entry {fence(function, 60)}, which therefore grants nothing", line)
+            )
+    return Listing(entries, tuple(problems), text, stamp)
+
+
+def _entry(function: str, table: object) -> Entry | str:
+    """An entry, or what is wrong with it."""
+    if name(function) != function:
+        return "has what is no function's name"
+    if not isinstance(table, dict):
+        return "has a value that stands in no entry,"
+    data: dict[str, Any] = {}
+    for key, value in table.items():
+        data[key] = _value(key, value)
+        if data[key] is None:
+            return f"has something that cannot be granted ({fence(f'{key} = {value}', 120)})"
+    return Entry(Grants.from_json(data), data.get("by", ""), data.get("at", ""))
+
+
+def _value(key: str, value: object) -> Any:  # Any: what the key's kind is kept as
+    if key in KINDS and isinstance(value, list):
+        items = [written(key, one) for one in value]
+        return None if None in items else items
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    match key:
+        case "seconds" if number and 0 < value <= _MOST_SECONDS:  # type: ignore[operator]  # a number, as was seen
+            return value
+        case "memory_mib" if number and isinstance(value, int) and value in _MEMORY_MIB:
+            return value
+        case "stateful" if isinstance(value, bool):
+            return value
+        case "by" | "at" if isinstance(value, str):
+            return visible(value[:200])
+        case _:
+            return None
+
+
+def checked(grants: Mapping[str, object]) -> Grants:
+    """The grants that a human asked for.
+
+    Raises:
+        WorkspaceError: one of them cannot be granted; the message names it.
+    """
+    found = {key: _value(key, value) for key, value in grants.items()}
+    for key, value in found.items():
+        if value is None:
+            raise WorkspaceError(f"{fence(f'{key} = {grants[key]}', 120)} cannot be granted.", mend=_HOW.get(key, ""))
+    return Grants.from_json(found)
+
+
+_HOW = {
+    "network": "A host is written as api.example.org, localhost:8000 or *.example.org.",
+    "read": "A path is written as data/ or data/file.csv, without `..`.",
+    "write": "A path is written as data/ or data/file.csv, without `..`.",
+    "packages": "A package is written as requests or requests>=2.31.",
+    "seconds": f"Give seconds above 0, up to {_MOST_SECONDS}.",
+    "memory_mib": "Give whole MiB from 64 on.",
+}
+
+
+def _problem(what: str, line: int = 0) -> Problem:
+    return Problem("grants-file", f"`{PATH}` {what}", Place(PATH, line), _MEND)
+
+
+def _reason(error: OSError | UnicodeDecodeError) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8"
+    return "it is a link" if error.errno == 40 else error.strerror or str(error)
+
+
+def _replace(path: Path, text: str) -> None:
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+    temporary = ""
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{NAME}.", suffix=".tmp", dir=path.parent)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            os.fchmod(descriptor, mode)
+            file.write(text)
+            file.flush()
+            os.fsync(descriptor)
+        Path(temporary).replace(path)
+    except OSError as error:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+        raise WorkspaceError(f"`{PATH}` cannot be written: {error.strerror}.", mend="Check its rights.") from error

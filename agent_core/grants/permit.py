@@ -1,0 +1,169 @@
+"""From grants to what a worker gets: real paths, packages and limits, looked at anew before every call.
+
+What can never be granted: to write what decides about the workspace (its functions, its state, its settings, its
+repository), to read where secrets and yeses are kept, and the system's own trees.
+"""
+
+import math
+import os
+import unicodedata
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+from sandbox import Access, Limits
+from sandbox.access import NOTHING as NO_ACCESS
+from sandbox.code import Modules
+
+from ..secrets import config_folder
+from ..untrusted import fence
+from .items import UNSAID
+from .seal import data_folder
+from .value import NOTHING, Grants
+
+_UNWRITTEN = ("functions", ".toolwright", "toolwright.toml", ".git")
+_SYSTEM = ("/proc", "/sys", "/dev")
+_SLACK_S = 10
+Packages: TypeAlias = Callable[[tuple[str, ...]], tuple[tuple[tuple[str, str], ...], tuple[str, ...]]]
+"""Requirements → where each import name lies, and which of them are imported ahead."""
+
+
+def raised(limits: Limits, grants: Grants) -> Limits:
+    """The limits with the time and the memory that were granted; none is ever made smaller."""
+    wall_s = max(limits.wall_s, grants.seconds or 0)
+    cpu_s = max(limits.cpu_s, math.ceil(grants.seconds or 0) + _SLACK_S)
+    return replace(limits, wall_s=wall_s, cpu_s=cpu_s, memory=max(limits.memory, (grants.memory_mib or 0) << 20))
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """One call that may be made: what the function has, with which modules, limits and access it runs.
+
+    `keep` names its own worker if it is stateful; `note` says what it lacks, should it fail.
+    """
+
+    modules: Modules
+    limits: Limits
+    grants: Grants = NOTHING
+    access: Access = NO_ACCESS
+    keep: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """A call that is not made, and why: what is missing, and how a human grants it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Where the grants of one workspace lead to."""
+
+    root: Path
+    packages: Packages = lambda wanted: ((), ())
+
+    def inside(self, grants: Grants) -> Grants:
+        """The same with paths of the workspace as relative ones, and folders with their slash."""
+        if not (grants.read or grants.write):
+            return grants
+        return replace(grants, read=self._named(grants.read), write=self._named(grants.write))
+
+    def spelled(self, grants: Grants) -> Grants:
+        """The same with every path of the workspace in both ways in which a text may name it."""
+        root = Path(os.path.realpath(self.root))
+        whole = Grants(
+            read=tuple(f"{root}/{one}" for one in grants.read if one != UNSAID and not one.startswith("/")),
+            write=tuple(f"{root}/{one}" for one in grants.write if one != UNSAID and not one.startswith("/")),
+        )
+        return grants | whole
+
+    def _named(self, paths: tuple[str, ...]) -> tuple[str, ...]:
+        root = f"{os.path.realpath(self.root)}/"
+        named = [one.removeprefix(root) or "./" for one in paths]
+        return tuple(f"{one}/" if not one.endswith("/") and (self.root / one).is_dir() else one for one in named)
+
+    def access(self, grants: Grants) -> Access:
+        """What a worker sees: what leads where it may not is left out."""
+        readable = tuple(real for one in grants.read if (real := self._real(one, writes=False)) is not None)
+        writable = tuple(real for one in grants.write if (real := self._made(one)) is not None)
+        found, ahead = self.packages(grants.packages) if grants.packages else ((), ())
+        return replace(NO_ACCESS, readable=readable, writable=writable, packages=found, preload=ahead)
+
+    def refusal(self, grants: Grants) -> str:
+        """Why some of these can never be granted, as a sentence; empty if all can."""
+        found = [*self._refusals(grants.read, writes=False), *self._refusals(grants.write, writes=True)]
+        return found[0] if found else ""
+
+    def _refusals(self, items: tuple[str, ...], *, writes: bool) -> Iterator[str]:
+        for item in items:
+            if item != UNSAID and (why := self._against(item, writes=writes)):
+                yield f"{fence(item)} can never be granted {'for writing' if writes else 'for reading'}: it {why}."
+
+    def _real(self, item: str, *, writes: bool) -> str | None:
+        if item == UNSAID or self._against(item, writes=writes):
+            return None
+        real = os.path.realpath(self.root / item)
+        return real if os.path.exists(real) else None  # noqa: PTH110 - a path as the sandbox takes it
+
+    def _made(self, item: str) -> str | None:
+        """The same for what is written, which is made where it is missing."""
+        if item != UNSAID and not self._against(item, writes=True):
+            path = Path(os.path.realpath(self.root / item))
+            try:
+                (path if item.endswith("/") else path.parent).mkdir(parents=True, exist_ok=True)
+                if not item.endswith("/"):
+                    path.touch()
+            except OSError:
+                return None
+        return self._real(item, writes=True)
+
+    def _against(self, item: str, *, writes: bool) -> str:
+        """What speaks against a path as it leads now, through links and whatever its case."""
+        root = Path(os.path.realpath(self.root))
+        real = Path(os.path.realpath(root / item))
+        if not item.startswith("/") and not real.is_relative_to(root):
+            return "leads out of the workspace"
+        if writes and ".git" in map(_plain, (*Path(item).parts, *real.parts)):
+            return "is, or lies in, a repository's own folder"
+        for kept in self._kept(root, writes=writes):
+            if _meets(real, kept):
+                return f"is, holds or lies in {kept.name if kept.is_relative_to(root) else kept}"
+        return ""
+
+    @staticmethod
+    def _kept(root: Path, *, writes: bool) -> Iterator[Path]:
+        yield root / ".toolwright"
+        yield data_folder()
+        yield config_folder()
+        yield from map(Path, _SYSTEM)
+        if writes:
+            yield from (root / name for name in _UNWRITTEN)
+
+
+def _meets(real: Path, kept: Path) -> bool:
+    """Whether one is the other or holds it: by name in any case and form, or as the system sees them."""
+    ours, theirs = [_plain(part) for part in real.parts], [_plain(part) for part in kept.parts]
+    if ours[: len(theirs)] == theirs or theirs[: len(ours)] == ours:
+        return True
+    within = [_identity(one) for one in (real, *real.parents)]
+    around = [_identity(one) for one in (kept, *kept.parents)]
+    return _is_among(around[0], within) or _is_among(within[0], around)
+
+
+def _is_among(one: tuple[int, int] | None, others: list[tuple[int, int] | None]) -> bool:
+    return one is not None and one in others
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _plain(part: str) -> str:
+    return unicodedata.normalize("NFKC", part).casefold()

@@ -1,0 +1,58 @@
+"""Grants as lines for a human: what is asked for, what was given and taken, what is in force."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent_core.grants import Grants, Question
+from agent_core.untrusted import one_line, visible
+
+from .spans import Line, Role, indented, line
+from .verdicts import problem_lines
+
+
+def question_lines(question: Question) -> list[Line]:
+    """What a function would get, why, by which of its lines, and what it has."""
+    what = " is another version now and would again" if question.is_again else " would"
+    lines = [line(("name", question.function), what)]
+    lines += indented([line(("strong", sentence)) for sentence in question.missing.sentences()])
+    lines += indented([line("  ", one_line(each, 1_000)) for each in question.installs])
+    if question.why:
+        lines.append(line(("dim", "why: "), one_line(question.why)))
+    lines += [line(("dim", f"line {number}: "), one_line(text)) for number, text in question.lines]
+    if question.granted:
+        lines.append(line(("dim", "it has: "), "; ".join(question.granted.sentences())))
+    return lines + [line(("dim", visible(text))) for text in question.diff.splitlines()]
+
+
+def given_lines(found: Mapping[str, Any]) -> list[Line]:  # Any: JSON
+    """What a function may reach now."""
+    return _held("ok", "✓ ", found["name"], " may", found["grants"])
+
+
+def revoked_lines(found: Mapping[str, Any]) -> list[Line]:
+    """What was taken, and what is left."""
+    taken = _held("ok", "✓ ", found["name"], " may no longer", found["revoked"])
+    return [*taken, *(_held("dim", "", found["name"], " still may", found["grants"]) if found["grants"] else [])]
+
+
+def grants_lines(found: Mapping[str, Any]) -> list[Line]:
+    """Each function's entry, and how much of it is in force."""
+    lines = list[Line]()
+    for row in found["grants"]:
+        proposed, now = Grants.from_json(row["grants"]), Grants.from_json(row["in_force"])
+        state = "" if now.covers(proposed) else " (not in force: you are asked when it is called)"
+        state = state if row["exists"] else " (there is no such function)"
+        lines.append(
+            line(("name", row["name"]), ("dim", f"  {one_line(row['by'])}, {one_line(row['at'])}"), ("bad", state))
+        )
+        lines += indented([_sentence(one, now) for one in proposed.sentences()])
+    return [*lines, *problem_lines(found["problems"])]
+
+
+def _sentence(sentence: str, now: Grants) -> Line:
+    return line(sentence) if sentence in now.sentences() else line(("dim", f"{sentence} (proposed)"))
+
+
+def _held(style: Role, mark: str, name: str, verb: str, grants: Mapping[str, Any]) -> list[Line]:
+    sentences = Grants.from_json(grants).sentences()
+    return [line((style, mark), ("name", name), verb), *indented([line(one) for one in sentences])]

@@ -1,0 +1,187 @@
+"""One question about grants at the prompt, answered by a single key.
+
+What is typed ahead answers nothing: keys count only once it has been quiet for a moment, and only when they come
+alone; typing stays what it was, in the input line. Heavy: loaded behind the prompt.
+"""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Literal
+
+from prompt_toolkit.document import Document
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+
+from agent_core.grants import Decision, Question
+from agent_core.untrusted import one_line
+
+from ..asked import ANSWERS, EXPLAINED, KEYS, answer_line, fitting, hides_grants, kept, question_lines
+from ..spans import Line, Role, Span, line, painted
+from ..wrap import wrapped
+from .prompt import Prompt
+
+QUIET_S = 0.6
+ALONE_S = 0.25
+_BELOW = 3  # rows under the keys and over them: that more is left out, the input line, the bar
+_LONGEST_WORD = 2_000
+_STYLES: dict[Role, str] = {
+    "": "",
+    "ok": "ansigreen",
+    "bad": "ansired",
+    "warn": "ansiyellow",
+    "dim": "ansibrightblack",
+    "name": "ansicyan",
+    "strong": "bold",
+    "alarm": "bold",
+}
+_TYPED = "That was typing, so it went into the line below. A key answers when it comes alone."
+_UNSEEN = "Nothing was answered, for not all that it asks for is on the screen: press d first."
+_ENTER = "Enter answers nothing. " + EXPLAINED.removeprefix("Nothing was answered. ")
+State = Literal["quiet", "armed", "pressed", "word"]
+
+
+class Asking:
+    """The open question; `answer` is there when a human gave it."""
+
+    def __init__(self, question: Question, prompt: Prompt) -> None:
+        self.answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+        self.state: State = "quiet"
+        self._question = question
+        self._prompt = prompt
+        self._note = ""
+        self._pressed = ""
+        self._seen = False
+        self._draft = Document()
+        self._timer: asyncio.TimerHandle | None = None
+        self._wait(QUIET_S)
+        prompt.buffer.cancel_completion()
+        prompt.app.key_processor.before_key_press += self._typed
+
+    def press(self, key: str) -> None:
+        """Take a key that may be an answer."""
+        if self.state == "pressed":
+            self._typing(self._pressed + (key if key.isprintable() else ""))
+        elif key in ANSWERS or key in ("w", "d"):
+            self.state, self._pressed = "pressed", key
+            self._wait(ALONE_S)
+        else:
+            self._explain(EXPLAINED)
+
+    def enter(self) -> None:
+        """Enter sends the word; elsewhere it says what to press."""
+        if self.state == "word":
+            self._close(Decision("no", self._prompt.buffer.text.strip()[:_LONGEST_WORD]))
+        else:
+            self.state = "quiet" if self.state == "quiet" else "armed"
+            self._explain(_ENTER)
+
+    def refuse(self) -> None:
+        """Answer with a no."""
+        self._close(Decision("no"))
+
+    def end(self) -> None:
+        """Give the input line back, and print above it what was asked and answered."""
+        self._prompt.app.key_processor.before_key_press -= self._typed
+        if self._timer is not None:
+            self._timer.cancel()
+        if self.state == "word":
+            self._prompt.buffer.set_document(self._draft, bypass_readonly=True)
+        decided = self.answer.done() and not self.answer.cancelled()
+        ending = answer_line(self.answer.result()) if decided else line("  ", ("dim", "→ not answered"))
+        self._note, self._question, columns = "", kept(self._question), self._prompt.columns
+        self._print([*self._shown(columns, len(self._below(columns, 1)))[0], *wrapped([ending], columns)])
+
+    def draw(self, columns: int) -> StyleAndTextTuples:
+        """The question and the keys, as they fit the screen now."""
+        lines, left = self._shown(columns, len(self._below(columns, 1)))
+        drawn: StyleAndTextTuples = []
+        for row in [*lines, *self._below(columns, left)]:
+            drawn += [*((_STYLES[role], text) for role, text in row), ("", "\n")]
+        return drawn[:-1]
+
+    def _below(self, columns: int, left: int) -> list[Line]:
+        return wrapped([self._keys(left), *([line(("warn", self._note))] if self._note else [])], columns)
+
+    def _keys(self, left: int) -> Line:
+        if self.state == "word":
+            return line(("strong", "Type the word for the model and press Enter."), ("dim", " Esc: no, without a word"))
+        if self.state == "quiet":
+            return line(("dim", "…"))
+        keys: list[Span] = []
+        for key, says in KEYS:
+            keys += [("strong", key), ("", f" {says} · ")]
+        return (
+            *keys,
+            *(line(("strong", "d"), f" all of it (+{left} rows)") if left else line(("strong", "Esc"), " no")),
+        )
+
+    def _shown(self, columns: int, below: int) -> tuple[list[Line], int]:
+        lines, left = fitting(self._question, columns, self._room(below))
+        return [*lines, *([line(("dim", f"  … {left} more rows"))] if left else [])], left
+
+    def _room(self, below: int) -> int:
+        return max(self._prompt.output.get_size().rows - _BELOW - below, 1)
+
+    def _typed(self, _: object) -> None:
+        """A key went into the input line: it is not quiet yet."""
+        if self.state == "quiet":
+            self._wait(QUIET_S)
+
+    def _wait(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._elapsed)
+
+    def _elapsed(self) -> None:
+        if self.state == "quiet":
+            self.state = "armed"
+        elif self.state == "pressed":
+            self._take(self._pressed)
+        self._prompt.app.invalidate()
+
+    def _take(self, key: str) -> None:
+        self.state = "armed"
+        columns = self._prompt.columns
+        room = self._room(len(self._below(columns, 1)))
+        unseen = not self._seen and hides_grants(self._question, columns, room)
+        if key == "d":
+            self._seen = True
+            self._print(question_lines(self._question, columns))
+        elif key == "w":
+            self.state, self._note, self._draft = "word", "", self._prompt.buffer.document
+            self._prompt.buffer.reset()
+            self._prompt.app.layout.focus(self._prompt.buffer)
+        elif unseen and key != "n":
+            self._explain(_UNSEEN)
+        else:
+            self._close(Decision(ANSWERS[key]))
+
+    def _typing(self, text: str) -> None:
+        self.state = "quiet"
+        self._prompt.buffer.insert_text(text)
+        self._explain(_TYPED)
+        self._wait(QUIET_S)
+
+    def _explain(self, note: str) -> None:
+        self._note = one_line(note, 400)
+        self._prompt.app.invalidate()
+
+    def _close(self, decision: Decision) -> None:
+        if not self.answer.done():
+            self.answer.set_result(decision)
+
+    def _print(self, lines: list[Line]) -> None:
+        self._prompt.print_above(painted(lines, sys.stdout))
+
+
+@asynccontextmanager
+async def open_question(question: Question, prompt: Prompt) -> AsyncIterator[Asking]:
+    """A question on the screen for as long as this lasts."""
+    asking = prompt.asking = Asking(question, prompt)
+    prompt.app.invalidate()
+    try:
+        yield asking
+    finally:
+        prompt.asking = None
+        asking.end()

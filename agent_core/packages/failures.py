@@ -1,0 +1,65 @@
+"""What goes wrong with packages, from what pip said to a sentence."""
+
+import re
+import sys
+from collections.abc import Iterable
+
+from ..errors import WorkspaceError
+from ..untrusted import fence, one_line
+
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+NO_PIP = f"Next: {one_line(sys.executable)} -m ensurepip"
+_ONLY_SOURCE = "Packages whose own build would have to run are never installed."
+# What pip says, by a part of it that has stood for years, and what that means; the first that fits is told.
+_MEANINGS = (
+    (
+        r"No module named pip",
+        "pip is not there for the Python that runs Toolwright.",
+        NO_PIP,
+    ),
+    (
+        r"DO NOT MATCH THE HASHES",
+        "A package is not the file whose hash was agreed to, so nothing was installed.",
+        "Whoever changed it should say why. To agree to the new file, take its section out of the lock.",
+    ),
+    (
+        r"ResolutionImpossible|conflicting dependencies",
+        "These packages cannot be installed together: {told}.",
+        "Grant other versions.",
+    ),
+    (
+        r"NewConnectionError|NameResolutionError|ConnectTimeout|Retrying \(|SSLError|ProxyError",
+        "The package index that pip is configured for cannot be reached.",
+        "Look at the network, or at the configuration: pip config list",
+    ),
+    (
+        r"No matching distribution found for (?P<what>\S+)",
+        "There is no wheel of {what} for this Python and this machine: the name or the version is wrong, or it is"
+        " published as source alone.",
+        _ONLY_SOURCE,
+    ),
+    (
+        r"No space left on device",
+        "There is no room on the disk.",
+        "",
+    ),
+)
+
+
+class PackagesError(WorkspaceError):
+    """Packages cannot be resolved or installed; nothing of them was put in place."""
+
+    code = "packages"
+
+
+def meaning(said: Iterable[str]) -> PackagesError:
+    """The error for what pip printed before it gave up."""
+    lines = [line for line in said if line]
+    text = "\n".join(lines)
+    told = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")] or lines[-1:]
+    shown = fence(_CREDENTIALS.sub("", told[0]), 300) if told else "nothing"
+    for pattern, what, mend in _MEANINGS:
+        if found := re.search(pattern, text):
+            asked = fence(found.groupdict().get("what") or "", 80)
+            return PackagesError(what.format(told=shown, what=asked), mend=mend)
+    return PackagesError(f"pip could not do it. It says {shown}.", mend="Look at: pip config list")

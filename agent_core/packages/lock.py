@@ -1,0 +1,139 @@
+"""`functions/requirements.lock`: what granted requirements are pinned to, one section a set of them.
+
+The host alone writes it. It is never handed to pip, and it installs nothing: it says what may be asked for.
+"""
+
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..grants.items import written
+from ..untrusted import fence
+from .failures import PackagesError
+from .resolution import Pin
+
+NAME = "requirements.lock"
+PATH = f"functions/{NAME}"
+_HEAD = """\
+# What the packages that functions are granted are pinned to, with the hash of each file. Toolwright alone writes it.
+# It installs nothing by itself: each user is asked, and sees what would be installed.
+"""
+_SECTION = re.compile(r"# for: (.+)")
+_PIN = re.compile(r"(\S+)==(\S+) --hash=sha256:(\S+)")
+_LIMIT = 1 << 20
+
+Sections = Mapping[tuple[str, ...], tuple[Pin, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """The sections by their requirements; `problem` says what was not understood, and then nothing of it counts."""
+
+    sections: Sections = field(default_factory=dict)
+    problem: str = ""
+
+
+class Lock:
+    """The file in the folder of functions."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / NAME
+        self._known: tuple[object, Locked] = (None, Locked())
+
+    def read(self) -> Locked:
+        """What it says now; one `stat` where it is the file of before."""
+        try:
+            found = os.stat(self._file, follow_symlinks=False)  # noqa: PTH116 - before every call
+        except OSError:
+            return Locked()
+        stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+        if stamp != self._known[0]:
+            self._known = (stamp, self._read())
+        return self._known[1]
+
+    def put(self, requirements: tuple[str, ...], pins: tuple[Pin, ...]) -> None:
+        """Add a section, or replace it.
+
+        Raises:
+            PackagesError: the file holds what is not understood, or cannot be written.
+        """
+        self._write({**self._understood(), requirements: pins})
+
+    def keep(self, wanted: Iterable[tuple[str, ...]]) -> None:
+        """Take out every other section.
+
+        Raises:
+            PackagesError: the file holds what is not understood, or cannot be written.
+        """
+        sections, kept = self._understood(), set(wanted)
+        left = {one: pins for one, pins in sections.items() if one in kept}
+        if left != sections:
+            self._write(left)
+
+    def _understood(self) -> Sections:
+        locked = self.read()
+        if locked.problem:
+            raise PackagesError(
+                locked.problem, mend="Mend it by hand, or remove it: it is made anew when it is needed."
+            )
+        return locked.sections
+
+    def _read(self) -> Locked:
+        try:
+            descriptor = os.open(self._file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "rb") as file:
+                is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+                content = file.read(_LIMIT + 1) if is_file else b""
+            return _parsed(content.decode("utf-8")) if is_file and len(content) <= _LIMIT else _odd("is no plain file")
+        except (OSError, UnicodeDecodeError):
+            return _odd("cannot be read as text")
+
+    def _write(self, sections: Sections) -> None:
+        text = text_of(sections)
+        temporary = ""
+        try:
+            descriptor, temporary = tempfile.mkstemp(prefix=f".{NAME}.", suffix=".tmp", dir=self._file.parent)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                os.fchmod(descriptor, 0o644)
+                file.write(text)
+                file.flush()
+                os.fsync(descriptor)
+            Path(temporary).replace(self._file)
+        except OSError as error:
+            if temporary:
+                Path(temporary).unlink(missing_ok=True)
+            raise PackagesError(f"`{PATH}` cannot be written: {error.strerror}.", mend="Check its rights.") from error
+
+
+def text_of(sections: Sections) -> str:
+    """The whole text of the file."""
+    lines = [_HEAD]
+    for requirements in sorted(sections):
+        lines += [f"# for: {', '.join(requirements)}", *map(str, sorted(sections[requirements])), ""]
+    return "\n".join(lines)
+
+
+def _parsed(text: str) -> Locked:
+    sections: dict[tuple[str, ...], tuple[Pin, ...]] = {}
+    inside: tuple[str, ...] = ()
+    for number, line in enumerate(text.splitlines(), 1):
+        if found := _SECTION.fullmatch(line):
+            inside = tuple(found[1].split(", "))
+            if any(written("packages", one) != one for one in inside) or tuple(sorted(set(inside))) != inside:
+                return _odd(f"has no requirements in line {number} ({fence(line, 80)})")
+            sections[inside] = ()
+        elif line.strip() and not line.startswith("#"):
+            match = _PIN.fullmatch(line)
+            pin = Pin.of(match[1], match[2], match[3]) if match else None
+            if pin is None or not inside or pin.project in {one.project for one in sections[inside]}:
+                return _odd(f"has no pin in line {number} ({fence(line, 80)})")
+            sections[inside] += (pin,)
+    return Locked({one: tuple(sorted(pins)) for one, pins in sections.items()})
+
+
+def _odd(what: str) -> Locked:
+    return Locked(problem=f"`{PATH}` {what}, so none of it counts.")

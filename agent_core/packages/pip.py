@@ -1,0 +1,132 @@
+"""pip of this interpreter, as a process: no keys in its environment, a group of its own, an end, and a size.
+
+It alone talks to the user's package index, as the user configured it. It never builds: wheels only.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from ..untrusted import one_line
+from .failures import PackagesError, meaning
+
+Tell: TypeAlias = Callable[[str], None]
+ALWAYS: Final = ("--only-binary=:all:", "--no-input", "--no-color", "--progress-bar=off", "--retries=2")
+_SCRUBBED: Final = ("PYTHON", "USER", "TARGET", "PREFIX", "ROOT", "REPORT", "DRY_RUN", "REQUIREMENT", "EDITABLE",
+                    "NO_DEPS", "LOG", "SRC", "DEST", "DESTINATION_DIRECTORY")  # fmt: skip
+_KEPT: Final = frozenset(
+    {"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "XDG_CACHE_HOME"}
+    | {"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "LD_LIBRARY_PATH"}
+    | {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}
+)
+_LOOK_S: Final = 0.25
+_LINES: Final = 200
+_TOLD: Final = ("Collecting ", "Downloading ", "Installing ", "Processing ")
+
+
+def environment(around: Mapping[str, str], scratch: Path) -> dict[str, str]:
+    """What of the user's environment pip is given: where its configuration is, and how the network is reached."""
+    own = {key: value for key, value in around.items() if key.upper() in _KEPT or key.startswith("PIP_")}
+    for name in _SCRUBBED:  # these say what is installed where, which is said here
+        own.pop(f"PIP_{name}", None)
+    return own | {"TMPDIR": str(scratch), "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore"}
+
+
+class Pip:
+    """Runs one command after another in a folder; what it prints of its progress is told."""
+
+    def __init__(self, folder: Path, tell: Tell, most_bytes: int) -> None:
+        self._folder = folder
+        self._tell = tell
+        self._most_bytes = most_bytes
+        self._said: deque[str] = deque(maxlen=_LINES)
+
+    async def run(self, *arguments: str, within_s: float) -> Sequence[str]:
+        """What it printed, once it has done this.
+
+        Raises:
+            PackagesError: it failed, took too long, or wrote more than it may.
+        """
+        self._said.clear()
+        scratch = self._folder / "tmp"
+        scratch.mkdir(exist_ok=True)
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-m", "pip", *arguments),
+            env=environment(os.environ, scratch),
+            cwd=self._folder,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+            umask=0o022,
+        )
+        try:
+            async with asyncio.timeout(within_s):
+                await self._watched(process)
+        except TimeoutError as error:
+            what = f"pip did not finish within {within_s:g} s, so it was ended and nothing was installed."
+            raise PackagesError(what, mend="Try again when the network is faster.") from error
+        finally:
+            await _end(process)
+        if process.returncode:
+            raise meaning(self._said)
+        return tuple(self._said)
+
+    async def _watched(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        reading = asyncio.ensure_future(self._read(process.stdout))
+        try:
+            while not reading.done():
+                await asyncio.wait([reading], timeout=_LOOK_S)
+                if await asyncio.to_thread(size_of, self._folder) > self._most_bytes:
+                    raise too_large(self._most_bytes)
+        finally:
+            reading.cancel()
+        await process.wait()
+
+    async def _read(self, stream: asyncio.StreamReader) -> None:
+        rest = b""
+        while chunk := await stream.read(1 << 14):
+            *lines, rest = (rest + chunk).split(b"\n")
+            rest = rest[-4096:]
+            for line in lines:
+                self._hear(line.decode("utf-8", "replace").strip())
+        self._hear(rest.decode("utf-8", "replace").strip())
+
+    def _hear(self, line: str) -> None:
+        self._said.append(line)
+        if line.startswith(_TOLD):
+            self._tell(one_line(line.partition(" from ")[0], 100))
+
+
+def too_large(most_bytes: int) -> PackagesError:
+    """The error for more than may be installed."""
+    what = f"What would be installed is larger than {most_bytes >> 20} MiB, so nothing was."
+    return PackagesError(what, mend="A human can raise the setting `grants.packages_mib`.")
+
+
+def size_of(folder: Path) -> int:
+    """The bytes of all files below a folder, as far as they stay while it is looked at."""
+    total, waiting = 0, [str(folder)]
+    while waiting:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as found:
+            for entry in found:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                else:
+                    with contextlib.suppress(OSError):
+                        total += entry.stat(follow_symlinks=False).st_size
+    return total
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Nobody of its group is left."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()

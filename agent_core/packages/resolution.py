@@ -1,0 +1,128 @@
+"""What some requirements come to: one file a project, with its hash; and what of it a human is shown."""
+
+import hashlib
+import json
+import re
+import sys
+import sysconfig
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from ..grants.items import project, written
+from ..untrusted import fence
+from .failures import PackagesError
+
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]{0,99}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_DOWNLOADED = re.compile(r"Downloading \S*?([^/\s]+\.whl) \(([\d.]+) ?(bytes|[kMG]B)\)")
+_UNITS = {"bytes": 1, "kB": 1000, "MB": 1000**2, "GB": 1000**3}
+_MOST_PINS = 300
+_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Pin:
+    """One file: the project's normalised name, the version, the SHA-256 of the wheel."""
+
+    project: str
+    version: str
+    sha256: str
+
+    @classmethod
+    def of(cls, name: str, version: str, sha256: str) -> "Pin | None":
+        """A pin, if each of the three is what it has to be."""
+        is_one = written("packages", name) == name and _VERSION.fullmatch(version) and _SHA256.fullmatch(sha256)
+        return cls(project(name), version, sha256) if is_one else None
+
+    def __str__(self) -> str:
+        return f"{self.project}=={self.version} --hash=sha256:{self.sha256}"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """Requirements, in order, and the pins that they come to; sizes of files as far as they are known."""
+
+    requirements: tuple[str, ...]
+    pins: tuple[Pin, ...]
+    sizes: Mapping[str, int] = field(default_factory=dict, hash=False)
+    is_installed: bool = False
+
+    @property
+    def digest(self) -> str:
+        """The name of its folder: for exactly these files and this interpreter."""
+        return digest_of(self.pins)
+
+    def sentences(self) -> tuple[str, ...]:
+        """What a human reads before it is installed, a line each."""
+        asked = {project(one) for one in self.requirements}
+        others = [pin for pin in self.pins if pin.project not in asked]
+        lines = [f"would be installed: {self._shown(pin)}" for pin in self.pins if pin.project in asked]
+        if others:
+            listed = ", ".join(self._shown(pin) for pin in others[:_SHOWN])
+            more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+            lines.append(f"with {len(others)} that {'it needs' if len(asked) == 1 else 'they need'}: {listed}{more}")
+        return ("is installed already",) if self.is_installed else tuple(lines)
+
+    def _shown(self, pin: Pin) -> str:
+        size = self.sizes.get(pin.project)
+        return f"{pin.project} {pin.version}" + (f" ({_megabytes(size)})" if size is not None else "")
+
+
+def digest_of(pins: Iterable[Pin]) -> str:
+    """The name of a set of files, for this interpreter."""
+    kind = [sys.implementation.cache_tag, sysconfig.get_platform()]
+    text = json.dumps([kind, sorted(str(pin) for pin in pins)])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def required(requirements: Iterable[str]) -> tuple[str, ...]:
+    """The requirements in the form and the order in which they are kept.
+
+    Raises:
+        PackagesError: one of them is no name of a package with versions.
+    """
+    found = []
+    for one in requirements:
+        good = written("packages", one)
+        if good is None:
+            what = f"{fence(one, 80)} names no package that can be installed."
+            raise PackagesError(what, mend="Write a name, perhaps with versions: requests or requests>=2.31")
+        found.append(good)
+    return tuple(sorted(set(found)))
+
+
+def read_report(requirements: tuple[str, ...], report: Path, said: Sequence[str]) -> Resolution:
+    """What pip's report comes to.
+
+    Raises:
+        PackagesError: it has something that cannot be pinned.
+    """
+    data: dict[str, Any] = json.loads(report.read_text("utf-8"))
+    sizes = _downloaded(said)
+    pins, known = list[Pin](), dict[str, int]()
+    for item in data["install"]:
+        name, version = item["metadata"]["name"], item["metadata"]["version"]
+        info = item["download_info"]
+        pin = Pin.of(name, version, info.get("archive_info", {}).get("hashes", {}).get("sha256", ""))
+        if pin is None or item.get("is_direct"):
+            raise PackagesError(f"{fence(f'{name} {version}', 120)} cannot be pinned by a hash.")
+        pins.append(pin)
+        address = urlsplit(info["url"])
+        file = Path(unquote(address.path))
+        size = file.stat().st_size if address.scheme == "file" and file.is_file() else sizes.get(file.name)
+        known |= {} if size is None else {pin.project: size}
+    if len(pins) > _MOST_PINS:
+        raise PackagesError(f"{len(pins)} packages would be installed; that is more than {_MOST_PINS}.")
+    return Resolution(requirements, tuple(sorted(pins)), known)
+
+
+def _downloaded(said: Iterable[str]) -> dict[str, int]:
+    found = (match for line in said if (match := _DOWNLOADED.search(line)))
+    return {match[1]: round(float(match[2]) * _UNITS[match[3]]) for match in found}
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{max(size // 1000, 1)} kB"

@@ -1,0 +1,160 @@
+"""`.toolwright/env/`: one folder a set of pinned files, with what is known of it, sealed for this user and this place.
+
+A folder that came from elsewhere has no seal and is not used. Whoever uses one holds a lock on it, so that it stays.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import WorkspaceError
+from ..grants.seal import Sealer
+from .failures import PackagesError
+
+_STAGING = ".new-"
+_FACTS = ".json"
+_LIMIT = 1 << 20
+_PURPOSE = "packages"
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """One folder: its import names with their projects, those that can be imported ahead, and its size."""
+
+    folder: Path
+    names: Mapping[str, str]
+    ahead: tuple[str, ...]
+    size: int
+
+
+class Shelf:
+    """The folders of one workspace."""
+
+    def __init__(self, folder: Path, sealer: Sealer) -> None:
+        self._folder = folder
+        self._sealer = sealer
+        self._held: dict[str, tuple[int, Installed]] = {}
+
+    def get(self, digest: str) -> Installed | None:
+        """A folder that was installed here by this user's yes; it stays until `close`."""
+        if digest not in self._held:
+            found = self._take(digest)
+            if found is None:
+                return None
+            self._held[digest] = found
+        installed = self._held[digest][1]
+        return installed if installed.folder.is_dir() else None
+
+    @contextlib.contextmanager
+    def staging(self) -> Iterator[Path]:
+        """A folder to install in, beside the others, which is gone afterwards.
+
+        Raises:
+            PackagesError: it cannot be made.
+        """
+        try:
+            self._folder.mkdir(mode=0o755, exist_ok=True)
+            if not stat.S_ISDIR(self._folder.lstat().st_mode):
+                raise NotADirectoryError(0, "it is a link")
+            folder = Path(tempfile.mkdtemp(prefix=_STAGING, dir=self._folder))
+        except OSError as error:
+            what = f"{self._folder} cannot hold packages: {error.strerror}."
+            raise PackagesError(what, mend="Use a folder that you may write to.") from error
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            folder.chmod(0o755)
+            yield folder
+        finally:
+            os.close(descriptor)
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def put(self, digest: str, made: Installed) -> None:
+        """Put a folder in its place; until its facts are there too, nobody uses it.
+
+        Raises:
+            PackagesError: it cannot be put there.
+        """
+        text = json.dumps({"names": dict(made.names), "ahead": made.ahead, "size": made.size})
+        place, facts = self._folder / digest, self._folder / f"{digest}{_FACTS}"
+        try:
+            document = {"facts": text, "seal": self._sealer.seal(_PURPOSE, digest, text)}
+            facts.unlink(missing_ok=True)
+            _remove(place)  # what was left half, or came from elsewhere
+            made.folder.rename(place)
+            written = made.folder.parent / "facts"
+            written.write_text(json.dumps(document), "utf-8")
+            written.rename(facts)
+        except (OSError, WorkspaceError) as error:
+            raise PackagesError(f"{place} cannot be put in place: {error}.") from error
+
+    def clean(self, kept: frozenset[str]) -> list[str]:
+        """Remove every other folder that nobody uses; their names."""
+        if self._folder.is_symlink() or not self._folder.is_dir():
+            return []
+        names = {path.name.removesuffix(_FACTS) for path in self._folder.iterdir()} - kept
+        return sorted(name for name in names if self._drop(name))
+
+    def close(self) -> None:
+        """Let all folders go."""
+        for descriptor, _ in self._held.values():
+            os.close(descriptor)
+        self._held.clear()
+
+    def _take(self, digest: str) -> tuple[int, Installed] | None:
+        try:
+            descriptor = os.open(
+                self._folder / f"{digest}{_FACTS}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            )
+        except OSError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            installed = self._facts(digest, os.read(descriptor, _LIMIT)) if os.fstat(descriptor).st_nlink else None
+        except (OSError, ValueError, KeyError, TypeError):
+            installed = None
+        if installed is None:
+            os.close(descriptor)
+            return None
+        return descriptor, installed
+
+    def _facts(self, digest: str, content: bytes) -> Installed | None:
+        document = json.loads(content)
+        text, place = document["facts"], self._folder / digest
+        if place.is_symlink() or not self._sealer.holds(document["seal"], _PURPOSE, digest, text):
+            return None
+        facts = json.loads(text)
+        return Installed(place.resolve(), facts["names"], tuple(facts["ahead"]), facts["size"])
+
+    def _drop(self, name: str) -> bool:
+        facts, place = self._folder / f"{name}{_FACTS}", self._folder / name
+        watched = place if name.startswith(_STAGING) or not facts.exists() else facts
+        try:
+            descriptor = os.open(watched, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:  # a link, which goes; what a link names stays
+            facts.unlink(missing_ok=True)
+            _remove(place)
+            return True
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            facts.unlink(missing_ok=True)
+            _remove(place)
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(descriptor)
+        return True
+
+
+def _remove(path: Path) -> None:
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    elif path.exists():
+        shutil.rmtree(path)

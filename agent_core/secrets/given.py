@@ -1,0 +1,60 @@
+"""What this process has given out, for what outlives a call: its log, and the file of a crash."""
+
+import logging
+import traceback
+from collections.abc import Iterable
+
+from .masks import Masks, Pair
+
+LOGGERS = ("toolwright.broker", "toolwright.packages", "agent_core.dispatch")
+
+
+class Given:
+    """Every secret that was given to a function since the process began."""
+
+    def __init__(self) -> None:
+        self._pairs: frozenset[Pair] = frozenset()
+        self._masks = Masks(())
+
+    def note(self, pairs: Iterable[Pair]) -> None:
+        """From now on these are masked."""
+        if not self._pairs.issuperset(pairs := frozenset(pairs)):
+            self._pairs |= pairs
+            self._masks = Masks(self._pairs)
+
+    def of(self, names: Iterable[str]) -> frozenset[Pair]:
+        """Those of these names, with every value that each had."""
+        wanted = frozenset(names)
+        return frozenset(pair for pair in self._pairs if pair[0] in wanted)
+
+    def clean(self, text: str) -> str:
+        """The text without any of them, or long pieces of them."""
+        return self._masks.clean_said(text)
+
+    def __bool__(self) -> bool:
+        return bool(self._masks)
+
+
+GIVEN = Given()
+
+
+class _Shade(logging.Filter):
+    """Masks a record before any handler sees it; its error becomes text, since its frames hold values."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if GIVEN:
+            record.msg, record.args = GIVEN.clean(record.getMessage()), ()
+            if record.exc_info and record.exc_info[1] is not None:
+                text = "".join(traceback.format_exception(record.exc_info[1])).rstrip("\n")
+                record.exc_text, record.exc_info = GIVEN.clean(text), None
+            record.stack_info = GIVEN.clean(record.stack_info) if record.stack_info else None
+        return True
+
+
+_SHADE = _Shade()
+
+
+def shade_logs() -> None:
+    """Have every logger of this program masked."""
+    for name in LOGGERS:
+        logging.getLogger(name).addFilter(_SHADE)

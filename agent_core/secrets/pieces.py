@@ -1,0 +1,68 @@
+"""Pieces of secrets: what is left of one where a text was cut, and long pieces anywhere.
+
+A traceback's locals are cut in the worker, printed output at its limit: half a secret is found by no whole form.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+
+_CUT = re.compile(r"(…|\.{3,}|\n\[output cut)")
+_AT_CUT = 4  # characters that are left of a secret at a cut
+_ANYWHERE = 12  # characters of a secret that stand together
+_PROBE = 6  # of them, looked for in so large steps that every such piece holds one
+_STEP = _ANYWHERE - _PROBE + 1
+
+
+class Pieces:
+    """The pieces of some secrets: of every form at a cut, of the plain values anywhere."""
+
+    def __init__(self, forms: Iterable[str], plain: Collection[str], mark: str) -> None:
+        self._ends = [(form, form[::-1]) for form in forms]
+        self._probes = {one[at : at + _PROBE] for one in plain for at in range(len(one) - _PROBE + 1)}
+        self._runs = {one[at : at + _ANYWHERE] for one in plain for at in range(len(one) - _ANYWHERE + 1)}
+        self._mark = mark
+
+    def clean(self, text: str) -> str:
+        """The text without them."""
+        parts = _CUT.split(self._without_runs(text))
+        return "".join(part if at % 2 else self._trimmed(part) for at, part in enumerate(parts))
+
+    def _without_runs(self, text: str) -> str:
+        """Every stretch of the text that is made of pieces goes."""
+        if self._probes.isdisjoint(text[at : at + _PROBE] for at in range(0, len(text), _STEP)):
+            return text
+        hits = [at for at in range(len(text) - _ANYWHERE + 1) if text[at : at + _ANYWHERE] in self._runs]
+        for last, first in reversed(_stretches(hits)):
+            text = text[:first] + self._mark + text[last + _ANYWHERE :]
+        return text
+
+    def _trimmed(self, part: str) -> str:
+        """Without the beginning of a secret at its end, and the end of one at its beginning."""
+        if size := max((_begun(form, part) for form, _ in self._ends), default=0):
+            part = part[: len(part) - size] + self._mark
+        backwards = part[::-1]
+        if size := max((_begun(form, backwards) for _, form in self._ends), default=0):
+            part = self._mark + part[size:]
+        return part
+
+
+def _stretches(hits: list[int]) -> list[tuple[int, int]]:
+    """The last and the first of each row of places that overlap."""
+    rows: list[tuple[int, int]] = []
+    for at in hits:
+        if rows and at < rows[-1][0] + _ANYWHERE:
+            rows[-1] = (at, rows[-1][1])
+        else:
+            rows.append((at, at))
+    return rows
+
+
+def _begun(form: str, text: str) -> int:
+    """How many characters at the end of a text are the beginning of a form."""
+    tail = text[-len(form) :]
+    at = tail.find(form[:_AT_CUT])
+    while at >= 0:
+        if form.startswith(tail[at:]):
+            return len(tail) - at
+        at = tail.find(form[:_AT_CUT], at + 1)
+    return 0

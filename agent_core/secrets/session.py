@@ -1,0 +1,83 @@
+"""The secrets of one call: given by name to the function that was granted them, masked in all that comes out of it.
+
+What is masked is each secret that the function may have, whether or not it asked, so that what an earlier call of it
+kept is masked too; and those of the functions that it called.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from functools import lru_cache
+from typing import TypeAlias
+
+from sandbox import Outcome, RequestRefused
+
+from ..errors import ToolwrightError
+from .given import GIVEN
+from .masks import Masks, Pair
+from .outcomes import masked
+from .source import Secrets, is_name
+
+Want: TypeAlias = Callable[[str], Awaitable[bool]]  # asks a human for one more secret by its name
+_MOST_ASKED = 8
+
+
+class Session:
+    """One call; `around` is that of the function that made the call, if one did."""
+
+    def __init__(
+        self, secrets: Secrets, function: str, granted: tuple[str, ...], want: Want, around: "Session | None" = None
+    ) -> None:
+        self._secrets = secrets
+        self._function = function
+        self._granted = set(granted)
+        self._want = want
+        self._around = around
+        self._asked: set[str] = set()
+        self._known: frozenset[Pair] = frozenset()
+        if granted:
+            self._know(secrets.pairs(granted) | GIVEN.of(granted))
+
+    async def answer(self, name: object) -> str:
+        """A secret's value.
+
+        Raises:
+            RequestRefused: it is not granted, or it is granted and not set.
+        """
+        if not isinstance(name, str) or not is_name(name):
+            raise RequestRefused("a secret's name is made of letters, digits and _, and begins with no digit")
+        if name not in self._granted and not await self._wanted(name):
+            how = f"toolwright functions grant {self._function} --secret {name}"
+            raise RequestRefused(f"`{self._function}` may not use the secret `{name}`. A human grants it with: {how}")
+        try:
+            value = self._secrets.value(name)
+        except ToolwrightError as error:
+            raise RequestRefused(str(error)) from error
+        self._know({(name, value)})
+        return value
+
+    def over(self, outcome: Outcome) -> Outcome:
+        """How the call ended, masked."""
+        return masked(outcome, _masks(self._known))
+
+    def told(self, text: str) -> str:
+        """A text that is shown while the call runs, masked for it and all around it."""
+        return self._around.told(text) if self._around else _masks(self._known).clean_said(text)
+
+    def _know(self, pairs: Iterable[Pair]) -> None:
+        GIVEN.note(pairs)
+        self._known |= frozenset(pairs)
+        if self._around:
+            self._around._know(pairs)
+
+    async def _wanted(self, name: str) -> bool:
+        """Whether a human lets it be used, who is asked for a name once."""
+        if name in self._asked or len(self._asked) >= _MOST_ASKED:
+            return False
+        self._asked.add(name)
+        if await self._want(name):
+            self._granted.add(name)
+        return name in self._granted
+
+
+@lru_cache(maxsize=16)
+def _masks(pairs: frozenset[Pair]) -> Masks:
+    return Masks(pairs)

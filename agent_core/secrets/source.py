@@ -1,0 +1,128 @@
+"""Where a secret comes from: a variable `TOOLWRIGHT_SECRET_<NAME>`, or else the user's file."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import UsageError
+from ..settings import SECRET as VARIABLE
+from .forms import unfit
+from .masks import Pair
+from .vault import Unsafe, Vault, shown
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_LONGEST = 16 * 1024
+
+
+class NoSecret(UsageError):
+    """There is no secret of that name, or it cannot be given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """The secrets of this user, as they may be used from a workspace; `environment` is this process's own if None."""
+
+    workspace: Path | None = None
+    environment: Mapping[str, str] | None = None
+
+    @property
+    def vault(self) -> Vault:
+        """The file."""
+        return Vault(self.workspace)
+
+    def value(self, name: str) -> str:
+        """A secret's value.
+
+        Raises:
+            NoSecret: it is not set, or cannot be masked.
+            Unsafe: it may be in the file, which cannot be trusted.
+        """
+        found = self._variables().get(name) or self.vault.read().get(name)
+        how = f"toolwright secrets set {name}"
+        if not found:
+            what = f"The secret `{name}` is not set."
+            raise NoSecret(what, mend=f"A human sets it with: {how} (or with the variable {VARIABLE}{name}).")
+        if why := refusal(found):
+            raise NoSecret(f"The secret `{name}` is not given: {why}.", mend=f"A human sets another with: {how}")
+        return found
+
+    def pairs(self, names: Iterable[str]) -> frozenset[Pair]:
+        """Those of these that are set, wherever, with their values: what has to be masked."""
+        variables, kept = self._variables(), self._kept()
+        found = ((name, held[name]) for name in names for held in (variables, kept) if name in held)
+        return frozenset((name, value) for name, value in found if not refusal(value))
+
+    def places(self) -> dict[str, str]:
+        """Every secret that is set, with where it comes from.
+
+        Raises:
+            Unsafe: the file cannot be trusted.
+        """
+        kept = self.vault.read()
+        places = dict.fromkeys(kept, shown(self.vault.path)) if kept else {}
+        return places | self.variables()
+
+    def variables(self) -> dict[str, str]:
+        """Every secret that a variable sets, with the variable."""
+        return {name: f"{VARIABLE}{name}" for name in self._variables()}
+
+    def put(self, name: str, value: str) -> None:
+        """Keep a secret in the user's file.
+
+        Raises:
+            UsageError: the name or the value cannot be a secret's.
+            WorkspaceError: the file cannot be trusted or written.
+        """
+        check_name(name)
+        if why := refusal(value):
+            raise UsageError(
+                f"`{name}` is not set: {why}.", mend="Give a longer one, or keep it where it need not be secret."
+            )
+        self.vault.change(lambda held: {**held, name: value})
+
+    def remove(self, name: str) -> None:
+        """Keep it in the user's file no longer.
+
+        Raises:
+            NoSecret: it is not there.
+            WorkspaceError: the file cannot be trusted or written.
+        """
+        check_name(name)
+        if name not in self.vault.read():
+            is_set = name in self._variables()
+            mend = f"It comes from the variable {VARIABLE}{name}." if is_set else "Look: toolwright secrets list"
+            raise NoSecret(f"There is no secret `{name}` in {shown(self.vault.path)}.", mend=mend)
+        self.vault.change(lambda held: {one: value for one, value in held.items() if one != name})
+
+    def _variables(self) -> dict[str, str]:
+        held = os.environ if self.environment is None else self.environment
+        found = {name.removeprefix(VARIABLE): value for name, value in held.items() if name.startswith(VARIABLE)}
+        return {name: value for name, value in found.items() if value and _NAME.fullmatch(name)}
+
+    def _kept(self) -> Mapping[str, str]:
+        try:
+            return self.vault.read()
+        except Unsafe:
+            return {}
+
+
+def is_name(text: object) -> bool:
+    """Whether a secret can be called so."""
+    return isinstance(text, str) and _NAME.fullmatch(text) is not None
+
+
+def check_name(text: str) -> None:
+    """Nothing, if a secret can be called so.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if not is_name(text):
+        raise UsageError("A secret's name is made of letters, digits and _, and begins with no digit.")
+
+
+def refusal(value: str) -> str:
+    """Why a value can be no secret; empty if it can."""
+    return f"it has more than {_LONGEST} characters" if len(value) > _LONGEST else unfit(value)

@@ -1,0 +1,254 @@
+"""Before a function joins or runs: what it needs is compared with what it has, and a human is asked for the rest.
+
+Where nobody can be asked the answer is no, and it says how a human grants it. While a human is asked, the clock of a
+call that runs stands still.
+"""
+
+import ast
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from sandbox import Limits
+from sandbox.patience import standing_still
+
+from ..gate import Verdict
+from ..gate.draft import unified
+from ..gate.trial import Granted
+from ..gate.uses import needs_of, uses
+from ..grants import NOTHING, Approver, Decision, Denied, Giving, Grants, Permit, Question, Reach
+from ..grants.book import who
+from ..grants.content import content_of, modules_of
+from ..grants.desk import Desk
+from ..grants.items import UNSAID
+from ..grants.permit import raised
+from ..grants.refusal import denial
+from ..packages import PackagesError
+from ..problem import Place, Problem
+from ..registry.function import Function
+from ..registry.snapshot import Snapshot
+from ..settings import GrantSettings
+from .calls import source_of
+from .closure import Parts
+from .packing import Packing, imported_at_the_top
+from .plan import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What a human let a candidate have: to be written down with it, or lent to its next call; or why not."""
+
+    grants: Grants = NOTHING
+    giving: Giving | None = None
+    lent: Giving | None = None
+    denied: str = ""
+    is_human: bool = False  # whether it was a human's no
+
+
+class Granting:
+    """Asks for grants, and says what a call may have."""
+
+    def __init__(
+        self, packing: Packing, reach: Reach, settings: GrantSettings, limits: Limits, packages: tuple[str, ...]
+    ) -> None:
+        self.packing = packing
+        self.book = packing.book
+        self.reach = reach
+        self.approver: Approver | None = None
+        self._desk = Desk()
+        self._settings = settings
+        self._limits = limits
+        self._packages = packages
+
+    async def ungranted(self, snapshot: Snapshot) -> Granted:
+        """What a candidate is judged with before anybody was asked."""
+        return Granted(guarded=await self.book.needed_to_call(snapshot))
+
+    async def granted(self, grants: Grants, snapshot: Snapshot) -> Granted:
+        """What it is judged with once it has these."""
+        spelled = self.reach.spelled(self.packing.known(grants))
+        return replace(await self.ungranted(snapshot), grants=spelled, access=self.reach.access(grants))
+
+    async def having(self, function: Function, snapshot: Snapshot) -> Granted:
+        """The same for a function that is there."""
+        return await self.granted(await self.book.allowed(function, snapshot), snapshot)
+
+    def asks(self, verdict: Verdict, work: Work) -> bool:
+        """Whether a human has to say yes before this candidate joins."""
+        wants_all = self._settings.ask == "always" and work.author.by == "agent" and verdict.admitted
+        return wants_all or verdict.lacks_only_grants
+
+    async def question(self, function: Function, snapshot: Snapshot) -> Question | None:
+        """What a function of the workspace lacks now; None if it has all that it needs."""
+        needs, around = await self.needs(function, snapshot), self._around(function, snapshot)
+        found = await self.book.question(function, snapshot, needs, around)
+        return found and replace(found, lines=_shown(function, snapshot))
+
+    async def for_candidate(self, verdict: Verdict, snapshot: Snapshot, work: Work) -> Allowance:
+        """Ask for what a judged candidate lacks, unless it was given already; `snapshot` is what it would join."""
+        after, function = _joined(verdict, snapshot)
+        unfit = await self._unfit(verdict, after)
+        if function is None or unfit:
+            return Allowance(denied=unfit)
+        held = await self.book.held(function, after)
+        content = content_of(function, after)
+        if work.given is not None:
+            having = held.now | work.given
+            await self.packing.install(having)
+            return Allowance(having, Giving(function.name, having, content, who()))
+        needs = self.packing.named(self.reach.inside(verdict.needs), held.entry)
+        question = await self.book.question(function, after, needs, self._around(function, after))
+        if question is None and self._settings.ask != "always":
+            return Allowance(held.now)
+        question = question or Question(verdict.name, granted=held.now, version=function.version)
+        before = snapshot.functions.get(verdict.name)
+        old = source_of(before, snapshot) if before else ""
+        diff = question.diff or unified(old, verdict.source, function.path)
+        question = replace(question, why=work.reason, lines=verdict.asking, diff=diff, moment="join")
+        decision = await self._ask(question, held.now | question.missing)
+        if decision.answer == "no":
+            return Allowance(denied=denial(question, decision), is_human=decision.by in ("human", "earlier"))
+        giving = Giving(function.name, held.now | question.missing, content, who()) if question.missing else None
+        if decision.answer == "once":
+            return Allowance(held.now | question.missing, lent=giving)
+        return Allowance(held.now | question.missing, giving)
+
+    async def _unfit(self, verdict: Verdict, after: Snapshot) -> str:
+        """Why a candidate cannot join, whatever it is granted."""
+        if _joined(verdict, after)[1] is None:
+            return "It has no place in its module yet, so nobody was asked."
+        mates = [one.name for one in after.functions.values() if one.module == verdict.module]
+        at_top = imported_at_the_top(verdict.source, self._packages)
+        return await self.packing.crowded(verdict.name, at_top, mates)
+
+    async def permit(self, function: Function, snapshot: Snapshot) -> Permit | Denied:
+        """How a call of a function is made, after a human was asked for what it lacks; or why it is not made."""
+        lent = self.book.borrowed(function, snapshot)
+        needs = await self.needs(function, snapshot)
+        held = await self.book.held(function, snapshot)
+        if not (needs or held.entry or lent):
+            return Permit(snapshot.modules, self._limits)
+        now, note = held.now | lent, ""
+        question = await self.book.question(function, snapshot, needs, self._around(function, snapshot))
+        if question is None and self.packing.lacks(now):
+            question = Question(function.name, Grants(packages=now.packages), now, is_again=True)
+        if question is not None and (not now.covers(question.missing) or self.packing.lacks(now)):
+            decision = await self._ask(replace(question, lines=_shown(function, snapshot)), now | question.missing)
+            note = denial(question, decision)
+            if decision.answer == "no" and (decision.by != "policy" or held.entry):
+                return Denied(note)
+            if decision.answer != "no":
+                now, note = now | question.missing, ""
+            if decision.answer == "yes":
+                await self.book.give(function, snapshot, question.missing, who())
+        return self._permit(function, snapshot, now, note)
+
+    async def guarded(self, snapshot: Snapshot) -> frozenset[str]:
+        """The functions that only those may call that have the grant for it."""
+        return await self.book.needed_to_call(snapshot)
+
+    async def needs(self, function: Function, snapshot: Snapshot) -> Grants:
+        """What a function of the workspace needs, by its own text and its helpers."""
+        guarded = await self.book.needed_to_call(snapshot)
+        text = snapshot.modules[function.module].text
+        entry = (await self.book.entries()).get(function.name)
+        found = self.reach.inside(_needs(text, function.name, self._packages, guarded))
+        return self.packing.named(found, entry.grants) if entry else found
+
+    async def want(self, function: str, snapshot: Snapshot, grants: Grants) -> bool:
+        """Ask in the middle of a call for what it turned out to need; whether it may have it from now on."""
+        held = snapshot.functions[function]
+        decision = await self._ask(
+            Question(function, grants, await self.book.allowed(held, snapshot), version=held.version, moment="run")
+        )
+        if decision.answer == "yes":
+            await self.book.give(held, snapshot, grants, who())
+        return decision.answer != "no"
+
+    def _permit(self, function: Function, snapshot: Snapshot, grants: Grants, note: str) -> Permit:
+        if not grants:
+            return Permit(snapshot.modules, self._limits, note=note)
+        return Permit(
+            modules_of(function.module, snapshot),
+            raised(self._limits, grants),
+            grants,
+            self.reach.access(grants),
+            function.name if grants.stateful else "",
+            note or _unnamed(function.name, grants),
+        )
+
+    def _around(self, function: Function, snapshot: Snapshot) -> Grants:
+        """What the modules need that a function's own imports."""
+        others = [one for name, one in modules_of(function.module, snapshot).items() if name != function.module]
+        return _needs_of_all(tuple(one.text for one in others), self._packages, frozenset())
+
+    async def _ask(self, question: Question, having: Grants = NOTHING) -> Decision:
+        """The answer; what it is about is installed with a yes, by which the function has all this."""
+        if never := self.reach.refusal(question.missing):
+            return self._desk.close(question, Decision("no", never, "never"))
+        approver = None if self._settings.ask == "never" else self.approver
+        with standing_still():
+            try:
+                asked = await self.packing.explained(question, having) if approver else question
+                decision = await self._desk.ask(asked, approver)
+                if decision.answer != "no":
+                    await self.packing.install(having)
+            except PackagesError as error:
+                return self._desk.close(question, Decision("no", str(error), "never"))
+        return decision
+
+
+def ungranted(verdict: Verdict, denied: str, path: str) -> Verdict:
+    """An admitted candidate that a human did not say yes to."""
+    if not verdict.admitted:
+        return verdict
+    problem = Problem("needs-yes", denied, Place(path), "ask the human what is wrong with it")
+    return replace(verdict, admitted=False, standing="", problems=(*verdict.problems, problem))
+
+
+def _unnamed(function: str, grants: Grants) -> str:
+    """What a human does for a function whose text does not name the files that it was let have."""
+    if UNSAID not in grants.read + grants.write:
+        return ""
+    flag = "--write" if UNSAID in grants.write else "--read"
+    what = f"The text of `{function}` names no folder, so it has only those that a human names"
+    return f"{what}: toolwright functions grant {function} {flag} FOLDER"
+
+
+def _joined(verdict: Verdict, snapshot: Snapshot) -> tuple[Snapshot, Function | None]:
+    """The snapshot with the candidate's module in it, and the candidate there."""
+    if verdict.reading is None:
+        return snapshot, None
+    after = snapshot.with_module(verdict.reading)
+    found = after.functions.get(verdict.name)
+    return after, found if found is not None and found.module == verdict.module else None
+
+
+def _shown(function: Function, snapshot: Snapshot) -> tuple[tuple[int, str], ...]:
+    """The lines of a function that need something."""
+    text = snapshot.modules[function.module].text
+    lines, own = text.splitlines(), range(function.line, function.end_line + 1)
+    try:
+        found = [one.finding.line for one in uses(ast.parse(text), ()) if one.kind and one.finding.line in own]
+    except RecursionError:
+        return ()
+    return tuple((line, lines[line - 1].strip()) for line in dict.fromkeys(found))
+
+
+@lru_cache(maxsize=2048)
+def _needs(text: str, name: str, packages: tuple[str, ...], guarded: frozenset[str]) -> Grants:
+    parts = Parts.of(text)
+    if isinstance(parts, Problem):
+        return NOTHING
+    own, _ = parts.candidate(parts.needed([name]))
+    return _needs_of_all((own,), packages, guarded)
+
+
+@lru_cache(maxsize=512)
+def _needs_of_all(texts: tuple[str, ...], packages: tuple[str, ...], guarded: frozenset[str]) -> Grants:
+    found = NOTHING
+    for text in texts:
+        try:
+            found |= needs_of(uses(ast.parse(text), packages, guarded))
+        except (SyntaxError, RecursionError, ValueError, MemoryError):
+            continue
+    return found

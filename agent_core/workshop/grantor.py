@@ -1,0 +1,130 @@
+"""What a human does with grants by hand: give, take back, look. A pending candidate joins by the same door."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from ..errors import UsageError, WorkspaceError
+from ..gate.verdict import GRANTABLE
+from ..grants import NOTHING, Giving, Grants, Question
+from ..grants.book import who
+from ..grants.content import content_of
+from ..grants.file import checked
+from ..registry.registry import Registry
+from ..storage import Store
+from .changes import Changes
+from .granting import Granting
+from .plan import Author, Plan
+from .view import unknown_function
+
+CarryOut = Callable[[Plan, Author | None], Awaitable[Plan]]
+
+
+class Grantor:
+    """Grants of one workspace, as a human handles them."""
+
+    def __init__(
+        self, store: Store, registry: Registry, changes: Changes, granting: Granting, carry_out: CarryOut
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._changes = changes
+        self._granting = granting
+        self._carry_out = carry_out
+
+    def wanted(self, given: Mapping[str, object]) -> Grants:
+        """The grants that were typed.
+
+        Raises:
+            WorkspaceError: one of them cannot be granted.
+        """
+        typed = {key: list(value) if isinstance(value, tuple) else value for key, value in given.items() if value}
+        return self._granting.reach.inside(checked(typed))
+
+    async def question(self, name: str, wanted: Grants = NOTHING) -> Question:
+        """What a yes would give: what was typed, or else all that the function, or its pending candidate, lacks.
+
+        Raises:
+            UsageError: there is no such function, and no candidate of that name that lacks nothing but grants.
+        """
+        pending = await self._pending(name)
+        if pending is not None:
+            needs = self._granting.reach.inside(Grants.from_json(pending["verdict"]["needs"]))
+            question = Question(name, wanted or needs, why=pending["reason"], version=pending["verdict"]["version"])
+            return await self._explained(question)
+        snapshot = self._registry.snapshot()
+        function = snapshot.functions.get(name)
+        if function is None:
+            raise unknown_function(name, snapshot.functions)
+        held = await self._granting.book.held(function, snapshot)
+        found = await self._granting.question(function, snapshot)
+        if wanted or not found:
+            missing = wanted.without(held.now) | self._uninstalled(held.now)
+            found = Question(name, missing, held.now, version=function.version)
+        return await self._explained(found)
+
+    def _uninstalled(self, now: Grants) -> Grants:
+        """The packages that it may have and that are not there."""
+        return Grants(packages=now.packages) if self._granting.packing.lacks(now) else NOTHING
+
+    async def _explained(self, question: Question) -> Question:
+        return await self._granting.packing.explained(question, question.granted | question.missing)
+
+    async def grant(self, name: str, grants: Grants, author: Author | None = None) -> dict[str, Any]:  # Any: JSON
+        """Give these to a function, or admit its pending candidate with them; what came of it, or its verdict.
+
+        Raises:
+            WorkspaceError: nothing was granted; the message says why.
+        """
+        plan = await self._carry_out(await self._plan(name, grants, author or Author()), author)
+        if plan.outcome == "refused" and "given" in plan.detail:
+            raise WorkspaceError(plan.text)
+        return plan.detail
+
+    async def _plan(self, name: str, grants: Grants, author: Author) -> Plan:
+        if never := self._granting.reach.refusal(grants):
+            raise WorkspaceError(never, mend="Grant the folder or the file itself that the function needs.")
+        if await self._pending(name) is not None:
+            return await self._changes.granted(name, grants, author)
+        snapshot = self._registry.snapshot()
+        function = snapshot.functions.get(name)
+        if function is None:
+            raise unknown_function(name, snapshot.functions)
+        now = await self._granting.book.allowed(function, snapshot)
+        await self._granting.packing.install(now | grants)
+        giving = Giving(name, now | grants, content_of(function, snapshot), who())
+        detail = {"name": name, "given": grants.to_json(), "grants": giving.grants.to_json()}
+        return Plan(f"`{name}` may: {'; '.join(giving.grants.sentences())}.", detail=detail, giving=giving)
+
+    async def revoke(self, name: str, grants: Grants | None) -> dict[str, Any]:  # Any: JSON
+        """Take these grants, or all, from a function.
+
+        Raises:
+            UsageError: it has none of them.
+        """
+        entry = (await self._granting.book.entries()).get(name)
+        if entry is None and not await self._granting.book.problems():
+            raise UsageError(f"`{name}` has no grants.", mend="Look at them: toolwright functions grants")
+        had = entry.grants if entry else NOTHING
+        left = await self._granting.book.revoke(name, grants)
+        if grants is not None and left == had:
+            raise UsageError(f"`{name}` has none of these.", mend=f"It may: {'; '.join(had.sentences())}.")
+        return {"name": name, "revoked": had.without(left).to_json(), "grants": left.to_json()}
+
+    async def listing(self, name: str = "") -> dict[str, Any]:  # Any: JSON
+        """What the file proposes, what of it is in force, and what of the file is not understood."""
+        snapshot, rows = self._registry.snapshot(), list[dict[str, Any]]()
+        for one, entry in sorted((await self._granting.book.entries()).items()):
+            if name in ("", one):
+                function = snapshot.functions.get(one)
+                now = await self._granting.book.allowed(function, snapshot) if function else NOTHING
+                shown = {"grants": entry.grants.to_json(), "in_force": now.to_json(), "by": entry.by, "at": entry.at}
+                rows.append({"name": one, "exists": function is not None, **shown})
+        problems = [problem.to_json() for problem in await self._granting.book.problems()]
+        return {"grants": rows, "problems": problems}
+
+    async def _pending(self, name: str) -> dict[str, Any] | None:
+        """The candidate of that name, if it lacks nothing but grants."""
+        pending = await self._store.pending(name)
+        problems = (pending or {}).get("verdict", {}).get("problems", ())
+        refused = {problem["code"] for problem in problems if problem["severity"] == "refuses"}
+        return pending if refused and refused <= GRANTABLE else None

@@ -1,0 +1,58 @@
+"""What one function may reach beyond the sandbox itself: files, folders and packages, as plain values.
+
+The host decides what is granted; here it is only a value that workers are told apart by.
+"""
+
+import os
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from .errors import SandboxError
+
+Identities: TypeAlias = tuple[tuple[int, int] | None, ...]  # device and inode of each path, None where it is missing
+
+
+class AccessRefused(SandboxError):
+    """What was granted is not there as it was granted, or cannot be given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Files and folders, seen at their own paths, and packages; empty is the default and nothing at all."""
+
+    readable: tuple[str, ...] = ()  # real absolute paths
+    writable: tuple[str, ...] = ()
+    packages: tuple[tuple[str, str], ...] = ()  # import name → folder that it is imported from
+    preload: tuple[str, ...] = ()  # names that the zygote imports ahead
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every file and folder, those for writing first."""
+        return (*self.writable, *self.readable)
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Where the packages lie."""
+        return tuple(dict.fromkeys(folder for _name, folder in self.packages))
+
+    @property
+    def identities(self) -> Identities:
+        """What lies at the paths just now: another file of the same name is not what a running zygote shows."""
+        return tuple(_identity(path) for path in self.paths)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "Access":  # JSON, from the host
+        """As it arrives."""
+        values = {key: tuple(data[key]) for key in ("readable", "writable", "preload")}
+        return cls(**values, packages=tuple((name, folder) for name, folder in data["packages"]))
+
+
+NOTHING: Final = Access()
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        facts = os.lstat(path)
+    except OSError:
+        return None
+    return facts.st_dev, facts.st_ino

@@ -1,0 +1,162 @@
+"""What `self.fetch` gives: a response whose body is read when it is wanted, and decoded here, in the cage."""
+
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+from .channel import Channel
+from .web import Body, Pairs, send
+
+_READ = 64 << 10
+_ENCODINGS = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
+_FIRST_LINE = 200
+
+
+class Headers(Mapping[str, str]):
+    """Headers by name, in any case; several of one name are joined by commas."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        self._names: dict[str, str] = {}
+        self._values: dict[str, list[str]] = {}
+        for name, value in pairs:
+            self._names.setdefault(name.lower(), name)
+            self._values.setdefault(name.lower(), []).append(value)
+
+    def __getitem__(self, name: str) -> str:
+        return ", ".join(self._values[name.lower()])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names.values())
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __repr__(self) -> str:
+        return f"Headers({dict(self)!r})"
+
+    def get_all(self, name: str) -> list[str]:
+        """Each value of a name."""
+        return list(self._values.get(name.lower(), ()))
+
+
+class Response:
+    """Status, headers and URL are here; the body comes by `read`, `text`, `json` or iteration, once."""
+
+    def __init__(self, head: dict[str, Any], body: Body) -> None:
+        self.status: int = head["status"]
+        self.headers = Headers(head["headers"])
+        self.url: str = head["url"]
+        self._body = body
+        packing = self.headers.get("content-encoding", "").strip().lower()
+        self._pieces = _decoded(body, packing, head["decoded"])
+        self._left = b""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the status is a success."""
+        return self.status < 400
+
+    def raise_for_status(self) -> None:
+        """OSError where the status is a failure."""
+        if not self.ok:
+            raise OSError(f"{self.url} answered with status {self.status}")
+
+    def read(self, size: int = -1) -> bytes:
+        """So many bytes of the body, fewer at its end; all of it without a size."""
+        parts, have = [self._left], len(self._left)
+        while (size < 0 or have < size) and (piece := next(self._pieces, b"")):
+            parts.append(piece)
+            have += len(piece)
+        data = b"".join(parts)
+        cut = len(data) if size < 0 else size
+        self._left = data[cut:]
+        return data[:cut]
+
+    def __iter__(self) -> Iterator[bytes]:
+        while piece := self._left or next(self._pieces, b""):
+            self._left = b""
+            yield piece
+
+    def text(self, encoding: str | None = None) -> str:
+        """The body as text, in the encoding that the response names, else UTF-8."""
+        return self.read().decode(encoding or self._charset(), "replace")
+
+    def json(self) -> Any:  # whatever the server sent
+        """The body as JSON; ValueError where it is none, with how it begins."""
+        import json  # noqa: PLC0415 - a response of another kind does not need it
+
+        data = self.read()
+        try:
+            return json.loads(data)
+        except ValueError as error:
+            begins = data[:_FIRST_LINE].decode("utf-8", "replace")
+            raise ValueError(f"{self.url} answered {self.status} with no JSON ({error}): {begins!r}") from error
+
+    def close(self) -> None:
+        """Drop what has not been read."""
+        self._body.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Response {self.status} of {self.url}>"
+
+    def _charset(self) -> str:
+        _, found, rest = self.headers.get("content-type", "").lower().partition("charset=")
+        name = rest.partition(";")[0].strip(" \"'")
+        try:
+            return name if found and "".encode(name) == b"" else "utf-8"
+        except (LookupError, ValueError):
+            return "utf-8"
+
+
+def _decoded(body: Body, packing: str, limit: int) -> Iterator[bytes]:
+    """The pieces of a body; what was packed small may become as large as the limit, and no larger."""
+    pieces, bits, size = iter(lambda: body.read(_READ), b""), _ENCODINGS.get(packing), 0
+    for piece in pieces if bits is None else _inflated(pieces, bits):
+        size += len(piece)
+        if size > limit:
+            body.close()
+            raise OSError(f"the response unpacks to more than {limit} bytes")
+        yield piece
+
+
+def _inflated(pieces: Iterator[bytes], bits: int) -> Iterator[bytes]:
+    inflater = zlib.decompressobj(bits)
+    for piece in pieces:
+        data = piece
+        while data:
+            if inflater.eof:
+                inflater = zlib.decompressobj(bits)  # gzip may hold one member after another
+            try:
+                plain = inflater.decompress(data, _READ)
+            except zlib.error as error:
+                raise OSError(f"the response is not packed as it says: {error}") from error
+            data = inflater.unconsumed_tail or inflater.unused_data.lstrip(b"\0")
+            if plain:
+                yield plain
+    if plain := inflater.flush():
+        yield plain
+
+
+def fetch(  # noqa: PLR0913 - the channel, and what self.fetch takes
+    channel: Channel,
+    url: str,
+    *,
+    method: str = "GET",
+    headers: Mapping[str, str] | None = None,
+    body: bytes | str | None = None,
+    timeout: float | None = None,
+) -> Response:
+    """The response to a request that the host makes; it follows redirects, each to a host that is granted too."""
+    if not isinstance(body, bytes | str | None):
+        raise TypeError("the body of a request is bytes or text: json.dumps a value, and say so in Content-Type")
+    pairs = [[str(name), str(value)] for name, value in (headers or {}).items()]
+    if "accept-encoding" not in {name.lower() for name, _ in pairs}:
+        pairs.append(["Accept-Encoding", "gzip"])
+    request = {"url": url, "method": method.upper(), "headers": pairs, "timeout": timeout, "follow": True}
+    return Response(*send(channel, request, body.encode() if isinstance(body, str) else body or b""))

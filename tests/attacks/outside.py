@@ -1,0 +1,61 @@
+"""The system as it is seen from outside: processes, and what a worker's entry in /proc shows."""
+
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+
+
+def stands(name: str) -> bool:
+    """Whether a process of this name is there."""
+    for path in Path("/proc").glob("[0-9]*/comm"):
+        with suppress(OSError):
+            if path.read_text().strip() == name:
+                return True
+    return False
+
+
+def looked(at: str, has: str) -> bool:
+    """Whether one of this process's workers shows it, seen from outside; where nothing may be seen, its word counts."""
+    if at.startswith("ns/"):
+        return len({text for pid in zygotes_of(os.getpid()) if (text := _shows(pid, at))}) > 1
+    texts = [text for pid in zygotes_of(os.getpid()) if (text := _shows(pid, at))]
+    return not texts or any(re.search(has, text, re.MULTILINE) for text in texts)
+
+
+def _shows(pid: int, at: str) -> str:
+    there = Path(f"/proc/{pid}/{'cwd' if at == 'size' else at}")
+    with suppress(OSError):
+        if at == "cwd":
+            return "\n".join(os.listdir(there))  # noqa: PTH208
+        if at == "size":
+            return "\n".join(f"{each.name} {each.stat().st_size}" for each in os.scandir(there))
+        if at == "fd":
+            return "\n".join(_link(path) for path in there.iterdir()) + "\n"
+        return os.readlink(there) if at == "root" or at.startswith("ns/") else there.read_text()  # noqa: PTH115
+    return ""
+
+
+def _link(path: Path) -> str:
+    with suppress(OSError):
+        return os.readlink(path)  # noqa: PTH115
+    return ""
+
+
+def zygotes_of(host: int) -> set[int]:
+    """The sandbox's processes among the descendants of this one."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            pid, rest = path.read_text().split(" (", 1)
+            parents[int(pid)] = int(rest.rsplit(") ", 1)[1].split()[1])
+    found = {host}
+    while fresh := {pid for pid, parent in parents.items() if parent in found and pid not in found}:
+        found |= fresh
+    return {pid for pid in found if _is_zygote(pid)}
+
+
+def _is_zygote(pid: int) -> bool:
+    with suppress(OSError):
+        return b"sandbox.zygote" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False

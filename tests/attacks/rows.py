@@ -1,0 +1,96 @@
+"""The attempts as data: one function of `families/` is one row, and its docstring says what stands behind it.
+
+    seen[: remark] | layers that contain it | core leaks: why
+
+`seen` is what shows outside if it worked (`KINDS`). `layers` are taken away together, and no others, for the row's
+control run, in which it must work. `apart` has no such run, for the reason that stands there; `inherent`
+works everywhere, by design.
+"""
+
+import ast
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from sandbox import Code
+
+FAMILIES: Final = Path(__file__).with_name("families")
+APART: Final = ("apart", "inherent")
+KINDS: Final = {
+    "secret": "a secret came back",
+    "changed": "files, processes or names outside have changed",
+    "heard": "a listener or a terminal of the host was spoken to",
+    "dead": "the victim, the host or the warm process was hit by a signal",
+    "process": "a process of its own stands beside the worker",
+    "worker": "the worker, looked at from outside, has what it must not have",
+    "stays": "it goes on when its time is over",
+    "amount": "more came than may come",
+    "misled": "the host took what is no answer",
+    "claims": "the host took a claim that cannot be",
+    "next": "the next call is not as a first one",
+    "said": "its own word, where nobody outside can see it",
+}
+SANDBOX: Final = ("namespaces", "landlock", "seccomp", "limits", "privileges")
+HOST: Final = ("clock", "output", "result", "requests", "reader", "worker")
+_NO_FAMILY: Final = "hand"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One attempt."""
+
+    family: str
+    about: str
+    name: str
+    seen: str
+    remark: str
+    layers: tuple[str, ...]
+    leaks_at_core: str
+
+    @property
+    def label(self) -> str:
+        """How tests and tables call it."""
+        return f"{self.family}.{self.name}"
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether there is no control run of it."""
+        return self.seen in APART
+
+    def leaks(self, level: str) -> bool:
+        """Whether it is known to work at this level."""
+        return bool(self.leaks_at_core) and level == "core"
+
+
+@cache
+def rows() -> tuple[Row, ...]:
+    """Every row."""
+    return tuple(row for path in sorted(FAMILIES.glob("*.py")) if path.stem != _NO_FAMILY for row in _of(path))
+
+
+def _of(path: Path) -> Iterator[Row]:
+    tree = ast.parse(path.read_text())
+    about = ast.get_docstring(tree) or ""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            yield _row(path.stem, about, node.name, ast.get_docstring(node) or "")
+
+
+def _row(family: str, about: str, name: str, text: str) -> Row:
+    seen, layers, leaks, *_more = [part.strip() for part in f"{text}||".split("|")]
+    seen, _colon, remark = (part.strip() for part in seen.partition(":"))
+    return Row(family, about, name, seen, remark, tuple(layers.split()), leaks.removeprefix("core leaks:").strip())
+
+
+@cache
+def modules() -> dict[str, Code]:
+    """The families as modules of a workspace."""
+    return {path.stem: code(path.stem, path.read_text()) for path in FAMILIES.glob("*.py")}
+
+
+def code(module: str, text: str) -> Code:
+    """One module."""
+    return Code(module, text, f"functions/{module}.py", hashlib.sha256(text.encode()).hexdigest())

@@ -1,0 +1,157 @@
+"""One setting's run of every row: `python -m tests.attacks.session full` prints {row: {breach: text}} as JSON.
+
+Whoever starts it is the user it runs as. Each row has a world of its own, so several run at once.
+"""
+
+import asyncio
+import json
+import secrets
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from sandbox import Code, Limits, Outcome, Raised, Returned, Sandbox, TimedOut
+from sandbox.plan import Plan
+from sandbox.pool import Pool
+from sandbox.starting import Ground, Level, plan_for, try_level, without_root
+from tests.attacks.rows import Row, code, modules, rows
+from tests.attacks.world import MOST_OUTPUT, SECRET, World, heed_signals, world
+
+# Enough for an honest call; what never returns is stopped much earlier.
+LIMITS: Final = Limits(wall_s=30, cpu_s=20, requests=300, output=MOST_OUTPUT)
+_SHORT: Final = replace(LIMITS, wall_s=0.4)
+_ALONE: Final = ("disk", "memory")  # what others would have to wait for
+_AT_ONCE: Final = 4
+_MISTAKES: Final = (
+    "NameError",
+    "AttributeError",
+    "TypeError",
+    "KeyError",
+    "IndexError",
+    "SyntaxError",
+    "UnboundLocalError",
+)
+_AFTER: Final = "from functions.hand import state\n\ndef after() -> dict:\n    return state()\n"
+_NEIGHBOUR: Final = """
+import time
+def keep(text: str) -> str:
+    open("note", "w").write(text)
+    time.sleep(1)
+"""
+
+
+def limits_of(row: Row) -> Limits:
+    """What a row's call may use."""
+    if row.is_apart or row.layers[:1] == ("clock",):
+        return _SHORT
+    return replace(LIMITS, cpu_s=1) if row.family == "clock" else LIMITS
+
+
+def scratch() -> str:
+    """A folder for scratch that nobody else has."""
+    return str(Path(tempfile.gettempdir(), f"arena-scratch-{secrets.token_hex(8)}"))
+
+
+def bare(plan: Plan, without: tuple[str, ...]) -> Plan:
+    """The plan with some of its layers taken away: here alone, never by a setting."""
+    base = without_root(plan) if "namespaces" in without else plan
+    user = None if "privileges" in without else base.user
+    return replace(base, layers=tuple(layer for layer in base.layers if layer not in without), user=user)
+
+
+@asynccontextmanager
+async def sandbox_at(level: Level) -> AsyncIterator[tuple[Sandbox, Pool] | str]:
+    """A sandbox at just this level, or why there is none."""
+    plan = plan_for({}, slots=24, scratch_folder=scratch())
+    missing: list[str] = []
+    ground = await try_level(level, plan if level == "full" else without_root(plan), missing)
+    if ground is None:
+        yield "; ".join(missing)
+        return
+    async with Sandbox(ground, _AT_ONCE + 1) as sandbox:
+        yield sandbox, ground.pool
+
+
+@asynccontextmanager
+async def sandbox_without(*layers: str) -> AsyncIterator[tuple[Sandbox, Pool]]:
+    """A sandbox from which these layers were taken away."""
+    plan = bare(plan_for({}, slots=24, scratch_folder=scratch()), layers)
+    pool = Pool(plan)
+    async with Sandbox(Ground("none", plan, pool, {}, ()), _AT_ONCE + 1) as sandbox:
+        yield sandbox, pool
+
+
+async def attack(sandbox: Sandbox, there: World, row: Row, limits: Limits = LIMITS) -> dict[str, str]:
+    """What one row reached; a host that falls over is the worst of it."""
+    neighbour = asyncio.ensure_future(_keep(sandbox, there, row))
+    await asyncio.sleep(0.3 if "neighbours" in row.remark else 0)
+    try:
+        outcome = await sandbox.call(
+            modules(), row.family, row.name, {"world": there.told}, limits=limits, handler=there.ask
+        )
+    except Exception as error:  # noqa: BLE001 - what else a host does with a hostile call is what is looked for
+        return {row.seen: f"the host fell over: {error!r}"}
+    finally:
+        await neighbour
+    return there.breaches(outcome) | _by_outcome(row, outcome)
+
+
+async def _keep(sandbox: Sandbox, there: World, row: Row) -> None:
+    """Another call that has a secret in its scratch meanwhile."""
+    if "neighbours" not in row.remark:
+        return
+    root = "/scratch" if "namespaces" in sandbox.plan.layers else sandbox.plan.scratch_folder
+    there.told["neighbours"] = [f"{root}/{number}/note" for number in range(sandbox.plan.slots)]
+    await sandbox.call({"n": code("n", _NEIGHBOUR)}, "n", "keep", {"text": SECRET})
+
+
+def _by_outcome(row: Row, outcome: Outcome) -> dict[str, str]:
+    if isinstance(outcome, TimedOut) and row.layers != ("clock",) and not row.is_apart:
+        return {"stays": "it was still at it when its time was over"}
+    if row.seen == "inherent" and isinstance(outcome, Returned):
+        return {"inherent": f"{row.name} gave {outcome.value!r}"}
+    if row.seen == "misled" and isinstance(outcome, Returned):
+        return {"misled": f"the host took {outcome.shown[:80]}"}
+    if isinstance(outcome, Raised) and outcome.failure.type in _MISTAKES:
+        return {"mistake": f"the attempt itself is wrong: {outcome.failure.type}: {outcome.failure.message}"}
+    return {}
+
+
+async def state_after(sandbox: Sandbox) -> Any:
+    """How a call finds its worker."""
+    around: dict[str, Code] = modules() | {"after": code("after", _AFTER)}
+    outcome = await sandbox.call(around, "after", "after", {}, limits=LIMITS)
+    return outcome.value if isinstance(outcome, Returned) else repr(outcome)
+
+
+async def run(level: Level) -> dict[str, dict[str, str]]:
+    """Every row's breaches."""
+    async with sandbox_at(level) as found:
+        if isinstance(found, str):
+            return {"": {"missing": found}}
+        sandbox, pool = found
+        fresh = await state_after(sandbox)
+        room = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(row: Row) -> dict[str, str]:
+            async with room:
+                with world(level, pool, starts=row.seen == "process") as there:
+                    reached = await attack(sandbox, there, row, limits_of(row))
+            after = await state_after(sandbox)
+            return reached if after == fresh else reached | {"next": f"the next call finds {after}"[:600]}
+
+        together = [row for row in rows() if row.family not in _ALONE]
+        reached_by = dict(zip(together, await asyncio.gather(*map(one, together)), strict=True))
+        reached_by |= {row: await one(row) for row in rows() if row.family in _ALONE}
+    return {row.label: reached for row, reached in reached_by.items()}
+
+
+if __name__ == "__main__":
+    signal.alarm(240)
+    heed_signals()
+    print(json.dumps(asyncio.run(run("full" if sys.argv[1] == "full" else "core"))))

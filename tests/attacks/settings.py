@@ -1,0 +1,67 @@
+"""The four settings of a run: each level, as whoever starts it and as an ordinary user."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from tests.attacks.rows import Row, rows
+from tests.attacks.world import REPOSITORY, SECRET, VARIABLE
+
+Results = dict[str, dict[str, str]]
+SETTINGS: Final = [(level, user) for level in ("full", "core") for user in ("root", "ordinary user")]
+_NOBODY: Final = "65534"
+
+
+class Unable(Exception):
+    """This machine has no such setting."""
+
+
+def results(level: str, user: str) -> Results:
+    """What every row reached there, empty where it was contained."""
+    as_whom = _as_ordinary_user() if user != "root" else [sys.executable]
+    if user == "root" and os.geteuid() != 0:
+        raise Unable("the tests do not run as root")
+    done = subprocess.run(
+        [*as_whom, "-B", "-m", "tests.attacks.session", level],
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+        env={**os.environ, VARIABLE: SECRET},
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr[-3000:])
+    found: Results = json.loads(done.stdout)
+    if "missing" in found.get("", {}):
+        raise Unable(found[""]["missing"])
+    return found
+
+
+def leaks(found: Results) -> Iterator[tuple[Row | None, dict[str, str]]]:
+    """The rows that reached something, without those that work everywhere by design."""
+    named = {row.label: row for row in rows()}
+    for label, reached in found.items():
+        row = named.get(label)
+        if reached and (row is None or row.seen != "inherent"):
+            yield row, reached
+
+
+@cache
+def _as_ordinary_user() -> list[str]:
+    """The start of a command that runs Python as nobody: the tests' own, or one that everybody can read."""
+    if os.geteuid() != 0:
+        return [sys.executable]
+    become = ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups"]
+    # That it can start itself shows that nothing was read with what `setpriv` still held when it began.
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import sandbox, subprocess"
+    code += "; subprocess.run([sys.executable, '-c', ''], check=True); assert sys.version_info >= (3, 11)"
+    for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
+        probe = [*become, python, "-B", "-c", code, str(REPOSITORY)]
+        if Path(python).exists() and not subprocess.run(probe, capture_output=True, check=False).returncode:
+            return [*become, python]
+    raise Unable("no Python ≥ 3.11 and copy of this repository that an ordinary user can read")

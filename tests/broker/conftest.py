@@ -1,0 +1,46 @@
+"""One sandbox for the tests of this room; each call has a worker of its own anyway."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from sandbox import Sandbox
+from tests.broker.reach import Reach, reacher
+from tests.broker.servers import Certificate, Server, certificate, serving
+
+
+@pytest_asyncio.fixture(scope="package", loop_scope="package")
+async def sandbox() -> AsyncIterator[Sandbox]:
+    async with await Sandbox.start() as started:
+        yield started
+
+
+@pytest.fixture
+def reach(sandbox: Sandbox) -> Reach:
+    return reacher(sandbox)
+
+
+@pytest_asyncio.fixture(loop_scope="package")
+async def server() -> AsyncIterator[Server]:
+    """Says hello to whoever comes."""
+    async with serving() as started:
+        yield started
+
+
+@pytest_asyncio.fixture(loop_scope="package")
+async def canary() -> AsyncIterator[Server]:
+    """A server that nobody was granted; that nothing has connected is what a test looks at."""
+    async with serving() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def trusted(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    return certificate(tmp_path_factory.mktemp("trusted"), "DNS:api.example.org,DNS:localhost")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent.name == "broker" and pytest_asyncio.is_async_test(item):
+            item.add_marker(pytest.mark.asyncio(loop_scope="package"), append=False)

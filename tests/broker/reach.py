@@ -1,0 +1,66 @@
+"""A function in a real worker, with a broker of its own behind it."""
+
+from collections.abc import Sequence
+from textwrap import dedent, indent
+from typing import Any, Protocol
+
+from agent_core.broker import Broker, Session
+from sandbox import Access, Outcome, RequestRefused, Returned, Sandbox
+from tests.sandbox.support import modules
+
+
+class Reach(Protocol):
+    """Runs a body as `def go(self)` of the function `weather`, which may reach these hosts."""
+
+    async def __call__(
+        self, body: str, *hosts: str, broker: Broker | None = None, packages: Sequence[tuple[str, str]] = ()
+    ) -> Outcome: ...
+
+
+class Handler:
+    """What the sandbox asks, as `requests.Requests` would pass it on."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def __call__(self, name: str, arguments: dict[str, Any], /) -> Any:
+        return await self._session.answer(name, arguments)
+
+
+def reacher(sandbox: Sandbox) -> Reach:
+    async def reach(
+        body: str, *hosts: str, broker: Broker | None = None, packages: Sequence[tuple[str, str]] = ()
+    ) -> Outcome:
+        text = f"def go(self):\n{indent(dedent(body).strip(), '    ')}\n"
+        async with (broker or Broker()).session("weather", hosts) as session:
+            access = Access(packages=tuple(packages))
+            return await sandbox.call(modules(web=text), "web", "go", {}, handler=Handler(session), access=access)
+
+    return reach
+
+
+def value(outcome: Outcome) -> Any:
+    """What came back."""
+    assert isinstance(outcome, Returned), outcome
+    return outcome.value
+
+
+async def refusal(session: Session, **arguments: Any) -> str:
+    """The words of a refusal; "" where there was none."""
+    try:
+        await session.answer("fetch", arguments)
+    except RequestRefused as refused:
+        return str(refused)
+    return ""
+
+
+class Names:
+    """A name service that gives one list of addresses after another, and then the last one again."""
+
+    def __init__(self, *answers: Sequence[str]) -> None:
+        self._answers = answers
+        self.asked: list[str] = []
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        self.asked.append(host)
+        return self._answers[min(len(self.asked), len(self._answers)) - 1]

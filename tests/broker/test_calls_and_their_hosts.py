@@ -1,0 +1,94 @@
+"""Calls as the agent makes them: a function has its own hosts, and nobody else's."""
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from textwrap import dedent
+
+import pytest_asyncio
+
+from agent_core.cage import Cage
+from agent_core.grants import Grants, Permit
+from agent_core.registry.function import Function
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import Source
+from agent_core.requests import Requests
+from agent_core.settings import SandboxSettings
+from sandbox import Outcome, Raised
+from tests.broker.reach import value
+from tests.broker.servers import Server
+
+TEXT = '''
+def weather(self, url: str) -> str:
+    """Look it up."""
+    return self.fetch(url).text()
+
+def relay(self, url: str) -> str:
+    """Let another look it up."""
+    return self.call("weather", url=url)
+'''
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="package")
+async def cage() -> AsyncIterator[Cage]:
+    started = Cage(SandboxSettings(), parallel=2)
+    yield started
+    await started.aclose()
+
+
+@dataclass
+class Human:
+    """Lets nobody have anything but what was granted here; where it is asked, it says yes to these places."""
+
+    cage: Cage
+    granted: dict[str, tuple[str, ...]]
+    agrees: tuple[str, ...] = ()
+
+    async def permit(self, function: Function, snapshot: Snapshot) -> Permit:
+        return Permit(snapshot.modules, self.cage.limits, Grants(network=self.granted.get(function.name, ())))
+
+    async def want(self, function: str, snapshot: Snapshot, grants: Grants) -> bool:
+        return function == "weather" and set(grants.network) <= set(self.agrees)
+
+    async def guarded(self, snapshot: Snapshot) -> frozenset[str]:
+        return frozenset()
+
+
+async def call(human: Human, name: str, url: str) -> Outcome:
+    snapshot = Snapshot.empty().with_module(read_module(Source.of("web", dedent(TEXT))))
+    requests = Requests(human.cage, snapshot, lambda done, total, note: None, human)
+    function = snapshot.functions[name]
+    return await requests.run(function, {"url": url}, await human.permit(function, snapshot))
+
+
+async def test_a_call_reaches_the_hosts_of_its_function(cage: Cage, server: Server) -> None:
+    place = f"localhost:{server.port}"
+    assert value(await call(Human(cage, {"weather": (place,)}), "weather", f"http://{place}/")) == "hello"
+
+
+async def test_a_function_that_was_granted_nothing_is_told_how_to_be(cage: Cage, server: Server) -> None:
+    outcome = await call(Human(cage, {}), "weather", "http://localhost/")
+    assert isinstance(outcome, Raised)
+    assert outcome.failure.type == "PermissionError"
+    assert "`toolwright functions grant weather --network localhost`" in outcome.failure.message
+
+
+async def test_the_hosts_of_a_caller_are_not_those_of_what_it_calls(cage: Cage, server: Server) -> None:
+    place = f"localhost:{server.port}"
+    outcome = await call(Human(cage, {"relay": (place,)}), "relay", f"http://{place}/")
+    assert isinstance(outcome, Raised)
+    assert f"weather' may not reach {place}" in outcome.failure.message
+    assert server.connections == 0
+
+
+async def test_a_host_that_is_met_in_the_middle_of_a_call_is_asked_for(cage: Cage, server: Server) -> None:
+    place = f"localhost:{server.port}"
+    assert value(await call(Human(cage, {}, (place,)), "relay", f"http://{place}/")) == "hello"
+
+
+def test_nothing_of_an_http_client_is_imported_before_a_fetch() -> None:
+    program = "import agent_core.assemble, sys; print({'httpx2', 'httpcore2', 'anyio'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

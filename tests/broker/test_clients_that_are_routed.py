@@ -1,0 +1,188 @@
+"""HTTP clients of the standard library and of packages: what they are asked for, the host fetches."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pip
+import pytest
+
+from agent_core.broker import Broker
+from sandbox import Raised, Returned
+from tests.broker.reach import Names, Reach, value
+from tests.broker.servers import Certificate, Request, redirect, reply, serving
+
+SITE = str(Path(pip.__file__).parents[1])
+PIP = (("pip", SITE),)
+HTTPX_NEEDS = ("httpx2", "httpcore2", "h11", "idna", "truststore", "anyio", "sniffio", "typing_extensions")
+HTTPX = tuple((name, SITE) for name in HTTPX_NEEDS)
+# A package asks for its own version as it is imported, and a function's packages have no metadata to be found.
+UNVERSIONED = "import importlib.metadata\nimportlib.metadata.version = lambda name: '0'\n"
+
+
+def echo(request: Request) -> bytes:
+    if request.path.startswith("/from"):
+        return redirect("/to")
+    told = {"line": request.line, "host": request.headers["host"], "body": request.body.decode("latin-1")}
+    return reply(json.dumps(told).encode(), Content_Type="application/json")
+
+
+CLIENTS = [
+    pytest.param(
+        "import urllib.request\nreturn urllib.request.urlopen(URL + 'from').read()", (), "GET /to", id="urlopen"
+    ),
+    pytest.param(
+        "from urllib.request import Request, urlopen\n"
+        "with urlopen(Request(URL, b'a=b', {'X': 'y'}), timeout=5) as r: return r.read()",
+        (),
+        "POST /",
+        id="Request",
+    ),
+    pytest.param(
+        "import urllib.request as u\nreturn u.build_opener(u.HTTPCookieProcessor()).open(URL).read()",
+        (),
+        "GET /",
+        id="build_opener",
+    ),
+    pytest.param(
+        "import urllib.request as u\nreturn open(u.urlretrieve(URL + 'file')[0], 'rb').read()",
+        (),
+        "GET /file",
+        id="urlretrieve",
+    ),
+    pytest.param(
+        "import http.client as h\nc = h.HTTPConnection('localhost', PORT)\n"
+        "c.request('PUT', '/a', body=iter([b'x'] * 3), encode_chunked=True)\nr = c.getresponse()\n"
+        "first = r.read()\nc.request('DELETE', '/b')\nreturn c.getresponse().read()",
+        (),
+        "DELETE /b",
+        id="http.client",
+    ),
+    pytest.param(
+        "from pip._vendor import requests\nreturn requests.get(URL + 'from').content", PIP, "GET /to", id="requests"
+    ),
+    pytest.param(
+        "from pip._vendor import requests\nwith requests.Session() as s:\n"
+        "  s.post(URL, json={'a': 1}, timeout=5)\n  return b''.join(s.get(URL, stream=True).iter_content(3))",
+        PIP,
+        "GET /",
+        id="requests Session",
+    ),
+    pytest.param(
+        "from pip._vendor import urllib3\nreturn urllib3.PoolManager().request('PATCH', URL, body=b'x').data",
+        PIP,
+        "PATCH /",
+        id="urllib3",
+    ),
+    pytest.param(
+        UNVERSIONED + "import httpx2\nreturn httpx2.put(URL, content=b'x' * 9, verify=False).content",
+        HTTPX,
+        "PUT /",
+        id="httpx",
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "packages", "line"), CLIENTS)
+async def test_a_client_meets_the_host_in_the_place_of_the_network(
+    reach: Reach, body: str, packages: Sequence[tuple[str, str]], line: str
+) -> None:
+    async with serving(echo) as server:
+        text = f"PORT = {server.port}\nURL = 'http://localhost:{server.port}/'\n{body}"
+        told = json.loads(value(await reach(text, f"localhost:{server.port}", packages=packages)))
+    assert (told["line"], told["host"]) == (f"{line} HTTP/1.1", f"localhost:{server.port}")
+
+
+SECURE = [
+    pytest.param("import urllib.request\nreturn urllib.request.urlopen(URL).read()", (), id="urlopen"),
+    pytest.param(
+        "from pip._vendor import requests\nreturn requests.get(URL, verify=False).content", PIP, id="requests"
+    ),
+    pytest.param(UNVERSIONED + "import httpx2\nreturn httpx2.get(URL, verify=False).content", HTTPX, id="httpx"),
+]
+
+
+@pytest.mark.parametrize(("body", "packages"), SECURE)
+async def test_tls_of_a_client_happens_in_the_host(
+    reach: Reach, trusted: Certificate, body: str, packages: Sequence[tuple[str, str]]
+) -> None:
+    broker = Broker(resolve=Names(["127.0.0.1"]), tls=trusted.client)
+    async with serving(echo, tls=trusted.server()) as server:
+        hosts = (f"api.example.org:{server.port}", f"127.0.0.1:{server.port}")
+        text = f"URL = 'https://api.example.org:{server.port}/'\n{body}"
+        outcome = await reach(text, *hosts, broker=broker, packages=packages)
+    assert json.loads(value(outcome))["host"] == f"api.example.org:{server.port}"
+    assert isinstance(outcome, Returned)
+    assert outcome.output == ""  # urllib3 would warn of a connection that nobody verified
+
+
+REFUSED = [
+    pytest.param(
+        "import urllib.request, urllib.error\ntry: urllib.request.urlopen('http://127.0.0.1/')\n"
+        "except urllib.error.URLError as error: return type(error.reason).__name__ + str(error.reason)",
+        (),
+        "PermissionError`weather` may not reach 127.0.0.1",
+        id="URLError",
+    ),
+    pytest.param(
+        "import urllib.request, urllib.error\ntry: urllib.request.urlopen('http://gone.invalid/')\n"
+        "except urllib.error.URLError as error: return type(error.reason).__name__",
+        (),
+        "gaierror",
+        id="URLError of a name",
+    ),
+    pytest.param(
+        "from pip._vendor import requests\ntry: requests.get('http://127.0.0.1/')\n"
+        "except requests.ConnectionError as error: return str(error)",
+        PIP,
+        "may not reach 127.0.0.1",
+        id="requests",
+    ),
+    pytest.param(
+        "import os, urllib.request\nos.environ['http_proxy'] = 'http://gone.invalid:80'\n"
+        "try: urllib.request.urlopen('http://127.0.0.1/')\nexcept OSError as error: return str(error)",
+        (),
+        "there are no proxies here",
+        id="proxy",
+    ),
+    pytest.param(
+        "import http.client\nc = http.client.HTTPConnection('gone.invalid', 80)\nc.set_tunnel('127.0.0.1', 22)\n"
+        "try: c.request('GET', '/')\nexcept PermissionError as error: return str(error)",
+        (),
+        "there are no proxies here",
+        id="tunnel",
+    ),
+    pytest.param(
+        "import asyncio\ntry: asyncio.run(asyncio.open_connection('127.0.0.1', 80))\n"
+        "except PermissionError as error: return str(error)",
+        (),
+        "clients on asyncio have no network here",
+        id="asyncio",
+    ),
+    pytest.param(
+        UNVERSIONED
+        + "import asyncio, httpx2\nasync def go():\n  async with httpx2.AsyncClient(verify=False) as c: await c.get('http://gone.invalid')\n"
+        "try: asyncio.run(go())\nexcept Exception as error: return str(error)",
+        HTTPX,
+        "clients on asyncio have no network here",
+        id="httpx.AsyncClient",
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "packages", "words"), REFUSED)
+async def test_a_client_is_told_why_it_is_refused(
+    reach: Reach, body: str, packages: Sequence[tuple[str, str]], words: str
+) -> None:
+    assert words in value(await reach(body, "gone.invalid", packages=packages))
+
+
+async def test_a_function_that_fetches_nothing_imports_nothing_for_it(reach: Reach) -> None:
+    body = "import sys\nreturn sorted({'http.client', 'ssl', 'email', 'urllib.request'} & set(sys.modules))"
+    assert value(await reach(body)) == []
+
+
+async def test_a_socket_of_its_own_still_leads_nowhere(reach: Reach) -> None:
+    outcome = await reach("import socket\nsocket.create_connection(('127.0.0.1', 80), 1)", "127.0.0.1")
+    assert isinstance(outcome, Raised)
+    assert outcome.failure.type == "PermissionError"

@@ -1,0 +1,148 @@
+"""Redirects, headers and bodies: what leaves the host for a function, and what never does."""
+
+from typing import Any
+
+import pytest
+
+from agent_core.broker import Broker
+from sandbox import RequestRefused
+from tests.broker.reach import Reach, refusal, value
+from tests.broker.servers import Certificate, Request, Server, redirect, reply, serving
+
+LOCATIONS = {
+    "another port": "http://localhost:{canary}/",
+    "an address": "http://127.0.0.1:{canary}/",
+    "no scheme": "//127.0.0.1:{canary}/",
+    "userinfo": "http://localhost:{granted}@127.0.0.1:{canary}/",
+    "a backslash": "/\\127.0.0.1:{canary}/",
+    "two backslashes": "\\\\127.0.0.1:{canary}/",
+    "metadata": "http://169.254.169.254/",
+    "a file": "file:///etc/passwd",
+    "no URL": "http://[::1",
+    "itself": "{back}",
+}
+
+
+@pytest.mark.parametrize("location", [pytest.param(each, id=name) for name, each in LOCATIONS.items()])
+async def test_a_redirect_is_checked_as_the_first_request(canary: Server, location: str) -> None:
+    def leave(request: Request) -> bytes:
+        back = f"http://localhost:{granted.port}/"
+        return redirect(location.format(granted=granted.port, canary=canary.port, back=back))
+
+    async with serving(leave) as granted, Broker().session("weather", (f"localhost:{granted.port}",)) as session:
+        try:
+            answer = await session.answer("fetch", {"url": f"http://localhost:{granted.port}/", "follow": True})
+        except RequestRefused:
+            answer = {"failed": "refused"}
+        assert answer["failed"] == "refused" or "redirected more than 5 times" in answer["message"]
+        assert (len(granted.asked), canary.connections) == (1 if answer["failed"] == "refused" else 6, 0)
+
+
+async def test_a_redirect_out_of_tls_is_refused(server: Server, trusted: Certificate) -> None:
+    async with serving(lambda _: redirect(f"http://localhost:{server.port}/"), tls=trusted.server()) as secure:
+        hosts = (f"localhost:{secure.port}", f"localhost:{server.port}")
+        async with Broker(tls=trusted.client).session("weather", hosts) as session:
+            words = await refusal(session, url=f"https://localhost:{secure.port}/", follow=True)
+    assert words.endswith("out of TLS")
+    assert server.connections == 0
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "then", "body"),
+    [
+        pytest.param("POST", 301, "GET", b"", id="moved"),
+        pytest.param("POST", 302, "GET", b"", id="found"),
+        pytest.param("PUT", 302, "PUT", b"x", id="found, no POST"),
+        pytest.param("DELETE", 303, "GET", b"", id="see other"),
+        pytest.param("HEAD", 303, "HEAD", b"", id="see other, only the head"),
+        pytest.param("POST", 307, "POST", b"x", id="for now"),
+        pytest.param("PATCH", 308, "PATCH", b"x", id="for ever"),
+    ],
+)
+async def test_a_redirect_keeps_what_the_rfc_says_and_no_credentials(
+    server: Server, method: str, status: int, then: str, body: bytes
+) -> None:
+    async with serving(lambda _: redirect(f"http://localhost:{server.port}/to", status)) as first:
+        hosts = (f"localhost:{first.port}", f"localhost:{server.port}")
+        headers = [["authorization", "Bearer s"], ["Cookie", "a=b"], ["X-Mine", "y"], ["Content-Type", "text/x"]]
+        asked = {"method": method, "headers": headers, "follow": True, "body": b"" if method == "HEAD" else b"x"}
+        async with Broker().session("weather", hosts) as session:
+            await session.answer("fetch", {**asked, "url": f"http://localhost:{first.port}/"})
+    (arrived,) = server.asked
+    assert (arrived.line, arrived.body) == (f"{then} /to HTTP/1.1", body)
+    assert {"authorization", "cookie"}.isdisjoint(arrived.headers)
+    assert (arrived.headers["x-mine"], "content-type" in arrived.headers) == ("y", then == method)
+    assert first.asked[0].headers["authorization"] == "Bearer s"
+
+
+NONSENSE: dict[str, dict[str, Any]] = {
+    "CRLF in a header": {"headers": [["X", "a\r\nHost: evil"]]},
+    "a line feed in a header": {"headers": [["X", "a\nB: c"]]},
+    "a null in a header": {"headers": [["X", "a\0"]]},
+    "CRLF in a header's name": {"headers": [["X: a\r\nY", "b"]]},
+    "a space in a header's name": {"headers": [["Transfer-Encoding ", "chunked"]]},
+    "a header beyond Latin-1": {"headers": [["X", "☃"]]},
+    "huge headers": {"headers": [["X", "a" * 70_000]]},
+    "many headers": {"headers": [["X", "a"]] * 20_000},
+    "headers that are none": {"headers": {"X": "a"}},
+    "a header of three": {"headers": [["X", "a", "b"]]},
+    "CRLF in the method": {"method": "GET / HTTP/1.1\r\nHost: evil\r\n\r\nGET"},
+    "CONNECT": {"method": "CONNECT"},
+    "TRACE": {"method": "TRACE"},
+    "OPTIONS": {"method": "OPTIONS"},
+    "a method that is none": {"method": 7},
+    "a body that is none": {"body": "text"},
+    "a body too large": {"body": b"x" * ((8 << 20) + 1)},
+    "a timeout that is none": {"timeout": "soon"},
+    "a timeout of nothing": {"timeout": 0},
+    "an endless timeout": {"timeout": float("inf")},
+    "a URL that is none": {"url": 5},
+    "no URL": {"url": None},
+}
+
+
+@pytest.mark.parametrize("asked", [pytest.param(each, id=name) for name, each in NONSENSE.items()])
+async def test_what_cannot_be_sent_is_refused_in_words(server: Server, asked: dict[str, Any]) -> None:
+    async with Broker().session("weather", (f"localhost:{server.port}",)) as session:
+        assert await refusal(session, **{"url": f"http://localhost:{server.port}/", **asked}) != ""
+    assert server.connections == 0
+
+
+async def test_what_frames_a_message_is_never_the_functions_to_say(server: Server) -> None:
+    names = [
+        "Host",
+        "Connection",
+        "Transfer-Encoding",
+        "Content-Length",
+        "TE",
+        "Upgrade",
+        "Expect",
+        "Proxy-Authorization",
+    ]
+    async with Broker().session("weather", (f"localhost:{server.port}",)) as session:
+        headers = [[name, "evil"] for name in names]
+        await session.answer("fetch", {"url": f"http://localhost:{server.port}/", "headers": headers, "method": "POST"})
+    (arrived,) = server.asked
+    assert "evil" not in arrived.headers.values()
+    assert arrived.headers["host"] == f"localhost:{server.port}"
+
+
+async def test_nothing_of_the_hosts_own_environment_is_lent(
+    server: Server, canary: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    (tmp_path / ".netrc").write_text("machine localhost login me password secret\n")
+    for name, text in {"HOME": str(tmp_path), "NETRC": str(tmp_path / ".netrc")}.items():
+        monkeypatch.setenv(name, text)
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{canary.port}")
+    async with Broker().session("weather", (f"localhost:{server.port}",)) as session:
+        await session.answer("fetch", {"url": f"http://localhost:{server.port}/"})
+    assert "authorization" not in server.asked[0].headers
+    assert (server.connections, canary.connections) == (1, 0)
+
+
+async def test_a_cookie_that_one_response_set_goes_with_no_other_request(reach: Reach) -> None:
+    async with serving(lambda _: reply(Set_Cookie="a=b")) as server:
+        get = f'self.fetch("http://localhost:{server.port}/").headers["Set-Cookie"]'
+        assert value(await reach(f"{get}; return {get}", f"localhost:{server.port}")) == "a=b"
+        assert all("cookie" not in request.headers for request in server.asked)

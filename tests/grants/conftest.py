@@ -1,0 +1,36 @@
+"""A workspace in which nobody is asked unless a test brings a human, and a home of its own for the user's key."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from agent_core.cage import Cage
+from tests.workshop.support import Room, a_cage, room
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cage() -> AsyncIterator[Cage]:
+    """The sandbox of all the tests of a file."""
+    async with a_cage() as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's own data folder, outside of every workspace."""
+    folder = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+    return folder
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def here(tmp_path: Path, cage: Cage) -> AsyncIterator[Room]:
+    """A workspace with a folder of three numbers."""
+    (tmp_path / "data").mkdir()
+    for number in (1, 2, 3):
+        (tmp_path / "data" / str(number)).write_text(str(number))
+    async with room(tmp_path, cage) as opened:
+        yield opened

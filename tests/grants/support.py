@@ -1,0 +1,99 @@
+"""What the tests of grants share: functions that need something, a human who answers, a small server."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from agent_core.grants import Decision, Question
+
+READS = '''\
+from pathlib import Path
+
+
+def total() -> int:
+    """Add up the numbers in the folder data.
+
+    Returns:
+        Their sum.
+
+    Examples:
+        >>> total()
+        6
+    """
+    return sum(int(one.read_text()) for one in Path("data").iterdir())
+'''
+FETCHES = '''\
+def weather(self, city: str) -> str:
+    """Say what the weather is.
+
+    Args:
+        city: The name of a city.
+
+    Returns:
+        The weather as the service tells it.
+    """
+    return self.fetch(f"http://{HOST}/{city}").text()
+'''
+PLAIN = '''\
+def double(number: int) -> int:
+    """Double a number.
+
+    Args:
+        number: Any whole number.
+
+    Returns:
+        Twice the number.
+
+    Examples:
+        >>> double(2)
+        4
+        >>> double(5)
+        10
+    """
+    return number + number
+'''
+
+
+@dataclass
+class Human:
+    """Answers questions, the last answer for all that follow, and remembers what was asked."""
+
+    answers: list[Decision]
+    asked: list[Question] = field(default_factory=list)
+
+    async def __call__(self, question: Question) -> Decision:
+        self.asked.append(question)
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+def human(*answers: str) -> Human:
+    """A human who says these one after another: `yes`, `once`, `no`, or `no: a word`."""
+    return Human([_decision(one) for one in answers])
+
+
+def _decision(text: str) -> Decision:
+    answer, _, word = text.partition(": ")
+    return Decision(answer, word)  # type: ignore[arg-type]  # one of the three
+
+
+class _Weather(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"rain in " + self.path[1:].encode())
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def weather_service() -> Iterator[str]:
+    """A server on this machine; its host and port."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Weather) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"localhost:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()

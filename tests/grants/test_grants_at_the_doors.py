@@ -1,0 +1,115 @@
+"""Grants by the command line and in an agent's turn: what a human types, and what a model can and cannot do."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_core.events import CallAnswered
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Repeat, Say, Wanted
+from tests.kit.desk import answers, of
+from tests.kit.program import toolwright
+
+from .support import FETCHES, PLAIN, human, weather_service
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[str]:
+    with weather_service() as found:
+        yield found
+
+
+@pytest.fixture
+def sky(tmp_path: Path, host: str) -> Path:
+    """A workspace with a function that needs a host."""
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "sky.py").write_text(FETCHES.replace("{HOST}", host))
+    return tmp_path
+
+
+def typed(*arguments: str, cwd: Path, home: Path, given: str = "") -> tuple[int, str, str]:
+    """The exit code, the result and what was said beside it."""
+    done = toolwright(*arguments, cwd=cwd, given=given, environment={"XDG_DATA_HOME": str(home)})
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_grant_is_given_looked_at_and_taken_back_by_commands(sky: Path, home: Path, host: str) -> None:
+    call = ("functions", "call", "weather", "--args", '{"city": "Oslo"}')
+    code, _, said = typed(*call, cwd=sky, home=home)
+    assert (code, f"functions grant weather --network {host}" in said) == (1, True)
+    code, result, _ = typed("functions", "grant", "weather", "-y", "--json", cwd=sky, home=home)
+    assert (code, json.loads(result)["grants"]) == (0, {"network": [host]})
+    assert (
+        typed(*call, cwd=sky, home=home)[1] == "'rain in Oslo'\n"
+        or "rain in Oslo" in typed(*call, cwd=sky, home=home)[1]
+    )
+    (row,) = json.loads(typed("functions", "grants", "--json", cwd=sky, home=home)[1])["grants"]
+    assert (row["name"], row["grants"], row["in_force"]) == ("weather", {"network": [host]}, {"network": [host]})
+    assert typed("functions", "revoke", "weather", "--all", cwd=sky, home=home)[0] == 0
+    assert typed(*call, cwd=sky, home=home)[0] == 1
+
+
+def test_nothing_is_granted_without_a_terminal_or_a_y(sky: Path, home: Path) -> None:
+    code, _, said = typed("functions", "grant", "weather", cwd=sky, home=home, given="y\n")
+    assert (code, "give -y" in said) == (2, True)
+    assert not (sky / "functions" / "grants.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        pytest.param(("--network", "2130706433"), "cannot be granted", id="odd-address"),
+        pytest.param(("--read", "../elsewhere"), "cannot be granted", id="climbing-path"),
+        pytest.param(("--write", "functions"), "can never be granted", id="the-functions"),
+        pytest.param(("--package", "x @ https://evil.example/x.whl"), "cannot be granted", id="a-wheel-from-anywhere"),
+        pytest.param(("--seconds", "-1"), "cannot be granted", id="less-than-no-time"),
+    ],
+)
+def test_what_cannot_be_granted_is_refused_by_its_name(
+    sky: Path, home: Path, arguments: tuple[str, ...], says: str
+) -> None:
+    code, _, said = typed("functions", "grant", "weather", *arguments, "-y", cwd=sky, home=home)
+    assert (code, says in said) == (1, True)
+
+
+def test_a_broken_file_is_a_problem_that_is_told_and_kept(sky: Path, home: Path) -> None:
+    (sky / "functions" / "grants.toml").write_text("[weather")
+    code, result, _ = typed("functions", "grants", "--json", cwd=sky, home=home)
+    assert (code, json.loads(result)["problems"][0]["code"]) == (1, "grants-file")
+    assert typed("functions", "grant", "weather", "-y", cwd=sky, home=home)[0] == 1
+    assert (sky / "functions" / "grants.toml").read_text() == "[weather"
+
+
+def create(code: str, name: str) -> Wanted:
+    wanted = {"function_name": name, "function_code_with_docstring": code, "module_name": "sky", "reason": "asked"}
+    return Wanted("create_function", wanted)
+
+
+async def test_an_agent_grows_what_fetches_and_uses_it_in_the_same_turn(at_desk: OpenDesk, host: str) -> None:
+    desk = await at_desk(
+        [
+            Ask(create(FETCHES.replace("{HOST}", host), "weather")),
+            Ask(Wanted("weather", {"city": "Oslo"})),
+            Say("Rain."),
+        ]
+    )
+    desk.workspace.workshop.granting.approver = human("yes")
+    made, called = answers(await desk.say("What is the weather in Oslo?"))
+    assert f"A human lets it: fetch from {host}." in made
+    assert "rain in Oslo" in called
+
+
+async def test_a_turn_without_a_human_is_told_what_was_denied(at_desk: OpenDesk, host: str) -> None:
+    desk = await at_desk([Ask(create(FETCHES.replace("{HOST}", host), "weather")), Repeat(Say("I may not."))])
+    (answer,) = of(CallAnswered, await desk.say("What is the weather in Oslo?"))
+    assert answer.outcome == "refused"
+    assert f"toolwright functions grant weather --network {host}" in answer.text
+
+
+async def test_no_function_that_a_model_sees_gives_grants(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Ask(create(PLAIN, "double")), Say("Done.")])
+    await desk.say("Make a function.")
+    shown = desk.model.requests[-1].functions
+    assert not [name for name in shown if "grant" in name or "approve" in name]

@@ -1,0 +1,220 @@
+"""From a text that needs something to a call that has it: by a human's yes to exactly that content, by nothing else."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from agent_core.grants import Grants
+from agent_core.workshop import Author
+from tests.workshop.support import Room
+
+from .support import FETCHES, PLAIN, READS, human, weather_service
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+AGENT = Author("agent", "main", "turn", "scripted")
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[str]:
+    with weather_service() as found:
+        yield found
+
+
+@pytest.fixture
+def code(host: str) -> str:
+    return FETCHES.replace("{HOST}", host)
+
+
+def entries(here: Room) -> str:
+    path = here.root / "functions" / "grants.toml"
+    return path.read_text() if path.exists() else ""
+
+
+async def oslo(here: Room) -> tuple[str, str]:
+    """How a call of the function ended, and what came back or went wrong."""
+    found = await here.shop.call("weather", {"city": "Oslo"})
+    return found["outcome"], found["value"] or found["error"]["message"]
+
+
+async def test_nobody_to_ask_is_a_no_that_says_how_a_human_grants(here: Room, code: str, host: str) -> None:
+    plan = await here.shop.plan_create("weather", code, "sky", "asked", AGENT)
+    assert plan.outcome == "refused"
+    assert "needs-network" in plan.text
+    assert f"A human grants it with: toolwright functions grant weather --network {host}" in plan.text
+    assert entries(here) == ""
+
+
+async def test_a_yes_is_written_down_and_the_function_joins_as_a_draft(here: Room, code: str, host: str) -> None:
+    asked = here.shop.granting.approver = human("yes")
+    verdict = await here.shop.create("weather", code, "sky", reason="to know the weather", author=AGENT)
+    assert (verdict["admitted"], verdict["standing"]) == (True, "draft")
+    (question,) = asked.asked
+    assert (question.missing, question.why) == (Grants(network=(host,)), "to know the weather")
+    assert question.lines == ((10, f'return self.fetch(f"http://{host}/{{city}}").text()'),)
+    assert f'[weather]\nnetwork = ["{host}"]\nby = ' in entries(here)
+    assert await oslo(here) == ("returned", "rain in Oslo")
+
+
+async def test_a_yes_for_once_serves_one_call_and_is_written_nowhere(here: Room, code: str) -> None:
+    here.shop.granting.approver = human("once")
+    assert (await here.shop.create("weather", code, "sky", author=AGENT))["admitted"]
+    here.shop.granting.approver = None
+    assert entries(here) == ""
+    assert await oslo(here) == ("returned", "rain in Oslo")
+    assert (await oslo(here))[0] == "raised"
+
+
+async def test_a_no_with_a_word_reaches_the_model(here: Room, code: str) -> None:
+    here.shop.granting.approver = human("no: use the local file")
+    plan = await here.shop.plan_create("weather", code, "sky", "", AGENT)
+    assert plan.outcome == "refused"
+    assert "They say: use the local file" in plan.text
+    assert "weather" not in here.shop.names()
+
+
+async def test_a_new_version_asks_again_with_the_difference(here: Room, code: str, host: str) -> None:
+    asked = here.shop.granting.approver = human("yes", "no", "yes")
+    await here.shop.create("weather", code, "sky", author=AGENT)
+    changed = code.replace("the weather is.", "the weather will be.")
+    assert not (await here.shop.replace("weather", changed, author=AGENT))["admitted"]
+    assert (await here.shop.replace("weather", changed, author=AGENT))["admitted"]
+    again = asked.asked[-1]
+    assert (again.is_again, again.missing, again.granted) == (True, Grants(network=(host,)), Grants(network=(host,)))
+    assert '+    """Say what the weather will be.' in again.diff
+    assert await oslo(here) == ("returned", "rain in Oslo")
+
+
+async def test_a_version_that_needs_less_gets_no_more_than_it_shows(here: Room, code: str, host: str) -> None:
+    here.shop.granting.approver = human("yes")
+    both = code.replace("return self", "self.secret('KEY')\n    return self")
+    await here.shop.create("weather", both, "sky", author=AGENT)
+    await here.shop.replace("weather", code, author=AGENT)
+    snapshot = here.shop.registry.snapshot()
+    now = await here.shop.granting.book.allowed(snapshot.functions["weather"], snapshot)
+    assert now == Grants(network=(host,))
+    assert 'secrets = ["KEY"]' in entries(here)  # proposed still, and asked for anew by a version that needs it
+
+
+async def test_a_rollback_has_the_yes_that_was_given_to_that_content(here: Room, code: str) -> None:
+    asked = here.shop.granting.approver = human("yes")
+    await here.shop.create("weather", code, "sky", author=AGENT)
+    await here.shop.replace("weather", code.replace("service", "office"), author=AGENT)
+    count = len(asked.asked)
+    assert (await here.shop.rollback("weather", author=AGENT))["admitted"]
+    assert len(asked.asked) == count
+    assert await oslo(here) == ("returned", "rain in Oslo")
+
+
+async def test_an_edited_helper_takes_the_grant_away_until_a_human_agrees(here: Room, host: str) -> None:
+    helper = here.root / "functions" / "_fetching.py"
+    await here.save(f'def get(self, city):\n    return self.fetch(f"http://{host}/{{city}}").text()\n', helper)
+    text = FETCHES.replace("return self", "return get(self, city)\n    return self").replace("{HOST}", host)
+    here.shop.granting.approver = human("yes")
+    verdict = await here.shop.create("weather", f"from functions._fetching import get\n\n\n{text}", "sky", author=AGENT)
+    assert verdict["admitted"], verdict["problems"]
+    assert await oslo(here) == ("returned", "rain in Oslo")
+    here.shop.granting.approver = None
+    await here.save(helper.read_text() + "# changed\n", helper)
+    assert (await oslo(here))[0] == "refused"
+
+
+async def test_a_function_of_a_human_is_asked_for_when_it_is_called(here: Room, code: str) -> None:
+    await here.save(code, here.root / "functions" / "sky.py")
+    asked = here.shop.granting.approver = human("yes")
+    assert await oslo(here) == ("returned", "rain in Oslo")
+    assert await oslo(here) == ("returned", "rain in Oslo")
+    assert len(asked.asked) == 1
+
+
+async def test_always_shows_every_function_that_an_agent_makes(here: Room) -> None:
+    granting = here.shop.granting
+    granting._settings = granting._settings.model_copy(update={"ask": "always"})
+    asked = granting.approver = human("no: too simple", "yes")
+    assert not (await here.shop.create("double", PLAIN, "sums", author=AGENT))["admitted"]
+    assert (await here.shop.create("double", PLAIN, "sums", author=AGENT))["admitted"]
+    assert [one.missing for one in asked.asked] == [Grants(), Grants()]
+    assert entries(here) == ""
+
+
+async def test_never_asks_nobody_and_refuses_what_would_need_a_yes(here: Room, code: str) -> None:
+    granting = here.shop.granting
+    granting._settings = granting._settings.model_copy(update={"ask": "never"})
+    asked = granting.approver = human("yes")
+    assert not (await here.shop.create("weather", code, "sky", author=AGENT))["admitted"]
+    assert asked.asked == []
+
+
+async def test_who_calls_a_function_with_grants_needs_a_grant_for_it(here: Room, code: str) -> None:
+    asked = here.shop.granting.approver = human("yes", "no", "yes")
+    await here.shop.create("weather", code, "sky", author=AGENT)
+    caller = code.replace("weather(", "report(").replace(
+        "return self.fetch", "return self.call('weather', city=city) #"
+    )
+    assert not (await here.shop.create("report", caller, "news", author=AGENT))["admitted"]
+    assert (await here.shop.create("report", caller, "news", author=AGENT))["admitted"]
+    assert asked.asked[-1].missing == Grants(functions=("weather",))
+    assert (await here.shop.call("report", {"city": "Rome"}))["value"] == "rain in Rome"
+    await here.shop.grants.revoke("report", None)
+    here.shop.granting.approver = None
+    found = await here.shop.call("report", {"city": "Rome"})
+    assert "toolwright functions grant report --call weather" in found["error"]["message"]
+
+
+async def test_time_above_the_default_holds_for_examples_and_calls(here: Room) -> None:
+    slow = PLAIN.replace("def double", "import time\n\n\ndef double").replace(
+        "    return number", "    time.sleep(2.5)\n    return number"
+    )
+    await here.save(slow, here.root / "functions" / "sums.py")
+    assert (await here.shop.call("double", {"number": 4}))["outcome"] == "timed_out"
+    await here.shop.grants.grant("double", Grants(seconds=20))
+    assert (await here.shop.call("double", {"number": 4}))["value"] == 8
+    assert all(one["passed"] for one in (await here.shop.test("double"))["examples"])
+
+
+async def test_an_example_that_fails_only_for_want_of_a_file_leaves_a_draft(here: Room) -> None:
+    here.shop.granting.approver = human("yes")
+    whole = READS.replace('"data"', repr(str(here.root / "data")))
+    verdict = await here.shop.create("total", whole, "sums", author=AGENT)
+    assert (verdict["admitted"], verdict["standing"]) == (True, "draft")
+    assert 'read = ["data/"]' in entries(here)
+    assert (await here.shop.call("total", {}))["value"] == 6
+
+
+async def test_a_pending_candidate_joins_by_the_hand_of_a_human(here: Room, code: str, host: str) -> None:
+    assert not (await here.shop.create("weather", code, "sky", author=AGENT))["admitted"]
+    question = await here.shop.grants.question("weather")
+    assert question.missing == Grants(network=(host,))
+    assert (await here.shop.grants.grant("weather", question.missing))["admitted"]
+    assert await oslo(here) == ("returned", "rain in Oslo")
+
+
+async def test_what_is_revoked_is_gone_at_the_next_call(here: Room, code: str, host: str) -> None:
+    here.shop.granting.approver = human("yes")
+    await here.shop.create("weather", code, "sky", author=AGENT)
+    here.shop.granting.approver = None
+    assert (await here.shop.grants.revoke("weather", Grants(network=(host,))))["grants"] == {}
+    assert (await oslo(here))[0] == "raised"
+    assert "[weather]" not in entries(here)
+
+
+async def test_files_that_no_text_names_are_those_that_a_human_names(here: Room) -> None:
+    here.shop.granting.approver = human("yes")
+    any_file = PLAIN.replace("double(number: int) -> int", "size(path: str) -> int").replace("number:", "path:")
+    text = any_file.replace("return number + number", "return len(open(path).read())").replace("double(", "size(")
+    text = text.replace("size(2)", "size('a')").replace("size(5)", "size('b')")
+    await here.shop.create("size", text, "sums", author=AGENT)
+    path = str(here.root / "data" / "1")
+    assert "grant size --read FOLDER" in (await here.shop.call("size", {"path": path}))["lacks"]
+    await here.shop.grants.grant("size", here.shop.grants.wanted({"read": ("data",)}))
+    assert (await here.shop.call("size", {"path": path}))["value"] == 1
+
+
+@pytest.mark.parametrize("where", ["functions", ".toolwright", ".", "link", "FUNCTIONS", "ｆunctions", "sub/.git"])
+async def test_what_decides_about_the_workspace_is_never_granted_for_writing(here: Room, where: str) -> None:
+    (here.root / "link").symlink_to(here.root / "functions")
+    asked = here.shop.granting.approver = human("yes")
+    writes = READS.replace("one.read_text()", "one.write_text('1')").replace('"data"', f'"{where}"')
+    verdict = await here.shop.create("total", writes, "sums", author=AGENT)
+    assert not verdict["admitted"]
+    assert asked.asked == []
+    assert entries(here) == ""

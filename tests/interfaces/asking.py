@@ -1,0 +1,68 @@
+"""What the tests of questions about grants share: a service, a function that wants it, a prompt with a human's key."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.grants.support import FETCHES, weather_service
+from tests.interfaces.support import create, prompt
+from tests.kit import Ask, Say, Script, Wanted
+from tests.kit.terminal import Terminal
+
+KEYS = "o once · y yes, kept · n no · w no, with a word"
+CALL = Wanted("weather", {"city": "Oslo"})
+
+
+def weather(place: str) -> str:
+    """A function that fetches from this place."""
+    return FETCHES.replace("{HOST}", place)
+
+
+def made(place: str, *, reason: str = "asked", pause_s: float = 0.0, text: str = "") -> Ask:
+    """The model's call that makes it."""
+    call = create(weather(place), "weather")
+    assert isinstance(call.arguments, dict)
+    return Ask(Wanted("create_function", {**call.arguments, "reason": reason}), text=text, pause_s=pause_s)
+
+
+def home(root: Path) -> dict[str, str]:
+    """A folder of the user's own for the key of the yeses."""
+    return {"XDG_DATA_HOME": str(root.parent / f"{root.name}-home")}
+
+
+@contextmanager
+def asked(
+    script: Script,
+    root: Path,
+    *,
+    environment: Mapping[str, str] | None = None,
+    columns: int = 80,
+    message: str = "what is the weather?",
+) -> Iterator[Terminal]:
+    """A prompt at which the first question has come, and its keys count."""
+    with prompt(script, root, environment={**home(root), **(environment or {})}, columns=columns) as (screen, _):
+        screen.line(message)
+        screen.wait_for("o once")
+        yield screen
+
+
+@contextmanager
+def service() -> Iterator[str]:
+    """The place where the weather is to be had."""
+    with weather_service() as place:
+        yield place
+
+
+def press(screen: Terminal, key: str) -> None:
+    """A key that stands alone."""
+    screen.wait_for("o once")
+    screen.type(key)
+
+
+def ended(screen: Terminal) -> None:
+    """Until the turn is over."""
+    screen.wait_for("∙ ")
+
+
+DONE = Say("That is all.")
+REFUSED: Script = [DONE, DONE]  # a reply after a refusal gets one more step

@@ -1,0 +1,97 @@
+"""Where no human can be asked the answer is no, and all hear how to grant it; a command at a terminal asks."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.asking import CALL, DONE, home, made, service, weather
+from tests.interfaces.support import flags
+from tests.kit import Expect, contains, scripted
+from tests.kit.program import toolwright
+from tests.kit.terminal import CTRL_C, terminal
+
+ASKS = "o once, y yes (kept), n no, or w and a word; then Enter:"
+
+
+@pytest.fixture
+def place() -> Iterator[str]:
+    with service() as found:
+        yield found
+
+
+def test_one_message_denies_and_says_so_to_the_model_and_once_to_the_human(tmp_path: Path, place: str) -> None:
+    how = f"toolwright functions grant weather --network {place}"
+    told = Expect(made(place), contains(f"Nobody can be asked here. A human grants it with: {how}"))
+    with scripted([made(place), told, DONE, DONE]) as model:
+        done = toolwright("run", *flags(model), "--message", "go", cwd=tmp_path, environment=home(tmp_path))
+    assert (done.returncode, done.stdout) == (0, "That is all.\n")
+    denied = f"! denied, for nobody can be asked here: weather to fetch from {place}\n  to grant it: {how}\n"
+    assert done.stderr.count(denied) == 1
+    assert not (tmp_path / "functions" / "grants.toml").exists()
+
+
+def test_events_of_a_script_say_what_was_denied_by_policy(tmp_path: Path, place: str) -> None:
+    with scripted([made(place), DONE, DONE]) as model:
+        done = toolwright("run", *flags(model), "--message", "go", "--json", cwd=tmp_path, environment=home(tmp_path))
+    events = [json.loads(text) for text in done.stdout.splitlines()]
+    [denied] = [event for event in events if event["type"].startswith("grant_")]
+    assert denied["type"] == "grant_answered"
+    assert (denied["answer"], denied["by"], denied["function"]) == ("no", "policy", "weather")
+    assert denied["says"] == [f"fetch from {place}"]
+    assert denied["command"].endswith(f"--network {place}")
+
+
+def test_a_command_in_a_pipe_says_how_a_human_grants_it(tmp_path: Path, place: str) -> None:
+    made = toolwright(
+        "functions", "create", "weather", "--file", "-", cwd=tmp_path, given=weather(place), environment=home(tmp_path)
+    )
+    assert made.returncode == 1
+    assert f"A human grants it with: toolwright functions grant weather --network {place}" in made.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "entry"), [("y\n", 0, True), ("n\n", 1, False), (CTRL_C, 1, False)], ids=["yes", "no", "ctrl-c"]
+)
+def test_a_command_at_a_terminal_asks(tmp_path: Path, place: str, typed: str, code: int, entry: bool) -> None:
+    (tmp_path / "new.py").write_text(weather(place))
+    arguments = ("functions", "create", "weather", "--file", "new.py")
+    with terminal(*arguments, cwd=tmp_path, environment=home(tmp_path)) as screen:
+        screen.type("y\n")
+        screen.wait_for(ASKS)
+        assert f"    fetch from {place}" in screen.screen()
+        screen.type("\n")
+        screen.wait_count(ASKS, 2)
+        screen.type(typed)
+        assert screen.exit_code() == code
+    assert (tmp_path / "functions" / "grants.toml").exists() == entry
+
+
+def test_a_human_at_a_dumb_terminal_answers_with_a_line(tmp_path: Path, place: str) -> None:
+    dumb = {"TERM": "dumb", **home(tmp_path)}
+    told = Expect(DONE, contains("They say: ask me tomorrow"))
+    with (
+        scripted([made(place), told]) as model,
+        terminal("run", *flags(model), cwd=tmp_path, environment=dumb) as screen,
+    ):
+        screen.wait_for("/help lists")
+        screen.type("weather?\ny\n")
+        screen.wait_for(ASKS)
+        screen.type("w ask me tomorrow\n")
+        screen.wait_for("That is all.")
+    assert not (tmp_path / "functions" / "grants.toml").exists()
+
+
+def test_a_call_in_a_pipe_after_a_change_is_refused_and_says_how(tmp_path: Path, place: str) -> None:
+    (tmp_path / "functions").mkdir()
+    file = tmp_path / "functions" / "outside.py"
+    file.write_text(weather(place))
+    say = ("functions", "grant", "weather", "--network", place, "-y")
+    assert toolwright(*say, cwd=tmp_path, environment=home(tmp_path)).returncode == 0
+    file.write_text(weather(place).replace(".text()", ".text().upper()"))
+    arguments = ("functions", "call", "weather", "--args", json.dumps(CALL.arguments))
+    done = toolwright(*arguments, cwd=tmp_path, environment=home(tmp_path))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "may not in this new version: fetch from" in done.stderr
+    assert f"toolwright functions grant weather --network {place}" in done.stderr

@@ -1,0 +1,178 @@
+"""A human at the prompt is asked before a function gets what it lacks, and answers with one key."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.asking import CALL, DONE, REFUSED, asked, ended, made, press, service, weather
+from tests.interfaces.support import prompt
+from tests.kit import Ask, Expect, Say, Script, Wanted, contains
+from tests.kit.terminal import CTRL_C, ENTER, ESCAPE
+
+
+@pytest.fixture
+def place() -> Iterator[str]:
+    with service() as found:
+        yield found
+
+
+def entries(root: Path) -> str:
+    file = root / "functions" / "grants.toml"
+    return file.read_text() if file.exists() else ""
+
+
+def test_a_question_says_who_asks_for_what_why_and_by_which_line(tmp_path: Path, place: str) -> None:
+    with asked([made(place, reason="to say if it rains"), *REFUSED], tmp_path) as screen:
+        seen = "\n".join(screen.screen())
+        press(screen, "n")
+        screen.wait_for("→ no")
+        ended(screen)
+    assert f"? weather asks to join, and to:\n    fetch from {place}\n" in seen
+    assert "  Why, by the model:\n  │ to say if it rains\n  The lines that need it:\n  │ 10 return self.fetch(" in seen
+    assert "  The whole of it:\n" in seen
+    assert "  │ +def weather(self, city: str) -> str:" in seen
+
+
+def test_a_yes_is_kept_and_serves_every_later_call(tmp_path: Path, place: str) -> None:
+    rains = Expect(Ask(CALL), contains("rain in Oslo"))
+    with asked([made(place), Ask(CALL), rains, DONE], tmp_path) as screen:
+        press(screen, "y")
+        ended(screen)
+        seen = screen.scrolled()
+    assert seen.count("? weather") == 1
+    assert "→ yes, kept in functions/grants.toml" in seen
+    assert place in entries(tmp_path)
+
+
+def test_a_yes_for_once_serves_one_call_and_the_next_asks_again(tmp_path: Path, place: str) -> None:
+    once: Script = [made(place), Ask(CALL), Expect(Ask(CALL), contains("rain in Oslo"))]
+    with asked([*once, Expect(DONE, contains("said no"))], tmp_path) as screen:
+        press(screen, "o")
+        screen.wait_for("→ once")
+        screen.wait_for("? weather asks, before it runs, to:")
+        press(screen, "n")
+        ended(screen)
+    assert entries(tmp_path) == ""
+
+
+def test_a_no_is_told_to_the_model_and_not_asked_again_in_this_turn(tmp_path: Path, place: str) -> None:
+    other = Wanted("create_function", {"function_name": "rain", "function_code_with_docstring": renamed(place)})
+    told = Expect(Ask(other), contains("The user was asked and said no.\nDo not try the same again in this turn"))
+    with asked(
+        [made(place), told, Expect(DONE, contains("has said no to this in this turn")), DONE], tmp_path
+    ) as screen:
+        press(screen, "n")
+        ended(screen)
+        assert "denied, for you said no in this turn already: rain to fetch from" in screen.scrolled()
+        assert screen.scrolled().count("asks to join") == 1
+
+
+def renamed(place: str) -> str:
+    return weather(place).replace("weather(", "rain(").replace("what the weather is", "whether it rains")
+
+
+def test_a_word_with_a_no_reaches_the_model_and_the_draft_stays(tmp_path: Path, place: str) -> None:
+    script: Script = [made(place), Expect(DONE, contains("They say: only for Norway\nChange it as they say")), DONE]
+    with asked(script, tmp_path) as screen:
+        screen.type("\x1b[200~half a thought\x1b[201~")
+        screen.wait_for("Nothing was answered.")
+        press(screen, "w")
+        screen.wait_for("word ›")
+        screen.type("only for Norway" + ENTER)
+        ended(screen)
+        assert "→ no: only for Norway" in screen.scrolled()
+
+
+@pytest.mark.parametrize("key", [ESCAPE, CTRL_C], ids=["escape", "ctrl-c"])
+def test_escape_and_ctrl_c_are_a_no_and_the_turn_goes_on(tmp_path: Path, place: str, key: str) -> None:
+    with asked([made(place), Expect(DONE, contains("said no")), DONE], tmp_path) as screen:
+        press(screen, key)
+        screen.wait_for("→ no")
+        ended(screen)
+    assert entries(tmp_path) == ""
+
+
+def test_enter_and_other_keys_answer_nothing_and_explain(tmp_path: Path, place: str) -> None:
+    with asked([made(place), *REFUSED], tmp_path) as screen:
+        screen.type(ENTER)
+        screen.wait_for("Enter answers nothing. o: for its next call alone.")
+        screen.type("x")
+        screen.wait_for("Nothing was answered. o: for its next call alone.")
+        assert "→" not in screen.scrolled().split("? weather")[1]
+        press(screen, "n")
+        ended(screen)
+
+
+def test_what_is_typed_ahead_answers_nothing_and_stays_in_the_line(tmp_path: Path, place: str) -> None:
+    slow = made(place, text="One moment please. " * 4, pause_s=0.05)
+    with prompt([slow, *REFUSED], tmp_path) as (screen, _):
+        screen.line("what is the weather?")
+        screen.wait_for("One moment")
+        screen.type("y")
+        screen.wait_for("? weather asks to join")
+        screen.type("y")
+        screen.wait_for("› yy")
+        screen.wait_for("o once")
+        screen.type("yes")
+        screen.wait_for("› yyyes")
+        screen.wait_for("That was typing")
+        assert "→ yes" not in screen.scrolled()
+        press(screen, "n")
+        ended(screen)
+        screen.wait_for("› yyyes")
+
+
+def test_only_new_content_asks_again_with_its_difference_and_one_key(tmp_path: Path, place: str) -> None:
+    again: Script = [Ask(CALL), Expect(Say("As it was."), contains("RAIN IN OSLO"))]
+    with asked([made(place), DONE, *again], tmp_path) as screen:
+        press(screen, "y")
+        ended(screen)
+        file = tmp_path / "functions" / "words.py"
+        file.write_text(file.read_text().replace(".text()", ".text().upper()"))
+        screen.wait_for("by hand changed: weather")
+        screen.line("and now?")
+        screen.wait_for("? weather is another version now, and asks again to:")
+        screen.wait_for('│ +    return self.fetch(f"http://')
+        press(screen, "y")
+        screen.wait_for("As it was.")
+
+
+def test_a_host_that_no_text_names_is_asked_for_while_the_call_runs(tmp_path: Path, place: str) -> None:
+    anywhere = weather(place).replace(f'f"http://{place}/{{city}}"', "city")
+    grow = Ask(Wanted("create_function", {"function_name": "weather", "function_code_with_docstring": anywhere}))
+    call = Ask(Wanted("weather", {"city": f"http://{place}/Oslo"}))
+    with asked([grow, call, Expect(DONE, contains("rain in Oslo"))], tmp_path) as screen:
+        assert "fetch from hosts that its text does not name" in screen.scrolled()
+        press(screen, "y")
+        screen.wait_for("? weather runs, and asks to:")
+        assert f"    fetch from {place}" in screen.screen()
+        press(screen, "o")
+        ended(screen)
+
+
+def test_the_same_question_of_two_calls_at_once_is_asked_once(tmp_path: Path, place: str) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "words.py").write_text(weather(place))
+    with asked([Ask(CALL, Wanted("weather", {"city": "Rome"})), DONE], tmp_path) as screen:
+        press(screen, "y")
+        ended(screen)
+        seen = screen.scrolled()
+    assert seen.count("? weather") == 1
+    assert "rain in Oslo" in seen
+    assert "rain in Rome" in seen
+
+
+def test_grants_are_listed_and_taken_back_at_the_prompt(tmp_path: Path, place: str) -> None:
+    with asked([made(place), DONE], tmp_path) as screen:
+        press(screen, "y")
+        ended(screen)
+        screen.line("/grants")
+        screen.wait_for(f"  fetch from {place}")
+        screen.line("/grants weather revoke elsewhere.example")
+        screen.wait_for("weather has no grant elsewhere.example.")
+        screen.line(f"/grants weather revoke {place}")
+        screen.wait_for("✓ weather may no longer")
+        screen.line("/grants")
+        screen.wait_for("No function has a grant.")
+    assert place not in entries(tmp_path)

@@ -1,0 +1,125 @@
+"""What a question looks like: on small screens, without colours, with hostile texts, while windows change."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_core.events import GrantAnswered
+from agent_core.grants import Grants, Question
+from agent_core.interfaces.asked import denied_lines, fitting, hides_grants, question_lines, typed_decision
+from agent_core.interfaces.columns import width
+from agent_core.interfaces.spans import Line, plain
+from tests.interfaces.asking import DONE, REFUSED, asked, ended, made, press, service
+from tests.kit import Say
+
+HOSTILE = "why\x1b[2J\x1b]0;pwned\x07\u202e\u2066\x9b8m\n\n? other asks to:\n    nothing  \u200b"
+TEXTS = st.text(st.sampled_from("ab c\n\t\x1b[]0;\x07\x9b\u202e\u2066\u200b漢é\u0301│?→"), max_size=400)
+
+
+@pytest.fixture
+def place() -> Iterator[str]:
+    with service() as found:
+        yield found
+
+
+def text_of(lines: list[Line]) -> list[str]:
+    return ["".join(text for _, text in each) for each in lines]
+
+
+@given(name=TEXTS, why=TEXTS, code=TEXTS, diff=TEXTS, columns=st.integers(20, 120))
+def test_no_text_of_a_model_acts_or_looks_like_a_line_of_the_program(
+    name: str, why: str, code: str, diff: str, columns: int
+) -> None:
+    missing = Grants(network=("api.example.org",), read=("data/",))
+    asking = Question(name, missing, Grants(), why, ((7, code),), diff)
+    rows = text_of(question_lines(asking, columns))
+    for row in rows:
+        assert width(row) <= columns
+        assert not [one for one in row if unicodedata.category(one) in ("Cc", "Cf", "Cs") and one != "\u200d"]
+    titles = ("  Why, by", "  The lines", "  What is", "  │ ")
+    grants = len(text_of(question_lines(Question(name, missing), columns)))
+    assert all(row.startswith((*titles, "    ")) for row in rows[grants:] if columns > 30)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 8, 40])
+def test_a_question_is_cut_to_the_screen_and_says_by_how_much(rows: int) -> None:
+    asking = Question("f", Grants(network=tuple(f"h{number}.example.org" for number in range(20))), why="because")
+    lines, left = fitting(asking, 60, rows)
+    whole = len(question_lines(asking, 60))
+    assert len(lines) + left == whole
+    assert (left == 0) == (rows == 40)
+    assert hides_grants(asking, 60, rows) == (rows < 40)
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer", "word"),
+    [("o", "once", ""), (" Y ", "yes", ""), ("n", "no", ""), ("w use less", "no", "use less")],
+    ids=["once", "yes", "no", "word"],
+)
+def test_a_typed_line_is_an_answer_by_its_key(typed: str, answer: str, word: str) -> None:
+    decision = typed_decision(typed)
+    assert decision is not None
+    assert (decision.answer, decision.word) == (answer, word)
+
+
+@pytest.mark.parametrize("typed", ["", "yes", "ok", "w", "w  ", "yy", "y please"])
+def test_a_typed_line_that_is_no_key_is_no_answer(typed: str) -> None:
+    assert typed_decision(typed) is None
+
+
+def test_hostile_words_of_the_model_never_reach_the_terminal_as_they_are(tmp_path: Path, place: str) -> None:
+    with asked([made(place, reason=HOSTILE), Say("I see."), DONE], tmp_path) as screen:
+        seen = screen.scrolled()
+        press(screen, "n")
+        ended(screen)
+        for sent in (b"\x1b]0", b"\x07", b"\x1b[2J", b"\xc2\x9b", "\u202e".encode(), "\u2066".encode()):
+            assert sent not in screen.sent, sent
+    assert "  │ why\\x1b[2J\\x1b]0;pwned\\x07\\u202e\\u2066\\x9b8m ? other asks to: nothing" in seen
+    assert not re.search(r"^\? other", seen, re.MULTILINE)
+
+
+def test_a_question_fits_a_narrow_screen_without_colours(tmp_path: Path, place: str) -> None:
+    with asked([made(place), *REFUSED], tmp_path, columns=60, environment={"NO_COLOR": "1"}) as screen:
+        rows = screen.screen()
+        assert rows.index("? weather asks to join, and to:") < rows.index(
+            "o once · y yes, kept · n no · w no, with a word · d all of"
+        )
+        assert any("more rows" in row for row in rows)
+        assert {screen.colour_of(text) for text in ("? weather", "o once")} == {("default", "default")}
+        press(screen, "d")
+        screen.wait_count("│ +    return", 1)
+        press(screen, "n")
+        ended(screen)
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(60, 24), (120, 40), (50, 12)], ids=["narrow", "wide", "low"])
+def test_a_question_stays_whole_when_the_window_changes(tmp_path: Path, place: str, columns: int, rows: int) -> None:
+    with asked([made(place), DONE], tmp_path) as screen:
+        screen.resize(columns, rows)
+        screen.wait(lambda: len(screen.screen()) == rows and whole(screen.screen()), "the question, drawn anew")
+        press(screen, "y")
+        ended(screen)
+
+
+def whole(rows: list[str]) -> bool:
+    return all(any(part in row for row in rows) for part in ("? weather asks", "    fetch from", "o once", "›"))
+
+
+def test_a_question_of_more_than_the_screen_shows_takes_no_yes_unseen() -> None:
+    many = Question("f", Grants(network=tuple(f"h{number}.example.org" for number in range(40))))
+    assert hides_grants(many, 80, 20)
+    assert "h9.example.org" in plain(question_lines(many, 80))
+
+
+def test_what_was_denied_is_told_once_with_its_command() -> None:
+    one = GrantAnswered(
+        turn="t", question="1", function="f\x1b[5m", says=("fetch from a.b",), answer="no", by="policy", command="do it"
+    )
+    by_human = GrantAnswered(turn="t", question="2", function="g", says=("read x",), answer="no")
+    told = plain(denied_lines([one, one, by_human]))
+    assert told == "! denied, for nobody can be asked here: f\\x1b[5m to fetch from a.b\n  to grant it: do it\n"

@@ -1,0 +1,77 @@
+"""What the tests of packages share: wheels written by hand, and an environment that finds them and nothing else."""
+
+import base64
+import hashlib
+import zipfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from agent_core.packages import Environment
+
+ABACUS = {"abacus/__init__.py": "import beads\n\n\ndef total(numbers):\n    return beads.LIST(numbers)\n"}
+BEADS = {"beads.py": "LIST = sum\n"}
+
+
+def wheel(
+    folder: Path,
+    name: str,
+    version: str,
+    files: Mapping[str, str],
+    needs: Sequence[str] = (),
+    kind: str = "py3-none-any",
+) -> Path:
+    """A wheel of these files, with its metadata."""
+    stem = f"{name.replace('-', '_')}-{version}"
+    info = f"{stem}.dist-info"
+    head = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    inside = {
+        **files,
+        f"{info}/METADATA": head + "".join(f"Requires-Dist: {one}\n" for one in needs),
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{path},sha256={_hash(text)},{len(text.encode())}\n" for path, text in inside.items())
+    path = folder / f"{stem}-{kind}.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for inner, text in {**inside, f"{info}/RECORD": f"{record}{info}/RECORD,,\n"}.items():
+            archive.writestr(inner, text)
+    return path
+
+
+def source(folder: Path, name: str, version: str, canary: Path) -> None:
+    """A source archive whose build would leave a file."""
+    text = (
+        f"open({str(canary)!r}, 'w').close()\nfrom setuptools import setup\nsetup(name={name!r}, version={version!r})\n"
+    )
+    with zipfile.ZipFile(folder / f"{name}-{version}.zip", "w") as archive:
+        archive.writestr(f"{name}-{version}/setup.py", text)
+        archive.writestr(f"{name}-{version}/PKG-INFO", f"Metadata-Version: 1.0\nName: {name}\nVersion: {version}\n")
+
+
+@asynccontextmanager
+async def nobody_else() -> AsyncIterator[None]:
+    """The right to change files, where there is one process."""
+    yield
+
+
+async def _imports(names: tuple[tuple[str, str], ...], name: str) -> bool:
+    return True
+
+
+def opened(root: Path, most_mib: int = 64) -> Environment:
+    """The packages of a workspace, with no sandbox to try them in."""
+    (root / "functions").mkdir(exist_ok=True)
+    (root / ".toolwright").mkdir(mode=0o700, exist_ok=True)
+    return Environment(root, nobody_else, _imports, ("pydantic",), most_mib)
+
+
+async def put(environment: Environment, *requirements: str) -> Path:
+    """Resolve and install; the folder that it went to."""
+    await environment.install(await environment.resolve(requirements))
+    found = environment.find(tuple(sorted(requirements)))
+    assert found is not None
+    return found.folder
+
+
+def _hash(text: str) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()

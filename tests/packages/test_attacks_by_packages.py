@@ -1,0 +1,243 @@
+"""Wheels, locks and names that attack: nothing of them is put in place, and nothing of them runs."""
+
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_core.packages import Environment, PackagesError
+from agent_core.packages.resolution import required
+from tests.packages.support import ABACUS, opened, put, source, wheel
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [
+        pytest.param("--index-url=x", id="an option"),
+        pytest.param("-r other.txt", id="another file"),
+        pytest.param("abacus @ file:///tmp/a.whl", id="a file by its address"),
+        pytest.param("git+ssh://x/y", id="a repository"),
+        pytest.param("./abacus", id="a path"),
+        pytest.param("../index/abacus-1.0-py3-none-any.whl", id="a wheel by its path"),
+        pytest.param("abacus; python_version > '3'", id="a marker"),
+        pytest.param("abacus --hash=sha256:0", id="an option behind a name"),
+        pytest.param("abacus\n-e .", id="a second line"),
+        pytest.param("rеquests", id="a letter of another alphabet"),
+        pytest.param("abacus\u202e", id="a change of direction"),
+        pytest.param("a" * 400, id="a name without an end"),
+        pytest.param("", id="nothing"),
+    ],
+)
+async def test_what_is_no_plain_requirement_never_reaches_pip(
+    environment: Environment, root: Path, requirement: str
+) -> None:
+    with pytest.raises(PackagesError, match="names no package"):
+        await environment.resolve([requirement])
+    assert not (root / ".toolwright/env").exists()
+
+
+@given(st.text(max_size=40))
+def test_no_text_becomes_an_option_or_an_address(text: str) -> None:
+    try:
+        found = required([text])
+    except PackagesError:
+        return
+    assert found[0].isascii()
+    assert found[0][0].isalnum()
+    assert not set(found[0]) & set("/:;@ \n'\"\\")
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        pytest.param({"../../escaped.py": ""}, "leaves its folder", id="a climb"),
+        pytest.param({"/tmp/escaped.py": ""}, "leaves its folder", id="an absolute path"),
+        pytest.param({"evil-1.0.data/purelib/../../../escaped.py": ""}, "leaves its folder", id="a climb in its data"),
+        pytest.param({"json.py": ""}, "`json`", id="a module of the standard library"),
+        pytest.param({"evil-1.0.data/purelib/json/__init__.py": ""}, "`json`", id="the same by its data"),
+        pytest.param({"pydantic/__init__.py": ""}, "`pydantic`", id="a package that all functions see"),
+        pytest.param({"functions/__init__.py": ""}, "`functions`", id="the functions of the workspace"),
+        pytest.param({"sandbox/protocol.py": ""}, "`sandbox`", id="the sandbox"),
+        pytest.param({"sitecustomize.py": ""}, "`sitecustomize`", id="what an interpreter runs at its start"),
+    ],
+)
+async def test_a_wheel_with_what_must_not_be_there_is_refused(
+    environment: Environment, index: Path, root: Path, files: dict[str, str], told: str
+) -> None:
+    wheel(index, "evil", "1.0", {"evil.py": "", **files})
+    resolution = await environment.resolve(["evil"])
+    with pytest.raises(PackagesError, match=told):
+        await environment.install(resolution)
+    assert list((root / ".toolwright/env").iterdir()) == []
+    assert not [path for path in root.parent.rglob("escaped.py")]
+    assert not (root / "functions/requirements.lock").exists()
+
+
+async def test_nothing_that_runs_at_a_start_or_by_hand_is_kept(environment: Environment, index: Path) -> None:
+    data = {"evil-1.0.data/scripts/evil": "#!python\n", "evil-1.0.data/data/random.py": "", "evil.pth": "import evil"}
+    entry = {"evil-1.0.dist-info/entry_points.txt": "[console_scripts]\npython = evil:main\n"}
+    wheel(index, "evil", "1.0", {"evil.py": "", **data, **entry})
+    folder = await put(environment, "evil")
+    assert sorted(path.name for path in folder.iterdir()) == ["evil-1.0.dist-info", "evil.py"]
+    assert [name for name, _ in environment.folders(("evil",))[0]] == ["evil"]
+
+
+async def test_nothing_of_a_package_runs_while_it_is_installed(
+    environment: Environment, index: Path, root: Path
+) -> None:
+    canary = root / "canary"
+    act = f"open({str(canary)!r}, 'w').close()\n"
+    files = {
+        "evil/__init__.py": act,
+        "evil.pth": f"import os; {act}",
+        "setup.py": act,
+        "conftest.py": act,
+        "pip.py": act,
+    }
+    wheel(index, "evil", "1.0", files)
+    await put(environment, "evil")
+    assert not canary.exists()
+
+
+async def test_a_link_in_a_wheel_is_refused_before_it_is_unpacked(environment: Environment, index: Path) -> None:
+    path = wheel(index, "evil", "1.0", {"evil.py": ""})
+    info = zipfile.ZipInfo("out")
+    info.external_attr = 0o120777 << 16
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(info, "/etc")
+    with pytest.raises(PackagesError, match="leaves its folder"):
+        await put(environment, "evil")
+
+
+async def test_a_wheel_that_became_another_after_the_yes_is_not_installed(
+    environment: Environment, index: Path
+) -> None:
+    resolution = await environment.resolve(["abacus"])
+    wheel(index, "abacus", "1.0", {"abacus/__init__.py": "print('another')\n"}, ["beads>=1"])
+    with pytest.raises(PackagesError, match="whose hash was agreed to"):
+        await environment.install(resolution)
+    assert environment.find(("abacus",)) is None
+
+
+async def test_a_wheel_that_is_not_the_one_of_the_lock_is_told_before_anybody_is_asked(
+    environment: Environment, index: Path, root: Path, tmp_path: Path
+) -> None:
+    await put(environment, "abacus")
+    wheel(index, "beads", "2.0", {"beads.py": "print('another')\n"})
+    other = tmp_path / "other"
+    other.mkdir()
+    (root / "functions").rename(other / "functions")
+    with pytest.raises(PackagesError, match="is not the file that"):
+        await opened(other).resolve(["abacus"])
+
+
+async def test_a_dependency_that_is_source_alone_is_never_built(
+    environment: Environment, index: Path, root: Path
+) -> None:
+    source(index, "strange", "1.0", root / "canary")
+    wheel(index, "abacus", "2.0", ABACUS, ["beads", "strange"])
+    with pytest.raises(PackagesError, match="no wheel of `strange`"):
+        await environment.resolve(["abacus>=2"])
+    assert not (root / "canary").exists()
+
+
+@pytest.mark.parametrize("size", [pytest.param(3 << 20, id="unpacked"), pytest.param(80 << 20, id="a bomb")])
+async def test_what_is_larger_than_it_may_be_is_not_unpacked(index: Path, root: Path, size: int) -> None:
+    wheel(index, "huge", "1.0", {"huge.py": "#" * size})
+    with pytest.raises(PackagesError, match="larger than 2 MiB"):
+        await put(opened(root, most_mib=2), "huge")
+    assert list((root / ".toolwright/env").iterdir()) == []
+
+
+async def test_a_lock_from_elsewhere_installs_nothing_and_lets_nothing_be_found(
+    environment: Environment, root: Path, tmp_path: Path
+) -> None:
+    await put(environment, "abacus")
+    moved = tmp_path / "moved"
+    root.rename(moved)  # as a folder that was unpacked: files and all, in another place
+    there = opened(moved)
+    assert there.sections()
+    assert there.folders(("abacus",)) == ((), ())
+    assert not (await there.resolve(["abacus"])).is_installed
+
+
+async def test_a_folder_without_our_seal_is_not_used(environment: Environment, root: Path) -> None:
+    folder = await put(environment, "abacus")
+    environment.close()
+    facts = folder.parent / f"{folder.name}.json"
+    facts.write_text(facts.read_text().replace('\\"ahead\\": []', '\\"ahead\\": [\\"os\\"]').replace("beads", "seeds"))
+    assert opened(root).folders(("abacus",)) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("--index-url https://elsewhere", id="an option"),
+        pytest.param("abacus @ file:///tmp/a.whl", id="a file"),
+        pytest.param("abacus==1.0", id="no hash"),
+        pytest.param("-r other.txt", id="another file"),
+        pytest.param("abacus==1.0 --hash=sha256:" + "0" * 63, id="half a hash"),
+        pytest.param("# for: --index-url=x", id="requirements that are none"),
+        pytest.param("<<<<<<< HEAD", id="a merge that was left"),
+    ],
+)
+async def test_a_lock_that_is_not_understood_counts_for_nothing_and_is_not_written_over(
+    environment: Environment, root: Path, line: str
+) -> None:
+    await put(environment, "abacus")
+    lock = root / "functions/requirements.lock"
+    text = f"{lock.read_text()}{line}\n"
+    lock.write_text(text)
+    assert environment.folders(("abacus",)) == ((), ())
+    with pytest.raises(PackagesError, match="none of it counts"):
+        await environment.resolve(["beads"])
+    assert lock.read_text() == text
+
+
+async def test_a_lock_that_is_a_link_is_not_followed(environment: Environment, root: Path, tmp_path: Path) -> None:
+    (root / "functions/requirements.lock").symlink_to(tmp_path / "index")
+    assert "none of it counts" in environment.problem
+
+
+async def test_an_environment_that_is_a_link_is_not_written_through(
+    environment: Environment, root: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "victim").mkdir()
+    (root / ".toolwright/env").symlink_to(tmp_path / "victim")
+    with pytest.raises(PackagesError, match="cannot hold packages"):
+        await environment.resolve(["abacus"])
+    assert list((tmp_path / "victim").iterdir()) == []
+
+
+async def test_a_newer_pin_in_a_pulled_lock_is_not_what_is_installed(environment: Environment, root: Path) -> None:
+    await put(environment, "beads")
+    lock = root / "functions/requirements.lock"
+    lock.write_text(lock.read_text().replace("beads==2.0", "beads==9.9"))
+    assert environment.find(("beads",)) is None
+
+
+@pytest.mark.parametrize(
+    ("break_it", "told"),
+    [
+        pytest.param(lambda patch: patch.setattr(sys, "executable", "/bin/false"), "pip could not", id="pip fails"),
+        pytest.param(lambda patch: patch.setenv("PIP_FIND_LINKS", "/nowhere"), "no wheel of `abacus`", id="not found"),
+        pytest.param(_unreachable := lambda patch: _away(patch), "cannot be reached", id="no network"),
+    ],
+)
+async def test_where_packages_cannot_be_had_it_is_said_why(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch, break_it: Callable[[pytest.MonkeyPatch], None], told: str
+) -> None:
+    break_it(monkeypatch)
+    with pytest.raises(PackagesError, match=told):
+        await environment.resolve(["abacus"])
+
+
+def _away(patch: pytest.MonkeyPatch) -> None:
+    patch.delenv("PIP_NO_INDEX")
+    patch.delenv("PIP_FIND_LINKS")
+    patch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    patch.setenv("PIP_RETRIES", "0")

@@ -1,0 +1,188 @@
+"""The way of a package: a candidate needs it, a human sees what would be installed, its workers import it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_core import Workspace
+from tests.grants.support import Human, human
+from tests.packages.support import wheel
+
+COUNTS = '''\
+import abacus
+
+
+def count(numbers: list[int]) -> int:
+    """Add numbers up with an abacus.
+
+    Args:
+        numbers: What is added.
+
+    Returns:
+        Their sum.
+
+    Examples:
+        >>> count([1, 2])
+        3
+        >>> count([4])
+        4
+    """
+    return abacus.total(numbers)
+'''
+
+
+async def _made(root: Path, asked: Human | None, code: str = COUNTS, name: str = "count") -> dict[str, Any]:
+    async with Workspace.open(root, approver=asked) as workspace:
+        verdict: dict[str, Any] = await workspace.workshop.create(name, code, reason="It counts.")
+    return verdict
+
+
+async def test_a_candidate_sees_its_package_once_a_human_has_seen_what_is_installed(index: Path, root: Path) -> None:
+    asked = human("yes")
+    async with Workspace.open(root, approver=asked) as workspace:
+        verdict = await workspace.workshop.create("count", COUNTS, reason="It counts.")
+        found = await workspace.workshop.call("count", {"numbers": [3, 4]})
+    assert (verdict["admitted"], verdict["standing"], verdict["problems"]) == (True, "trial", [])
+    assert (found["outcome"], found["value"]) == ("returned", 7)
+    assert [question.missing.packages for question in asked.asked] == [("abacus",)]
+    assert asked.asked[0].installs[0].startswith("would be installed: abacus 1.0")
+    assert (root / "functions/requirements.lock").exists()
+
+
+@pytest.mark.parametrize("asked", [pytest.param(human("no"), id="a no"), pytest.param(None, id="nobody to ask")])
+async def test_without_a_yes_nothing_is_installed_and_the_candidate_waits(
+    index: Path, root: Path, asked: Human | None
+) -> None:
+    verdict = await _made(root, asked)
+    assert not verdict["admitted"]
+    assert not (root / "functions/requirements.lock").exists()
+    assert not list((root / ".toolwright").glob("env/*"))
+
+
+async def test_a_package_that_cannot_be_had_is_told_and_nobody_is_asked(index: Path, root: Path) -> None:
+    asked = human("yes")
+    code = COUNTS.replace("import abacus", "import nowhere as abacus")
+    verdict = await _made(root, asked, code)
+    assert not verdict["admitted"]
+    assert "There is no wheel of `nowhere`" in str(verdict)
+    assert asked.asked == []
+
+
+async def test_a_pulled_lock_is_asked_for_before_a_call_and_installed_by_a_yes(
+    index: Path, root: Path, tmp_path: Path
+) -> None:
+    await _made(root, human("yes"))
+    there = tmp_path / "there"
+    there.mkdir()
+    (root / "functions").rename(there / "functions")
+    asked = human("no", "yes")
+    async with Workspace.open(there, approver=asked) as workspace:
+        denied = await workspace.workshop.call("count", {"numbers": [1]})
+        found = await workspace.workshop.call("count", {"numbers": [1]})
+    assert (denied["outcome"], found["outcome"]) == ("refused", "returned")
+    assert [bool(question.installs) for question in asked.asked] == [True, True]
+
+
+async def test_what_is_imported_ahead_was_not_imported_by_the_worker(index: Path, root: Path) -> None:
+    wheel(index, "slow", "1.0", {"slow.py": "import os\n\nAT = os.getpid()\n"})
+    code = COUNTS.replace("import abacus", "import os\n\nimport slow").replace("abacus.total(numbers)", "sum(numbers)")
+    code = code.replace("    return sum", "    assert slow.AT != os.getpid(), 'imported in the call'\n    return sum")
+    async with Workspace.open(root, approver=human("yes")) as workspace:
+        verdict = await workspace.workshop.create("count", code, reason="It counts.")
+        found = [await workspace.workshop.call("count", {"numbers": [1]}) for _ in range(2)]
+        listing = await workspace.workshop.granting.packing.listing()
+    assert verdict["admitted"], verdict["problems"]
+    assert [one["outcome"] for one in found] == ["returned", "returned"]
+    assert listing["packages"][0]["ahead"] == ["slow"]
+
+
+async def test_a_package_that_cannot_be_imported_ahead_is_imported_by_each_call(index: Path, root: Path) -> None:
+    text = "import threading, time\n\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+    wheel(index, "abacus", "3.0", {"abacus.py": f"{text}\ntotal = sum\n"})
+    async with Workspace.open(root, approver=human("yes")) as workspace:
+        verdict = await workspace.workshop.create("count", COUNTS, reason="It counts.")
+        found = await workspace.workshop.call("count", {"numbers": [1]})
+        listing = await workspace.workshop.granting.packing.listing()
+    assert verdict["admitted"], verdict["problems"]
+    assert (found["outcome"], listing["packages"][0]["ahead"]) == ("returned", [])
+
+
+async def test_a_module_that_is_called_otherwise_is_found_in_the_package_that_was_granted(
+    index: Path, root: Path
+) -> None:
+    wheel(index, "Py-Counting", "1.0", {"counting/__init__.py": "total = sum\n"})
+    code = COUNTS.replace("import abacus", "import counting as abacus")
+    async with Workspace.open(root) as workspace:
+        shop = workspace.workshop
+        assert not (await shop.create("count", code, reason="It counts."))["admitted"]
+        question = await shop.grants.question("count", shop.grants.wanted({"packages": ("Py-Counting",)}))
+        verdict = await shop.grants.grant("count", question.missing)
+        found = await shop.call("count", {"numbers": [1, 2]})
+    assert question.installs[0].startswith("would be installed: py-counting 1.0")
+    assert verdict["admitted"], verdict["problems"]
+    assert (found["outcome"], found.get("value")) == ("returned", 3)
+
+
+async def test_a_function_without_the_grant_does_not_see_the_package_of_another(index: Path, root: Path) -> None:
+    plain = COUNTS.replace("import abacus\n", "").replace("def count", "def other").replace("count(", "other(")
+    code = plain.replace("    return", "    import sys\n    assert 'abacus' not in sys.modules\n    return")
+    async with Workspace.open(root, approver=human("yes")) as workspace:
+        await workspace.workshop.create("count", COUNTS, reason="It counts.")
+        await workspace.workshop.create("other", code.replace("abacus.total", "sum"), reason="It counts.")
+        found = await workspace.workshop.call("other", {"numbers": [1]})
+    assert found["outcome"] == "returned", found
+
+
+async def test_what_nobody_is_granted_any_more_is_removed_by_hand(index: Path, root: Path) -> None:
+    async with Workspace.open(root, approver=human("yes")) as workspace:
+        await workspace.workshop.create("count", COUNTS, reason="It counts.")
+    async with Workspace.open(root) as workspace:
+        shop = workspace.workshop
+        assert (await shop.granting.packing.clean())["removed"] == []
+        await shop.grants.revoke("count", None)
+        assert len((await shop.granting.packing.clean())["removed"]) == 1
+        assert await shop.granting.packing.listing() == {"packages": [], "problem": ""}
+    assert list((root / ".toolwright/env").iterdir()) == []
+
+
+async def test_a_function_that_imports_a_package_never_breaks_its_neighbours(index: Path, root: Path) -> None:
+    asked = human("yes")
+    plain = COUNTS.replace("import abacus\n\n\n", "").replace("count", "plain").replace("abacus.total", "sum")
+    async with Workspace.open(root, approver=asked) as workspace:
+        shop = workspace.workshop
+        assert (await shop.create("plain", plain, "sums", reason="It counts."))["admitted"]
+        refused = await shop.create("count", COUNTS, "sums", reason="It counts.")
+        inside = COUNTS.replace("import abacus\n\n\n", "").replace("    return", "    import abacus\n\n    return")
+        admitted = await shop.create("count", inside, "sums", reason="It counts.")
+        found = [await shop.call(name, {"numbers": [1]}) for name in ("plain", "count")]
+    assert (refused["admitted"], admitted["admitted"]) == (False, True), admitted["problems"]
+    assert "Give it another module_name" in str(refused)
+    assert [one["outcome"] for one in found] == ["returned", "returned"]
+
+
+async def test_a_saved_file_whose_package_is_not_there_is_offered_as_a_draft_and_can_be_granted(
+    index: Path, root: Path
+) -> None:
+    (root / "functions").mkdir()
+    (root / "functions/sums.py").write_text(COUNTS)
+    async with Workspace.open(root) as workspace:
+        shop = workspace.workshop
+        assert shop.rejected() == ()
+        assert (await shop.introspect("count"))["standing"] == "draft"
+        question = await shop.grants.question("count")
+        await shop.grants.grant("count", question.missing)
+        found = await shop.call("count", {"numbers": [1, 2]})
+    assert question.installs[0].startswith("would be installed: abacus")
+    assert found["outcome"] == "returned"
+
+
+async def test_a_saved_file_is_proven_with_the_packages_that_are_there(index: Path, root: Path) -> None:
+    async with Workspace.open(root, approver=human("yes")) as workspace:
+        await workspace.workshop.create("count", COUNTS, reason="It counts.")
+        file = root / "functions/count.py"
+        file.write_text(file.read_text().replace("    3\n", "    9\n"))
+        await workspace.workshop.reload()
+        assert workspace.workshop.rejected() == ()
+        tested = await workspace.workshop.introspect("count")
+    assert tested["standing"] == "draft"

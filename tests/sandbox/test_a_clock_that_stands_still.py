@@ -1,0 +1,94 @@
+"""While a human is asked, the clock of a call stands still, and so do those of the calls around it."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from sandbox import Limits, Patient, RequestRefused, Returned, Sandbox, TimedOut
+from sandbox.patience import Clock, standing_still
+from tests.sandbox.support import modules
+
+ASKING = modules(
+    asking="""
+    def ask(self) -> object:
+        return self.call("human")
+
+    def relay(self) -> object:
+        return self.call("ask")
+
+    def swallow(self) -> str:
+        try:
+            return self.call("human")
+        except PermissionError as error:
+            return str(error)
+    """
+)
+SHORT = Limits(wall_s=0.5)
+
+
+class Human:
+    """Takes a second, or answers no; `ask` is another function that asks."""
+
+    def __init__(self, sandbox: Sandbox, *, patient: bool = True, word: str = "yes") -> None:
+        self._sandbox = sandbox
+        self._patient = patient
+        self._word = word
+
+    async def __call__(self, _name: str, arguments: dict[str, Any], /) -> Any:
+        if arguments["function"] == "human":
+            return Patient(self._think()) if self._patient else await self._think()
+        outcome = await self._sandbox.call(ASKING, "asking", "ask", {}, limits=SHORT, handler=self)
+        return outcome.value if isinstance(outcome, Returned) else repr(outcome)
+
+    async def _think(self) -> str:
+        await asyncio.sleep(1)
+        if self._word == "no":
+            raise RequestRefused("a human said no")
+        return self._word
+
+
+@pytest.mark.parametrize("function", ["ask", "relay"])
+async def test_the_time_that_a_human_takes_is_not_the_calls(sandbox: Sandbox, function: str) -> None:
+    outcome = await sandbox.call(ASKING, "asking", function, {}, limits=SHORT, handler=Human(sandbox))
+    assert isinstance(outcome, Returned), outcome
+    assert outcome.value == "yes"
+    assert outcome.seconds < 1
+
+
+async def test_what_takes_long_without_a_human_is_stopped(sandbox: Sandbox) -> None:
+    outcome = await sandbox.call(ASKING, "asking", "ask", {}, limits=SHORT, handler=Human(sandbox, patient=False))
+    assert isinstance(outcome, TimedOut), outcome
+
+
+async def test_a_human_who_says_no_is_a_permission_error(sandbox: Sandbox) -> None:
+    handler = Human(sandbox, word="no")
+    outcome = await sandbox.call(ASKING, "asking", "swallow", {}, limits=SHORT, handler=handler)
+    assert isinstance(outcome, Returned), outcome
+    assert outcome.value == "a human said no"
+
+
+async def test_a_clock_goes_on_with_the_time_that_was_left() -> None:
+    clock = Clock(0.2)
+
+    async def wait() -> None:
+        async with clock:
+            with standing_still(), standing_still():
+                await asyncio.sleep(0.4)
+            await asyncio.sleep(10)
+
+    with pytest.raises(TimeoutError):
+        await wait()
+    assert clock.expired
+    assert clock.stood >= 0.3
+
+
+async def test_a_clock_that_is_over_can_still_be_let_go() -> None:
+    async def outlive() -> None:
+        with standing_still():
+            await asyncio.sleep(0.1)
+
+    async with Clock(5):
+        task = asyncio.ensure_future(outlive())
+        await asyncio.sleep(0)
+    await task

@@ -1,0 +1,296 @@
+"""Granted files and folders: what is honest works, and nothing reaches further, at both levels, for root and others."""
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from sandbox import Access, Outcome, Raised, Refused, Returned, Sandbox
+from sandbox.access import AccessRefused
+from sandbox.confine.granted import walk
+from tests.sandbox import reaching
+from tests.sandbox.support import modules
+
+_NOBODY = 65534
+_RENAMEAT2, _EXCHANGE = 316, 2
+REPOSITORY = Path(__file__).resolve().parents[2]
+FILES = modules(
+    files="""
+    import os
+
+    def read(path: str) -> str:
+        return open(path).read()
+
+    def write(path: str, text: str = "new") -> None:
+        open(path, "w").write(text)
+    """
+)
+
+
+@cache
+def found(level: str, user: int | None) -> dict[str, list[str]]:
+    """What all attempts and needs came to, of one run as that user."""
+    as_user = [] if user is None else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+    python = sys.executable if user is None else _python_for_everybody()
+    command = [*as_user, python, "-B", "-m", "tests.sandbox.reaching", level]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, check=False)
+    assert done.returncode == 0, done.stderr
+    results: dict[str, list[str]] = json.loads(done.stdout)
+    return results
+
+
+def _python_for_everybody() -> str:
+    if os.geteuid() != 0:
+        pytest.skip("the tests already run as an ordinary user")
+    # That it can start itself shows that nothing was read with what `setpriv` still held when it began.
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import sandbox, subprocess"
+    code += "; subprocess.run([sys.executable, '-c', ''], check=True); assert sys.version_info >= (3, 11)"
+    for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
+        probe = ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", python, "-B", "-c", code]
+        if Path(python).exists() and not subprocess.run([*probe, REPOSITORY], capture_output=True).returncode:
+            return python
+    pytest.skip("no Python ≥ 3.11 and copy of this repository that an ordinary user can read")
+
+
+@pytest.mark.parametrize("user", [pytest.param(None, id="whoever-tests"), pytest.param(_NOBODY, id="ordinary-user")])
+@pytest.mark.parametrize("level", ["full", "core"])
+@pytest.mark.parametrize("file", reaching.FILES)
+def test_what_was_granted_is_reached_and_nothing_else(file: str, level: str, user: int | None) -> None:
+    results = found(level, user)
+    if "" in results:
+        pytest.skip(f"no level {level} here: {results['']}")
+    assert {name: results[name] for name in reaching.functions(file) if results[name]} == {}
+
+
+async def test_where_no_layer_holds_every_attempt_is_noticed() -> None:
+    unnoticed = []
+    async with reaching.sandbox_without_layers() as sandbox:
+        for name in reaching.functions("reaching_attempts.py"):
+            if "mount" not in name:  # root would do it to this machine
+                with reaching.world() as root:
+                    found = await reaching.tried(sandbox, root, "reaching_attempts.py", name)
+                unnoticed += [] if found else [name]
+    assert unnoticed == []
+
+
+@pytest_asyncio.fixture(params=["full", "core"], scope="module", loop_scope="package")
+async def there(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
+    async with reaching.sandbox_at(request.param) as sandbox:
+        if isinstance(sandbox, str):
+            pytest.skip(f"no level {request.param} here: {sandbox}")
+        yield sandbox
+
+
+async def read(sandbox: Sandbox, path: Path, access: Access) -> Outcome:
+    return await sandbox.call(FILES, "files", "read", {"path": str(path)}, access=access)
+
+
+def text_of(outcome: Outcome) -> object:
+    return outcome.value if isinstance(outcome, Returned) else outcome
+
+
+async def test_a_folder_that_became_a_link_since_the_grant_is_refused(there: Sandbox, tmp_path: Path) -> None:
+    folder, secret = tmp_path / "data", tmp_path / "secret"
+    folder.mkdir()
+    secret.mkdir()
+    for place in (folder, secret):
+        (place / "a").write_text(place.name)
+    access = Access(readable=(str(folder),))
+    assert text_of(await read(there, folder / "a", access)) == "data"
+    folder.rename(tmp_path / "moved")
+    folder.symlink_to(secret)
+    outcome = await read(there, folder / "a", access)
+    assert isinstance(outcome, Refused), outcome
+    assert "'data' is a symbolic link" in outcome.reason
+
+
+async def test_a_link_on_the_way_to_a_granted_folder_is_refused(there: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "real/data").mkdir(parents=True)
+    (tmp_path / "way").symlink_to("real")
+    outcome = await read(there, tmp_path, Access(readable=(f"{tmp_path}/way/data",)))
+    assert isinstance(outcome, Refused), outcome
+    assert "'way' is a symbolic link" in outcome.reason
+
+
+def test_a_folder_that_changes_places_with_a_link_all_the_time_is_itself_or_refused(tmp_path: Path) -> None:
+    for name in ("data", "secret"):
+        tmp_path.joinpath(name).mkdir()
+    tmp_path.joinpath("link").symlink_to("secret")
+    libc, over = ctypes.CDLL(None), threading.Event()
+    one, other = f"{tmp_path}/data".encode(), f"{tmp_path}/link".encode()
+
+    def swap() -> None:
+        while not over.is_set():
+            libc.syscall(_RENAMEAT2, -100, one, -100, other, _EXCHANGE)
+
+    wanted = (tmp_path / "data").stat().st_ino
+    with ThreadPoolExecutor() as pool:
+        swapping = pool.submit(swap)
+        found = {_inode_at(f"{tmp_path}/data") for _time in range(2000)}
+        for _time in range(50_000 if len(found) < 2 else 0):
+            found.add(_inode_at(f"{tmp_path}/data"))
+        over.set()
+        swapping.result()
+    assert found <= {wanted, None}
+    assert len(found) == 2, "the race was not won once: the test shows nothing"
+
+
+def _inode_at(path: str) -> int | None:
+    try:
+        descriptor, chain = walk(path)
+    except AccessRefused:
+        return None
+    os.close(descriptor)
+    return chain[-1][1]
+
+
+async def test_a_file_that_the_host_replaced_is_seen_as_it_is_now(there: Sandbox, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    access = Access(readable=(str(file),))
+    for text in ("old", "new"):
+        tmp_path.joinpath("next").write_text(text)
+        tmp_path.joinpath("next").replace(file)
+        assert text_of(await read(there, file, access)) == text
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        pytest.param("/no/such/folder", "No such file or directory at 'no'", id="missing"),
+        pytest.param("/", "the sandbox has its own there", id="everything"),
+        pytest.param("/scratch", "the sandbox has its own there", id="scratch"),
+        pytest.param("/proc", "reaches the kernel", id="proc"),
+        pytest.param("/proc/self/root", "reaches the kernel", id="below-proc"),
+        pytest.param("/sys/kernel", "reaches the kernel", id="sys"),
+        pytest.param("/dev/null", "", id="a-device"),
+        pytest.param("relative", "no plain absolute path", id="relative"),
+        pytest.param("/tmp/../etc", "no plain absolute path", id="dots"),
+        pytest.param("//etc", "no plain absolute path", id="two-slashes"),
+    ],
+)
+async def test_what_cannot_be_shown_is_refused_and_said(sandbox: Sandbox, path: str, says: str) -> None:
+    outcome = await read(sandbox, Path(path), Access(readable=(path,)))
+    assert isinstance(outcome, Refused), outcome
+    assert outcome.reason.startswith("access: ")
+    assert says in outcome.reason
+
+
+async def test_a_pipe_is_neither_a_file_nor_a_folder(sandbox: Sandbox, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    outcome = await read(sandbox, tmp_path, Access(readable=(f"{tmp_path}/pipe",)))
+    assert isinstance(outcome, Refused)
+    assert "neither a file nor a folder" in outcome.reason
+
+
+async def test_a_file_with_two_names_is_not_granted_for_writing(sandbox: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "one").write_text("x")
+    (tmp_path / "two").hardlink_to(tmp_path / "one")
+    outcome = await read(sandbox, tmp_path / "two", Access(writable=(f"{tmp_path}/two",)))
+    assert isinstance(outcome, Refused)
+    assert "another name" in outcome.reason
+    assert text_of(await read(sandbox, tmp_path / "two", Access(readable=(f"{tmp_path}/two",)))) == "x"
+
+
+async def test_one_functions_files_are_not_anothers(there: Sandbox, tmp_path: Path) -> None:
+    for name in ("mine", "yours"):
+        tmp_path.joinpath(name).mkdir()
+        tmp_path.joinpath(name, "file").write_text(name)
+    mine, yours = (Access(readable=(f"{tmp_path}/{name}",)) for name in ("mine", "yours"))
+    assert text_of(await read(there, tmp_path / "mine/file", mine)) == "mine"
+    for access in (yours, Access()):
+        assert isinstance(await read(there, tmp_path / "mine/file", access), Raised)
+
+
+async def test_a_folder_for_writing_within_one_for_reading_is_both(there: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "all/out").mkdir(parents=True)
+    access = Access(readable=(f"{tmp_path}/all",), writable=(f"{tmp_path}/all/out",))
+    for place, kind in (("all/out/x", Returned), ("all/x", Raised)):
+        outcome = await there.call(FILES, "files", "write", {"path": f"{tmp_path}/{place}"}, access=access)
+        assert isinstance(outcome, kind), outcome
+
+
+@pytest.mark.parametrize(
+    ("grant", "is_refused"),
+    [
+        pytest.param("", True, id="the-workspace"),
+        pytest.param("functions", True, id="the-functions"),
+        pytest.param("functions/web", True, id="a-folder-of-functions"),
+        pytest.param("functions/web/page.py", True, id="one-function"),
+        pytest.param(".toolwright", True, id="the-state"),
+        pytest.param("toolwright.toml", True, id="the-settings"),
+        pytest.param("data", False, id="a-folder-beside"),
+    ],
+)
+async def test_what_is_guarded_is_never_written_through_a_granted_parent(
+    tmp_path: Path, grant: str, is_refused: bool
+) -> None:
+    for folder in ("functions/web", ".toolwright", "data"):
+        tmp_path.joinpath(folder).mkdir(parents=True)
+    for file in ("functions/web/page.py", "toolwright.toml"):
+        tmp_path.joinpath(file).write_text("")
+    guarded = [str(tmp_path / name) for name in ("functions", ".toolwright", "toolwright.toml", ".git")]
+    access = Access(writable=(str(tmp_path / grant),))
+    async with await Sandbox.start(packages=(), guarded=guarded) as sandbox:
+        outcome = await sandbox.call(FILES, "files", "write", {"path": f"{tmp_path}/data/x"}, access=access)
+    assert isinstance(outcome, Refused if is_refused else Returned), outcome
+    assert "no function may change" in getattr(outcome, "reason", "no function may change")
+
+
+async def test_a_guarded_name_that_is_not_there_yet_cannot_be_made(tmp_path: Path) -> None:
+    access = Access(writable=(str(tmp_path),))
+    async with await Sandbox.start(packages=(), guarded=[f"{tmp_path}/.git"]) as sandbox:
+        outcome = await sandbox.call(FILES, "files", "write", {"path": f"{tmp_path}/.git"}, access=access)
+    assert isinstance(outcome, Refused), outcome
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param(Path(os.__file__).resolve().parent, id="library"),
+        pytest.param(Path(pytest.__file__).resolve().parent, id="packages"),
+        pytest.param(REPOSITORY / "sandbox", id="sandbox"),
+        pytest.param(REPOSITORY, id="around-the-sandbox"),
+    ],
+)
+async def test_what_the_host_imports_is_never_granted_for_writing(sandbox: Sandbox, folder: Path) -> None:
+    outcome = await read(sandbox, folder, Access(writable=(str(folder),)))
+    assert isinstance(outcome, Refused), outcome
+    assert "no function may change" in outcome.reason
+
+
+async def test_what_the_workers_user_may_not_read_is_refused_with_whose_it_is(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root to have files of two users")
+    for name, user in (("mine", 0), ("theirs", 12345)):
+        tmp_path.joinpath(name).mkdir(mode=0o700)
+        os.chown(tmp_path / name, user, user)
+    access = Access(readable=(f"{tmp_path}/mine", f"{tmp_path}/theirs"))
+    async with await Sandbox.start(packages=()) as sandbox:
+        outcome = await read(sandbox, tmp_path, access)
+    assert isinstance(outcome, Refused), outcome
+    assert "it belongs to user 12345, mode 700" in outcome.reason
+
+
+async def test_what_is_written_belongs_to_whom_the_folder_belongs(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("an ordinary user's files are that user's")
+    folder = tmp_path / "theirs"
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 12345, 23456)
+    async with await Sandbox.start(packages=()) as sandbox:
+        if sandbox.level != "full":
+            pytest.skip("without a root of their own workers cannot go through this folder's parents")
+        access = Access(writable=(str(folder),))
+        outcome = await sandbox.call(FILES, "files", "write", {"path": f"{folder}/new"}, access=access)
+    assert isinstance(outcome, Returned), outcome
+    facts = folder.joinpath("new").stat()
+    assert (facts.st_uid, facts.st_gid) == (12345, 23456)

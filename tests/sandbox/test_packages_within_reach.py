@@ -1,0 +1,167 @@
+"""Granted packages: imported ahead in a zygote of their own, read-only, and no more trusted than they must be."""
+
+import os
+import shutil
+import socket
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox import Access, Outcome, Raised, Refused, Returned, Sandbox, pool, visible
+from tests.sandbox.support import modules
+from tests.sandbox.test_files_within_reach import there
+
+_FIXTURES = (there,)
+SLOW = "import importlib.metadata, os\nPID = os.getpid()\n__version__ = importlib.metadata.version('slow')\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An environment with a package and its metadata, and one beside that nobody granted."""
+    for name in ("slow", "other"):
+        info = tmp_path / f"{name}-1.2.dist-info"
+        tmp_path.joinpath(name).mkdir()
+        info.mkdir()
+        tmp_path.joinpath(name, "__init__.py").write_text(SLOW if name == "slow" else "")
+        tmp_path.joinpath(name, "data.txt").write_text(f"data of {name}")
+        info.joinpath("METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
+        info.joinpath("RECORD").write_text(f"{name}/__init__.py,,\n{name}-1.2.dist-info/METADATA,,\n")
+    return tmp_path
+
+
+def access(folder: Path, *names: str, ahead: bool = True) -> Access:
+    return Access(packages=tuple((name, str(folder)) for name in names), preload=names if ahead else ())
+
+
+async def run(sandbox: Sandbox, access: Access, text: str, **arguments: Any) -> Outcome:
+    lines = "".join(f"    {line}\n" for line in text.splitlines())
+    code = modules(m=f"def f(folder: str = '') -> object:\n{lines}")
+    return await sandbox.call(code, "m", "f", arguments, access=access)
+
+
+def value(outcome: Outcome) -> Any:
+    return outcome.value if isinstance(outcome, Returned) else outcome
+
+
+async def test_a_granted_package_is_imported_ahead_and_once(there: Sandbox, folder: Path) -> None:
+    text = "import os, slow\nreturn [slow.PID, slow.PID != os.getpid(), slow.__version__]"
+    found = [value(await run(there, access(folder, "slow"), text)) for _time in range(2)]
+    assert found[0][1:] == [True, "1.2"]
+    assert found[0] == found[1]
+
+
+async def test_a_package_that_is_not_imported_ahead_is_imported_by_the_function(there: Sandbox, folder: Path) -> None:
+    text = "import os, slow\nreturn slow.PID == os.getpid()"
+    assert value(await run(there, access(folder, "slow", ahead=False), text)) is True
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("import other", id="import-what-lies-beside"),
+        pytest.param("import sys\nsys.path.append(folder)\nimport other\nother.__file__.x", id="by-another-path"),
+        pytest.param("open(folder + '/other/data.txt').read()", id="read-what-lies-beside"),
+        pytest.param("open(folder + '/slow/new.py', 'w')", id="write-in-the-package"),
+        pytest.param("import os\nos.rename(folder + '/slow/data.txt', 'x')", id="move-out-of-the-package"),
+    ],
+)
+async def test_no_more_than_the_package_is_read(there: Sandbox, folder: Path, text: str) -> None:
+    outcome = await run(there, access(folder, "slow"), f"{text}\nreturn 1", folder=str(folder))
+    assert isinstance(outcome, Raised), outcome
+
+
+async def test_without_the_grant_the_package_is_not_there(there: Sandbox, folder: Path) -> None:
+    outcome = await run(there, Access(), "import slow\nreturn 1")
+    assert isinstance(outcome, Raised), outcome
+    assert outcome.failure.type == "ModuleNotFoundError"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        pytest.param("raise ValueError('too old')", "broken cannot be imported: ValueError: too old", id="any-error"),
+        pytest.param("import missing", "ModuleNotFoundError: No module named 'missing'", id="a-dependency"),
+        pytest.param("raise SystemExit(0)", "SystemExit", id="an-exit"),
+    ],
+)
+async def test_a_package_that_cannot_be_imported_ahead_is_said(
+    there: Sandbox, tmp_path: Path, text: str, says: str
+) -> None:
+    tmp_path.joinpath("broken.py").write_text(text)
+    outcome = await run(there, access(tmp_path, "broken"), "return 1")
+    assert isinstance(outcome, Refused), outcome
+    assert outcome.reason.startswith("packages: broken cannot be imported")
+    assert says in outcome.reason
+
+
+async def test_a_package_that_ends_its_zygote_refuses_the_call(there: Sandbox, tmp_path: Path) -> None:
+    tmp_path.joinpath("deadly.py").write_text("import os\nos._exit(1)\n")
+    outcome = await run(there, access(tmp_path, "deadly"), "return 1")
+    assert isinstance(outcome, Refused), outcome
+    assert "ended" in outcome.reason
+
+
+async def test_a_package_whose_import_has_no_end_refuses_the_call(
+    there: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.joinpath("endless.py").write_text("while True:\n    pass\n")
+    monkeypatch.setattr(pool, "START_S", 1.0)
+    outcome = await run(there, access(tmp_path, "endless"), "return 1")
+    assert isinstance(outcome, Refused), outcome
+    assert "endless took more than 1 s to be imported" in outcome.reason
+
+
+async def test_an_extension_module_of_a_package_is_imported_ahead_at_every_level(
+    there: Sandbox, tmp_path: Path
+) -> None:
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    source = next(visible.extensions().glob(f"_bisect*{suffix}"), None)
+    if source is None:
+        pytest.skip("this interpreter has no extension module in a file")
+    tmp_path.joinpath("native").mkdir()
+    tmp_path.joinpath("native/__init__.py").write_text("from . import _bisect\n")
+    shutil.copy(source, tmp_path / "native")
+    text = "import native\nreturn native._bisect.bisect_right([1, 2], 1)"
+    assert value(await run(there, access(tmp_path, "native"), text)) == 1
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """What a package may try to reach while it is imported."""
+    place = tmp_path / "outside"
+    place.mkdir()
+    place.joinpath("secret").write_text("secret")
+    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as unix:
+        unix.bind(f"{place}/socket")
+        unix.listen()
+        for path in (place, place / "socket"):
+            path.chmod(0o777)
+        yield {"place": str(place), "port": tcp.getsockname()[1], "parent": os.getpid()}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("FOUND = open(f'{place}/secret').read()", id="read"),
+        pytest.param("FOUND = open(f'{place}/new', 'w')", id="write"),
+        pytest.param("import socket\nFOUND = socket.create_connection(('127.0.0.1', port), 1)", id="connect"),
+        pytest.param("import socket\nFOUND = socket.socket(socket.AF_UNIX).connect(f'{place}/socket')", id="unix"),
+        pytest.param("import subprocess\nFOUND = subprocess.run(['/bin/true'])", id="exec"),
+        pytest.param("import os\nFOUND = os.kill(parent, 0)", id="signal"),
+        pytest.param("import os\nFOUND = os.chown(place, 12345, 12345)", id="chown"),
+    ],
+)
+async def test_what_a_package_does_when_it_is_imported_stays_inside(
+    there: Sandbox, tmp_path: Path, outside: dict[str, Any], text: str
+) -> None:
+    env = tmp_path / "env"
+    env.mkdir()
+    told = "".join(f"{name} = {what!r}\n" for name, what in outside.items())
+    tried = "".join(f"    {line}\n" for line in text.splitlines())
+    env.joinpath("evil.py").write_text(f"{told}FOUND = ''\ntry:\n{tried}except OSError:\n    pass\n")
+    outcome = await run(there, access(env, "evil"), "import evil\nreturn str(evil.FOUND)")
+    assert value(outcome) == ""
+    assert not (tmp_path / "outside/new").exists()

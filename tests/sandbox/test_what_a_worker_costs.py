@@ -1,0 +1,39 @@
+"""What a worker may cost the host: processes for other needs end, and values that collide are not compared for ever."""
+
+from pathlib import Path
+
+import pytest
+
+from sandbox import Access, Killed, Limits, Returned, Sandbox
+from tests.sandbox.support import modules
+
+
+async def test_zygotes_for_other_needs_end_when_there_are_too_many(tmp_path: Path) -> None:
+    world = modules(m="def f() -> int:\n    return 1\n")
+    reach = Access(readable=(str(tmp_path),))
+    async with await Sandbox.start(packages=()) as sandbox:
+        for access, most in ((Access(), 6), (reach, 12)):
+            for size in range(1, 10):
+                outcome = await sandbox.call(world, "m", "f", {}, limits=Limits(scratch=size << 20), access=access)
+                assert isinstance(outcome, Returned), outcome
+            assert sandbox.zygotes <= most
+
+
+COLLIDING = modules(
+    crowd="""
+    def members() -> set:
+        return {i * (2**61 - 1) for i in range(1, 5_000)}
+
+    def keys() -> dict:
+        return {i * (2**61 - 1): i for i in range(1, 5_000)}
+
+    def honest() -> set:
+        return {i * 3 for i in range(5_000)}
+    """
+)
+
+
+@pytest.mark.parametrize(("function", "kind"), [("members", Killed), ("keys", Killed), ("honest", Returned)])
+async def test_values_that_all_collide_do_not_hold_the_host_up(sandbox: Sandbox, function: str, kind: type) -> None:
+    outcome = await sandbox.call(COLLIDING, "crowd", function, {}, limits=Limits(wall_s=30))
+    assert isinstance(outcome, kind), outcome

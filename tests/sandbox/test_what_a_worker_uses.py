@@ -1,0 +1,100 @@
+"""Processor time and memory of a call: as the kernel tells the host, whatever the worker says or how it ends."""
+
+import pytest
+
+from sandbox import Killed, Limits, Outcome, Raised, Refused, Returned, Sandbox, TimedOut
+from tests.sandbox.support import modules
+
+MIB = 1 << 20
+WORLD = modules(
+    use="""
+    import json, os, threading, time
+
+    def spin(seconds: float) -> None:
+        end = time.process_time() + seconds
+        while time.process_time() < end:
+            pass
+
+    def spin_in_threads(seconds: float) -> None:
+        threads = [threading.Thread(target=spin, args=(seconds,)) for _number in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def rest() -> None:
+        pass
+
+    def hold(mib: int) -> None:
+        bytearray(mib << 20)
+
+    def fail(mib: int) -> None:
+        bytearray(mib << 20)
+        raise ValueError
+
+    def stay(mib: int) -> None:
+        held = bytearray(mib << 20)
+        while True:
+            pass
+
+    def die(mib: int) -> None:
+        held = bytearray(mib << 20)
+        spin(0.3)
+        os._exit(3)
+
+    def claim() -> None:
+        body = json.dumps({"kind": "returned", "value": None, "shown": "", "memory": 1 << 44, "cpu_s": 1e6}).encode()
+        os.write(3, len(body).to_bytes(4, "big") + body)
+        os._exit(0)
+    """
+)
+
+
+async def used(sandbox: Sandbox, function: str, *, keep: str = "", wall_s: float = 20, **arguments: float) -> Outcome:
+    """How the call ended; it was measured."""
+    outcome = await sandbox.call(WORLD, "use", function, arguments, limits=Limits(wall_s=wall_s), keep=keep)
+    assert not isinstance(outcome, Refused)
+    assert outcome.cpu_s is not None, outcome
+    return outcome
+
+
+@pytest.mark.parametrize("function", ["spin", "spin_in_threads"])
+async def test_the_processor_time_of_a_call_is_that_of_all_its_threads(sandbox: Sandbox, function: str) -> None:
+    spun, rested = await used(sandbox, function, seconds=0.5), await used(sandbox, "rest")
+    assert isinstance(spun, Returned)
+    assert isinstance(rested, Returned)
+    assert 0.5 <= (spun.cpu_s or 0) < 2
+    assert (rested.cpu_s or 0) < 0.3
+
+
+@pytest.mark.parametrize(
+    ("function", "kind"), [("hold", Returned), ("fail", Raised), ("stay", TimedOut), ("die", Killed)]
+)
+async def test_the_peak_of_memory_is_told_however_a_call_ends(sandbox: Sandbox, function: str, kind: type) -> None:
+    outcome = await used(sandbox, function, mib=200, wall_s=1.5 if kind is TimedOut else 20)
+    assert isinstance(outcome, kind), outcome
+    assert 200 * MIB <= (getattr(outcome, "memory", 0) or 0) < 300 * MIB
+
+
+async def test_a_call_that_uses_little_memory_is_told_to(sandbox: Sandbox) -> None:
+    outcome = await used(sandbox, "rest")
+    assert 4 * MIB < (getattr(outcome, "memory", 0) or 0) < 100 * MIB
+
+
+async def test_a_worker_that_dies_has_the_processor_time_that_it_took(sandbox: Sandbox) -> None:
+    outcome = await used(sandbox, "die", mib=1)
+    assert 0.3 <= (getattr(outcome, "cpu_s", 0) or 0) < 2
+
+
+async def test_what_a_worker_claims_to_have_used_is_not_taken(sandbox: Sandbox) -> None:
+    outcome = await used(sandbox, "claim")
+    assert isinstance(outcome, Returned)
+    assert (outcome.cpu_s or 0) < 10
+    assert outcome.memory is None or outcome.memory < 300 * MIB
+
+
+async def test_a_kept_worker_tells_each_calls_own_processor_time(sandbox: Sandbox) -> None:
+    first = await used(sandbox, "spin", keep="use", seconds=0.6)
+    second = await used(sandbox, "rest", keep="use")
+    assert isinstance(second, Returned)
+    assert (second.cpu_s or 0) < 0.3 < 0.6 <= (getattr(first, "cpu_s", 0) or 0)

@@ -1,0 +1,33 @@
+"""What the tests of secrets share: a value, functions that do something with it, and where to look for it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent, indent
+
+from agent_core.assemble import Workspace
+from agent_core.grants import Grants
+
+KEY = "wk-7Qz/9+aB'3xY&é2Lm"  # everything that some encoding changes
+MARK = "[secret KEY]"
+
+
+def function(name: str, body: str) -> str:
+    """A function of no arguments."""
+    text = indent(dedent(body).strip(), "    ")
+    return f'import base64, json\n\n\ndef {name}(self) -> object:\n    """Do something with a secret."""\n{text}\n'
+
+
+async def put(workspace: Workspace, name: str, body: str, *secrets: str, **grants: object) -> None:
+    """A human's own file with this function, and a human's grants for it."""
+    file = workspace.root / "functions" / f"in_{name}.py"
+    file.write_text(function(name, body))
+    await workspace.workshop.saved([file])
+    await workspace.workshop.grants.grant(name, Grants(secrets=secrets, **grants))  # type: ignore[arg-type]  # other kinds
+
+
+def files_with(text: str, *folders: Path) -> Iterator[Path]:
+    """The files below the folders that hold a text, database and log of it included."""
+    for folder in folders:
+        for file in folder.rglob("*"):
+            if file.is_file() and text.encode() in file.read_bytes():
+                yield file

@@ -1,0 +1,153 @@
+"""A whole turn with a secret in it: the model's requests, the events, the disk, the screens, the log, a crash."""
+
+import logging
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from agent_core.assemble import Workspace
+from agent_core.events import to_json
+from agent_core.interfaces.faults import report_crash
+from agent_core.secrets import GIVEN
+from agent_core.secrets.given import LOGGERS
+from tests.broker.servers import serving
+from tests.conftest import OpenDesk
+from tests.interfaces.support import flags, leave, prompt
+from tests.kit import Ask, Expect, Say, Script, Wanted, contains, scripted
+from tests.kit.desk import answers
+from tests.kit.program import toolwright
+from tests.secrets.support import KEY, MARK, files_with, put
+
+TELLS = (
+    'print("printed", self.secret("KEY"))\nself.progress(1, 2, "at " + self.secret("KEY"))\nreturn [self.secret("KEY")]'
+)
+TURN: Script = [Ask(Wanted("tell", {})), Expect(Say("Done."), contains(MARK))]
+
+
+def leaks(text: str) -> list[str]:
+    return [piece for piece in ("7Qz", "3xY", "2Lm") if piece in text]
+
+
+async def test_a_turn_leaves_nothing_of_it_anywhere(at_desk: OpenDesk, key: str, config: Path) -> None:
+    desk = await at_desk(TURN)
+    await put(desk.workspace, "tell", TELLS, "KEY")
+    events = await desk.say("tell me")
+    assert MARK in answers(events)[0]
+    assert not leaks(repr([to_json(one) for one in events]))
+    assert not leaks(repr([one.body for one in desk.model.requests]))
+    assert not leaks(repr(await desk.workspace.workshop.introspect("tell")))
+    assert [*files_with("7Qz", desk.workspace.root, config.parent.parent)] == []
+
+
+async def test_a_function_that_an_agent_makes_gets_it_by_a_humans_yes_alone(at_desk: OpenDesk, key: str) -> None:
+    code = (
+        'def size(self) -> int:\n    """Give the length of a key.\n\n    Returns:\n        How long it is.\n    """\n'
+    )
+    given = {"function_name": "size", "function_code_with_docstring": f'{code}    return len(self.secret("KEY"))\n'}
+    make = Wanted("create_function", {**given, "module_name": "keys", "reason": "asked"})
+    desk = await at_desk(
+        [
+            Ask(make),
+            Expect(Say("No."), contains("toolwright functions grant size --secret KEY")),
+            Say("It was not made."),
+        ]
+    )
+    await desk.say("make it")
+    assert "size" not in desk.workspace.workshop.names()
+
+
+@pytest.fixture
+async def folder(tmp_path: Path, key: str) -> Path:
+    """A workspace in which a function may tell, and fails with, a secret."""
+    async with Workspace.open(tmp_path) as workspace:
+        await put(workspace, "tell", TELLS, "KEY")
+        await put(workspace, "fail", 'held = {"a": self.secret("KEY")}\nraise ValueError(f"no {held}")', "KEY")
+    return tmp_path
+
+
+def environment() -> dict[str, str]:
+    kept = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "TOOLWRIGHT_SECRET_KEY")
+    return {name: os.environ[name] for name in kept}
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["for-people", "for-scripts"])
+@pytest.mark.parametrize("name", ["tell", "fail"])
+async def test_the_command_line_shows_a_mask(folder: Path, name: str, form: tuple[str, ...]) -> None:
+    done = toolwright("functions", "call", name, *form, cwd=folder, environment=environment())
+    assert MARK in done.stdout + done.stderr
+    assert not leaks(done.stdout + done.stderr)
+
+
+async def test_the_prompt_shows_a_mask(folder: Path) -> None:
+    script: Script = [Ask(Wanted("tell", {})), Ask(Wanted("fail", {})), Say("Both are done.")]
+    with prompt(script, folder, environment=environment()) as (screen, _model):
+        screen.line("tell me")
+        screen.wait_for("Both are done.")
+        shown, sent = screen.scrolled(), screen.sent.decode()
+        assert leave(screen) == 0
+    assert "secret KEY" in shown
+    assert not leaks(shown + sent)
+
+
+async def test_the_events_of_a_run_have_a_mask(folder: Path) -> None:
+    with scripted(TURN) as model:
+        done = toolwright("run", *flags(model), "--json", "--message", "go", cwd=folder, environment=environment())
+    assert "secret KEY" in done.stdout
+    assert not leaks(done.stdout + done.stderr)
+
+
+async def test_the_brokers_log_has_no_secret_query_or_header(
+    tmp_path: Path, key: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "toolwright.broker")
+    async with serving() as server:
+        host = f"localhost:{server.port}"
+        body = (
+            "from urllib.parse import quote\nkey = quote(self.secret('KEY'), safe='')\n"
+            f"return self.fetch(f'http://{host}/bot{{key}}/me?q=asked', headers={{'X-Key': 'headed' + key}}).status"
+        )
+        async with Workspace.open(tmp_path) as workspace:
+            await put(workspace, "ask", body, "KEY", network=(host,))
+            assert (await workspace.workshop.call("ask", {}))["value"] == 200
+    assert f"GET {host}/bot{MARK}/me: 200" in caplog.text
+    assert not [one for one in ("asked", "headed", *leaks(caplog.text)) if one in caplog.text]
+
+
+@pytest.mark.parametrize("name", LOGGERS)
+async def test_every_record_of_our_loggers_is_masked(
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    GIVEN.note({("KEY", KEY)})
+    async with Workspace.open(tmp_path):
+        pass
+    try:
+        int(KEY)
+    except ValueError:
+        logging.getLogger(name).exception("a %s and %r", KEY, {"b": KEY}, stack_info=True)
+    assert not leaks(caplog.text)
+    assert f"a {MARK} and" in caplog.text
+    assert "ValueError: invalid literal for int() with base 10: " in caplog.text
+    assert caplog.records[0].exc_info is None
+
+
+def test_no_logger_of_ours_is_forgotten() -> None:
+    root = Path(__file__).parents[2]
+    found = set()
+    for room in ("agent_core", "meta_functions", "sandbox"):
+        for file in (root / room).rglob("*.py"):
+            for given in re.findall(r"getLogger\(([^)]+)\)", file.read_text("utf-8")):
+                module = ".".join(file.relative_to(root).with_suffix("").parts)
+                found.add({"__name__": module}.get(given, given.strip('"')))
+    assert found - {"name"} == set(LOGGERS)
+
+
+def test_the_file_of_a_crash_has_a_mask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    GIVEN.note({("KEY", KEY)})
+    (tmp_path / ".toolwright").mkdir()
+    report_crash(RuntimeError(f"not foreseen: {KEY}"), tmp_path, as_json=False)
+    assert not leaks("".join(capsys.readouterr()))
+    (file,) = (tmp_path / ".toolwright").iterdir()
+    assert f"not foreseen: {MARK}" in file.read_text()
+    assert not leaks(file.read_text())

@@ -1,0 +1,169 @@
+"""A secret reaches the one function that was granted it, in a real worker, and nothing of it comes out again."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from agent_core.assemble import Workspace
+from agent_core.grants import Grants
+from agent_core.secrets import Secrets
+from tests.broker.servers import serving
+from tests.grants.support import human
+from tests.secrets.support import KEY, MARK, files_with, put
+
+
+@pytest_asyncio.fixture
+async def here(tmp_path: Path, key: str) -> AsyncIterator[Workspace]:
+    async with Workspace.open(tmp_path) as opened:
+        yield opened
+
+
+async def call(here: Workspace, name: str) -> dict[str, Any]:
+    return await here.workshop.call(name, {})
+
+
+WAYS_OUT = [
+    pytest.param('return {"a": [self.secret("KEY")]}', id="a-nested-value"),
+    pytest.param('return base64.b64encode(b"user:" + self.secret("KEY").encode())', id="base64-in-bytes"),
+    pytest.param('return self.secret("KEY").encode().hex().upper()', id="hex"),
+    pytest.param('print("it is", self.secret("KEY"))', id="printed"),
+    pytest.param('print(json.dumps(self.secret("KEY"))[:-4], end="")', id="printed-and-cut"),
+    pytest.param('print("x" * 65_525, self.secret("KEY"))', id="printed-over-the-limit"),
+    pytest.param('raise ValueError("no " + self.secret("KEY"))', id="the-words-of-an-error"),
+    pytest.param('held = {"a": "x" * 40 + self.secret("KEY") * 9}\nraise ValueError("no")', id="locals"),
+    pytest.param(
+        'type(self.secret("KEY"), (Exception,), {})\nraise type(self.secret("KEY"), (Exception,), {})', id="a-name"
+    ),
+    pytest.param('import os\nprint(self.secret("KEY"), flush=True)\nos._exit(3)', id="left-without-an-answer"),
+    pytest.param('self.fetch("http://localhost:1/" + self.secret("KEY"))', id="a-refused-fetch"),
+    pytest.param('self.call(self.secret("KEY"))', id="a-refused-call"),
+    pytest.param('self.secret(self.secret("KEY"))', id="a-name-that-is-the-value"),
+]
+
+
+@pytest.mark.parametrize("body", WAYS_OUT)
+async def test_nothing_of_it_comes_out_and_nothing_of_it_is_kept(here: Workspace, config: Path, body: str) -> None:
+    await put(here, "leak", body, "KEY", network=("localhost:1",))
+    found = json.dumps(outcome := await call(here, "leak"), ensure_ascii=False, default=str)
+    assert outcome["outcome"] in ("returned", "raised", "killed")
+    assert not [piece for piece in ("7Qz", "3xY", "2Lm", "wk-7", KEY.encode().hex()[:12].upper()) if piece in found]
+    assert [*files_with("7Qz", here.root, config.parent.parent)] == []
+
+
+async def test_a_function_is_given_the_very_value(here: Workspace) -> None:
+    await put(here, "size", 'return [len(self.secret("KEY")), sum(map(ord, self.secret("KEY")))]', "KEY")
+    assert (await call(here, "size"))["value"] == [len(KEY), sum(map(ord, KEY))]
+
+
+async def test_its_own_requests_carry_it_unmasked_to_a_granted_host(here: Workspace) -> None:
+    async with serving() as server:
+        url = f"http://localhost:{server.port}/"
+        body = f'return self.fetch("{url}", headers={{"X-Key": self.secret("KEY").encode().hex()}}).status'
+        await put(here, "ask", body, "KEY", network=(f"localhost:{server.port}",))
+        assert (await call(here, "ask"))["value"] == 200
+        assert KEY.encode().hex() in repr(server.asked)
+
+
+REFUSED = [
+    pytest.param("KEY", "toolwright functions grant ask --secret KEY", id="that-is-set"),
+    pytest.param("GONE", "toolwright functions grant ask --secret GONE", id="that-is-not-set"),
+    pytest.param("no name", "letters, digits and _", id="that-is-no-name"),
+]
+
+
+@pytest.mark.parametrize(("name", "says"), REFUSED)
+async def test_without_the_grant_nobody_learns_whether_it_is_set(here: Workspace, name: str, says: str) -> None:
+    await put(here, "ask", f'return self.secret("".join(["{name}"]))', "?", "OTHER")
+    error = (await call(here, "ask"))["error"]
+    assert (error["type"], says in error["message"]) == ("PermissionError", True)
+    assert "not set" not in error["message"]
+
+
+async def test_a_missing_secret_is_named_with_how_to_set_it(here: Workspace) -> None:
+    await put(here, "ask", 'return self.secret("GONE")', "GONE")
+    message = (await call(here, "ask"))["error"]["message"]
+    assert "`GONE` is not set" in message
+    assert "toolwright secrets set GONE" in message
+    assert "TOOLWRIGHT_SECRET_GONE" in message
+
+
+async def test_a_secret_too_short_to_be_masked_is_not_given(here: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLWRIGHT_SECRET_PIN", "48abc12")
+    await put(here, "ask", 'return self.secret("PIN")', "PIN")
+    found = await call(here, "ask")
+    assert "fewer than 8 characters" in found["error"]["message"]
+    assert "48abc12" not in repr(found)
+
+
+async def test_a_revoked_secret_is_given_no_more(here: Workspace) -> None:
+    await put(here, "ask", 'return len(self.secret("KEY"))', "KEY")
+    assert (await call(here, "ask"))["value"] == len(KEY)
+    await here.workshop.grants.revoke("ask", Grants(secrets=("KEY",)))
+    assert (await call(here, "ask"))["outcome"] != "returned"
+
+
+async def test_a_human_may_be_asked_for_a_name_that_the_text_does_not_say(here: Workspace) -> None:
+    await put(
+        here, "ask", 'names = ["KE" + "Y"]\nreturn [len(self.secret(names[0])), self.secret(names[0])]', "?", "OTHER"
+    )
+    here.workshop.granting.approver = asked = human("yes")
+    assert (await call(here, "ask"))["value"] == [len(KEY), MARK]
+    assert [one.missing.secrets for one in asked.asked] == [("KEY",)]
+
+
+async def test_another_function_gets_a_result_with_the_secret_masked(here: Workspace) -> None:
+    await put(here, "inner", 'self.progress(1, 2, self.secret("KEY"))\nreturn "it is " + self.secret("KEY")', "KEY")
+    await put(here, "outer", 'found = self.call("inner")\nreturn [found[::-1], list(found)]', functions=("inner",))
+    told: list[str] = []
+    found = await here.workshop.call("outer", {}, lambda done, total, note: told.append(note))
+    assert found["value"] == [f"it is {MARK}"[::-1], list(f"it is {MARK}")]
+    assert told == [MARK]
+
+
+async def test_what_it_hands_to_another_function_is_masked_in_the_end(here: Workspace) -> None:
+    shout = 'def shout(self, text: str) -> str:\n    """Shout.\n\n    Args:\n        text: What.\n    """\n'
+    (here.root / "functions" / "s.py").write_text(f"{shout}    self.progress(1, 2, text)\n    return text + '!'\n")
+    await here.workshop.reload()
+    await put(here, "ask", 'loud = self.call("shout", text=self.secret("KEY"))\nreturn [len(loud), loud]', "KEY")
+    told: list[str] = []
+    found = await here.workshop.call("ask", {}, lambda done, total, note: told.append(note))
+    assert (found["value"], told) == ([len(KEY) + 1, f"{MARK}!"], [MARK])
+
+
+async def test_a_worker_that_is_kept_tells_nothing_of_what_it_remembers(here: Workspace) -> None:
+    body = 'if not hasattr(json, "held"):\n    json.held = self.secret("KEY")\n    return "new"\nreturn json.held'
+    await put(here, "ask", body, "KEY", stateful=True)
+    assert [(await call(here, "ask"))["value"] for _ in range(2)] == ["new", MARK]
+
+
+async def test_a_value_that_was_changed_meanwhile_stays_masked(
+    here: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = 'if not hasattr(json, "held"):\n    json.held = self.secret("KEY")\n    return "new"\nreturn json.held'
+    await put(here, "ask", body, "KEY", stateful=True)
+    await call(here, "ask")
+    monkeypatch.setenv("TOOLWRIGHT_SECRET_KEY", "another value altogether")
+    assert (await call(here, "ask"))["value"] == MARK
+
+
+async def test_no_worker_has_it_in_its_environment_or_files(here: Workspace, config: Path) -> None:
+    Secrets().put("KEPT", "kept-in-the-file-1")
+    look = (
+        "import os, pathlib, sys\nfound = [repr(dict(os.environ)), repr(sys.argv)]\n"
+        f"for path in ('/proc/self/environ', '/proc/self/cmdline', '{config}/secrets.toml', '/proc/1/environ'):\n"
+        "    try:\n        found.append(pathlib.Path(path).read_text())\n"
+        "    except OSError:\n        pass\nreturn '|'.join(found)[::-1]"
+    )
+    await put(here, "look", look, "OTHER", read=("data/",))
+    seen = str((await call(here, "look"))["value"])[::-1]
+    assert "HOME" in seen
+    assert not [one for one in (KEY, "TOOLWRIGHT", "kept-in-the-file") if one in seen]
+
+
+async def test_memory_is_refused_with_a_true_word(here: Workspace) -> None:
+    await put(here, "ask", 'return self.memory.read("human")', memory=("human",))
+    assert "there are no memory blocks yet" in (await call(here, "ask"))["error"]["message"]

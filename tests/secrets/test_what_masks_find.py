@@ -1,0 +1,196 @@
+"""Any secret in any of the forms, in any text, is gone; a text without one stays as it is."""
+
+import html
+import json
+import re
+import unicodedata
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable
+from pathlib import PurePosixPath
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_core.secrets import Masks
+from agent_core.secrets.forms import unfit
+from agent_core.secrets.outcomes import masked
+from sandbox import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
+from tests.secrets.support import KEY, MARK
+
+TEXTS = st.text(max_size=30)
+SECRETS = st.text(min_size=8, max_size=40).filter(lambda text: not unfit(text)) | st.from_regex(
+    r"[A-Za-z0-9+/_=-]{8,40}", fullmatch=True
+).filter(lambda text: not unfit(text))
+Encode = Callable[[str], str]
+
+
+def lowered(text: str) -> str:
+    return re.sub("%..", lambda found: found[0].lower(), quote(text, safe=""))
+
+
+WHOLE: dict[str, Encode] = {
+    "as-it-is": str,
+    "json": json.dumps,
+    "json-as-unicode": lambda text: json.dumps(text, ensure_ascii=False),
+    "json-in-json": lambda text: json.dumps(json.dumps({"a": text})),
+    "repr": repr,
+    "ascii": ascii,
+    "repr-of-bytes": lambda text: repr(text.encode()),
+    "html": html.escape,
+    "hex": lambda text: text.encode().hex(),
+    "hex-in-capitals": lambda text: text.encode().hex().upper(),
+    "url": lambda text: quote(text, safe=""),
+    "path-of-url": quote,
+    "url-with-plus": quote_plus,
+    "url-in-small-letters": lowered,
+    "json-of-url": lambda text: json.dumps(quote(text)),
+}
+BASE64: dict[str, Encode] = {
+    "standard": lambda text: b64encode(text.encode()).decode(),
+    "for-urls": lambda text: urlsafe_b64encode(text.encode()).decode(),
+    "without-padding": lambda text: b64encode(text.encode()).decode().rstrip("="),
+    "in-a-url": lambda text: quote(b64encode(text.encode()).decode(), safe=""),
+}
+NORMAL = ("NFC", "NFD", "NFKC", "NFKD")
+
+
+@settings(max_examples=25)
+@pytest.mark.parametrize("encode", WHOLE.values(), ids=WHOLE)
+@given(secret=SECRETS, before=TEXTS, after=TEXTS)
+def test_a_secret_within_an_encoded_text_is_gone(encode: Encode, secret: str, before: str, after: str) -> None:
+    inside = encode(f"{before} {secret} {after}")
+    alone = encode(secret).strip("b'\"") if encode not in (html.escape, str) else encode(secret)
+    cleaned = Masks([("KEY", secret)]).clean(inside)
+    assert cleaned != inside
+    assert secret not in cleaned
+    assert len(alone) < 8 or alone not in cleaned
+
+
+@settings(max_examples=25)
+@pytest.mark.parametrize("encode", BASE64.values(), ids=BASE64)
+@given(secret=SECRETS, before=TEXTS, after=TEXTS)
+def test_a_secret_is_gone_from_base64_at_any_position(encode: Encode, secret: str, before: str, after: str) -> None:
+    cleaned = Masks([("KEY", secret)]).clean(encode(f"{before}{secret}{after}"))
+    left = cleaned.partition("secret")
+    assert left[1] == "secret"
+    inside = secret.encode()[1:-1]
+    assert all(b64encode(bytes(at) + inside)[4:-4].decode() not in cleaned for at in range(3) if len(inside) > 9)
+
+
+@settings(max_examples=25)
+@pytest.mark.parametrize("form", NORMAL)
+@given(secret=SECRETS)
+def test_a_secret_in_another_normal_form_is_gone(form: str, secret: str) -> None:
+    other = unicodedata.normalize(form, secret)  # type: ignore[arg-type]  # one of the four
+    assert other not in Masks([("KEY", secret)]).clean(f"so {other}, he said")
+
+
+@settings(max_examples=40)
+@given(secrets=st.lists(SECRETS, min_size=1, max_size=3), parts=st.lists(st.integers(0, 2) | TEXTS, max_size=6))
+def test_no_mask_makes_a_secret_of_what_stands_around_it(secrets: list[str], parts: list[int | str]) -> None:
+    text = "".join(part if isinstance(part, str) else secrets[part % len(secrets)] for part in parts)
+    cleaned = Masks((f"KEY{at}", secret) for at, secret in enumerate(secrets)).clean(text)
+    assert not [secret for secret in secrets if secret in cleaned]
+
+
+@pytest.mark.parametrize("secret", ["[secret KEY", "secret KEY]", "]aaaabcd", "][secret", "cret KEYKEY", "[]<>‹›«»x"])
+def test_a_secret_that_looks_like_a_mask_is_gone_too(secret: str) -> None:
+    masks = Masks([("KEY", secret)])
+    assert all(secret not in masks.clean(text) for text in (secret * 3, f"{secret}aaaabcd", f"[secret KEY{secret}]"))
+
+
+@given(text=st.text(alphabet="abc DEF.…%\\&é\n", max_size=80))
+def test_a_text_without_the_secret_stays_as_it_is(text: str) -> None:
+    masks = Masks([("KEY", "0123456789XYZ"), ("OTHER", KEY)])
+    assert masks.clean(text) is text
+    assert masks.clean_said(text) == text
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text("abc ")
+    | st.binary()
+    | st.just(PurePosixPath("a")),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text("abc "), inner) | st.tuples(inner, inner),
+)
+
+
+@settings(max_examples=40)
+@given(value=VALUES)
+def test_a_value_without_the_secret_stays_as_it_is(value: object) -> None:
+    assert repr(Masks([("KEY", KEY)]).clean_value(value)) == repr(value)
+
+
+@settings(max_examples=40)
+@given(value=VALUES, at=st.sampled_from(["list", "key", "bytes", "path", "tuple", "set", "text-of-bytes"]))
+def test_a_secret_anywhere_in_a_nested_value_is_gone(value: object, at: str) -> None:
+    held: dict[str, object] = {
+        "list": [value, {"a": [f"x{KEY}"]}],
+        "key": {KEY: value},
+        "bytes": [value, b"\0" + KEY.encode("utf-16-le")],
+        "path": (value, PurePosixPath(f"/tmp/{KEY}/b")),
+        "tuple": ((KEY,), value),
+        "set": {frozenset({KEY})},
+        "text-of-bytes": {"a": b"\xff" + b64encode(b"ab" + KEY.encode()), "b": value},
+    }
+    cleaned = repr(Masks([("KEY", KEY)]).clean_value(held[at]))
+    assert "secret KEY" in cleaned
+    assert "7Qz" not in cleaned
+
+
+def test_a_secret_that_is_a_number_is_gone_as_a_number() -> None:
+    assert Masks([("PIN", "4812097335")]).clean_value([4812097335, 1.5, {"a": 4812097335}]) == [
+        "[secret PIN]",
+        1.5,
+        {"a": "[secret PIN]"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        pytest.param(f"'{KEY[:9]}", "'[…]", id="cut-at-the-end"),
+        pytest.param(f"{KEY[-6:]}'", "[…]'", id="cut-at-the-beginning"),
+        pytest.param(f"'{KEY[:7]}...{KEY[-5:]}'", "'[…]...[…]'", id="cut-in-the-middle"),
+        pytest.param(f"a {KEY[:5]}… b", "a […]… b", id="with-an-ellipsis"),
+        pytest.param(f"{KEY[:6]}\n[output cut after 9 bytes]", "[…]\n[output cut after 9 bytes]", id="output-cut"),
+        pytest.param(f"it is {KEY[3:17]} inside", "it is […] inside", id="a-long-piece-anywhere"),
+        pytest.param(f"a {KEY} b", f"a {MARK} b", id="whole"),
+        pytest.param("wk is all right, and so is 7Qz", "wk is all right, and so is 7Qz", id="no-piece"),
+    ],
+)
+def test_what_a_cut_leaves_of_a_secret_is_gone_from_words(said: str, left: str) -> None:
+    assert Masks([("KEY", KEY)]).clean_said(said) == left
+
+
+def test_each_line_of_a_long_secret_is_gone() -> None:
+    secret = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG\n9w0BAQEFAASCBKcwggSj\n-----END KEY-----\n"
+    masks = Masks([("PEM", secret)])
+    assert masks.clean(f"{secret}|9w0BAQEFAASCBKcwggSj|") == "[secret PEM]|[secret PEM]|"
+
+
+FAILURE = Failure(
+    "KeyError", f"no {KEY}", (Frame("a.py", 1, "f", f"x = '{KEY}'", (("headers", f"{{'a': '{KEY[:9]}..."),)),)
+)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        pytest.param(Returned({"a": KEY}, repr(KEY), f"printed {KEY}", 0.1), id="returned"),
+        pytest.param(Raised(FAILURE, f"printed {KEY}", 0.1), id="raised"),
+        pytest.param(TimedOut(1, f"printed {KEY}", 1), id="timed-out"),
+        pytest.param(Killed(f"it said {KEY}", f"printed {KEY}", 1), id="killed"),
+        pytest.param(Refused(f"no {KEY}"), id="refused"),
+    ],
+)
+def test_every_part_of_every_outcome_is_masked(outcome: Outcome) -> None:
+    cleaned = masked(outcome, Masks([("KEY", KEY)]))
+    assert "7Qz" not in repr(cleaned)
+    assert type(cleaned) is type(outcome)
+    assert masked(outcome, Masks(())) is outcome
