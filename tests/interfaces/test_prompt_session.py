@@ -125,3 +125,4 @@ def test_progress_of_a_running_function_moves_above_the_prompt(tmp_path: Path) -
         screen.wait_for("▸ slow() ██████████░░░░░░░░░░ 2/4 part\\x1b[5m")
         screen.wait_for('▸ slow() → "done"')
         screen.wait_gone("2/4")
+        screen.wait_for("2 steps")
