@@ -91,7 +91,7 @@ class Typed:
 
     def __init__(self) -> None:
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
-        self._asked = False
+        self._asked = self._is_dismissed = False
 
     def start(self) -> None:
         """Begin to read."""
@@ -108,9 +108,10 @@ class Typed:
     async def answer(self, question: str) -> str | None:
         """What a human answers; nothing, if the question is dismissed. What was typed before it answers nothing."""
         early = self._taken()
-        self._asked = True
+        self._asked, self._is_dismissed = True, False
         try:
-            return await self._next(question)
+            typed = await self._next(question)
+            return None if self._is_dismissed else typed
         finally:
             self._asked = False
             for text in [*early, *self._taken()]:
@@ -119,7 +120,8 @@ class Typed:
     def dismiss(self) -> bool:
         """Answer an open question with nothing; whether there was one."""
         if self._asked:
-            self._lines.put_nowait(None)
+            self._is_dismissed = True
+            self._lines.put_nowait("")
         return self._asked
 
     def _taken(self) -> list[str | None]:
