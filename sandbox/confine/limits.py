@@ -19,7 +19,7 @@ from .kernel import (
 _CAPSET = 126
 _AMBIENT_CLEAR_ALL = 4
 _CAPABILITY_HEADER = struct.pack("=Ii", 0x20080522, 0)  # version 3, this process
-_THREADS = 1024  # of all workers of a zygote together
+THREADS = 1024  # of all workers of a zygote together
 
 
 def restrict(limits: Rlimits, *, own_user: bool) -> None:
@@ -31,7 +31,7 @@ def restrict(limits: Rlimits, *, own_user: bool) -> None:
     hard(resource.RLIMIT_FSIZE, (limits.file_size, limits.file_size))
     hard(resource.RLIMIT_NOFILE, (limits.open_files, limits.open_files))
     if own_user:  # else the kernel would count the human's processes too, and memory ends a thread bomb
-        hard(resource.RLIMIT_NPROC, (_THREADS, _THREADS))
+        hard(resource.RLIMIT_NPROC, (THREADS, THREADS))
     hard(resource.RLIMIT_MEMLOCK, (0, 0))
     hard(resource.RLIMIT_MSGQUEUE, (0, 0))
 
