@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from . import cgroup
-from .confine.limits import THREADS
 from .errors import SandboxError
-from .plan import Plan, Rlimits
+from .plan import THREADS, Plan, Rlimits
 from .policy import Limits
 from .usage import pid_of
 
