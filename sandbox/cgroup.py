@@ -243,5 +243,6 @@ def share_of(memory: int, slots: int, threads: int) -> Share:
 
 def described(group: Group) -> dict[str, str]:
     """Controller → what holds it: a group, or only each worker's own limit, and why there is no group."""
-    held = {name: f"cgroup {version}" for name, version in group.held}
-    return held | {name: f"limits of each worker: {why}" for name, why in group.missing}
+    said = {name: f"cgroup {version}" for name, version in group.held}
+    said |= {name: f"limits of each worker: {why}" for name, why in group.missing}
+    return {name: said[name] for name in CONTROLLERS if name in said}

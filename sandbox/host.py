@@ -168,7 +168,7 @@ class Sandbox:
         """What bounds memory, pids and cpu of all workers of a zygote together, and how many there can be."""
         zygote = self._pools.lean.zygote
         group = cgroup.Group() if zygote is None else zygote.group
-        return cgroup.described(group) | {"workers": str(self.plan.slots)}
+        return cgroup.described(group) | {"workers": f"at most {self.plan.slots} at a time from one zygote"}
 
     @property
     def zygotes(self) -> int:
