@@ -54,6 +54,7 @@ def test_a_false_or_empty_flag_counts_as_given(root: Path) -> None:
 def test_every_setting_has_a_variable_that_reaches_it(root: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     variable = PREFIX + key.replace(".", "_").upper()
     values = {"agent": "scout", "model.mode": "native", "sandbox.packages": '["numpy"]', "turn.shown_functions": "20"}
+    values |= {"grants.ask": "always", "grants.unattended": "deny"}
     monkeypatch.setenv(variable, values.get(key, "1000" if key.endswith(("tokens", "chars", "mib")) else "1"))
     found = load(root)
     section, _, name = key.rpartition(".")
