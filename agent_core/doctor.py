@@ -67,7 +67,12 @@ def level(found: Sandbox | SandboxUnavailable) -> str:
 
 def _sandbox(found: Sandbox | SandboxUnavailable) -> dict[str, Any]:
     if isinstance(found, Sandbox):
-        return {"level": found.level, "layers": dict(found.layers), "missing": list(found.missing)}
+        return {
+            "level": found.level,
+            "layers": dict(found.layers),
+            "missing": list(found.missing),
+            "resources": found.resources,
+        }
     return {"level": "none", "layers": {}, "missing": list(found.missing), "problem": str(found)}
 
 

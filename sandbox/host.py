@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from . import visible
+from . import cgroup, visible
 from .access import NOTHING, Access
 from .attempt import Attempt, Series, Then
 from .calls import Call, parents
@@ -164,6 +164,13 @@ class Sandbox:
             outcome and _illustrated(ready.call, one, outcome, modules[module])
             for one, outcome in zip(series.attempts, series.outcomes, strict=True)
         )
+
+    @property
+    def resources(self) -> dict[str, str]:
+        """What bounds memory, pids and cpu of all workers of a zygote together, and how many there can be."""
+        zygote = self._pools.lean.zygote
+        group = cgroup.Group() if zygote is None else zygote.group
+        return cgroup.described(group) | {"workers": f"at most {self.plan.slots} at a time from one zygote"}
 
     @property
     def zygotes(self) -> int:

@@ -17,8 +17,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from . import cgroup
 from .errors import SandboxError
-from .plan import Plan, Rlimits
+from .plan import THREADS, Plan, Rlimits
+from .policy import Limits
 from .usage import pid_of
 
 Answer: TypeAlias = asyncio.Future[tuple[dict[str, Any], list[int]]]  # JSON of the zygote, and descriptors
@@ -85,6 +87,7 @@ class Zygote:
         self.ended = False
         self.held: dict[str, str] = {}
         self.python = ""
+        self.group = cgroup.Group()
 
     @classmethod
     async def start(cls, plan: Plan) -> "Zygote":
@@ -105,11 +108,18 @@ class Zygote:
         zygote = cls(process, ours)
         zygote._loop.add_reader(ours.fileno(), zygote._receive)
         try:
+            if "limits" in plan.layers:
+                await asyncio.to_thread(zygote._share_out, plan.slots)
             hello, _none = await zygote._ask(plan.to_json())
         except BaseException:
             await zygote.aclose()
             raise
         return await zygote._greeted(hello)
+
+    def _share_out(self, slots: int) -> None:
+        """Give it a control group, while its interpreter starts: the kernel takes its time."""
+        self.group = cgroup.make(cgroup.share_of(Limits().memory, slots, THREADS))
+        self.group = self.group.take(self._process.pid)
 
     async def _greeted(self, hello: dict[str, Any]) -> "Zygote":  # JSON from the zygote, which is our own code
         if hello["kind"] == "failed":
@@ -199,6 +209,7 @@ class Zygote:
         except subprocess.TimeoutExpired:
             self._process.kill()
             await asyncio.to_thread(self._process.wait)
+        await asyncio.to_thread(self.group.close)
 
 
 def _zone() -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from .access import NOTHING, Access
 
+THREADS: Final = 1024  # of all workers of a zygote together
 LAYERS: Final = ("namespaces", "landlock", "seccomp", "limits", "privileges")
 
 

@@ -81,7 +81,7 @@ class Pools:
             scratch_folder=f"{plan.scratch_folder}-{self._made}",
             access=access,
             guarded=(*plan.guarded, *plan.readable, sys.prefix, str(Path(__file__).parent)),
-            owner=_owner(access) if plan.user is not None else None,
+            owner=_owner(access, plan) if plan.user is not None else None,
         )
 
     def ahead_for(self, closure: Mapping[str, Compiled], text: str, *, describes: bool) -> tuple[str, ...]:
@@ -114,9 +114,13 @@ def _is_default(key: _Key) -> bool:
     return access == NOTHING and not kept
 
 
-def _owner(access: Access) -> tuple[int, int] | None:
-    """Whose the granted files are: where the host is root, workers that reach them run as that user."""
-    for path in access.paths:
+def _owner(access: Access, plan: Plan) -> tuple[int, int] | None:
+    """Whose the granted files are: where the host is root, workers that reach them run as that user.
+
+    Without a root of our own that holds for packages too: the folder around them may be open to its owner alone.
+    """
+    folders = () if "namespaces" in plan.layers else tuple(folder for _, folder in access.packages)
+    for path in (*access.paths, *folders):
         try:
             facts = os.lstat(path)
         except OSError:  # the zygote says it better

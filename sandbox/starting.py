@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from . import selftest, visible
+from .confine.calls import NEVER_RUN, TABLES
 from .errors import SandboxError, SandboxUnavailable
 from .launch import LayerFailed, ZygoteEnded
 from .plan import LAYERS, Plan
@@ -20,10 +21,15 @@ _CORE: Final = tuple(layer for layer in LAYERS if layer != "namespaces")
 _NOBODY_BASE: Final = 0x60000000  # users above here belong to no account; each host process takes its own
 _NOBODY: Final = 65534
 _CHOICES: Final = (
-    "Function code does not run without it. The choices: a Linux (x86-64) machine whose kernel has Landlock and "
+    "Function code does not run without it. The choices: a Linux machine (x86-64) whose kernel has Landlock and "
     "seccomp, also as WSL2, a container or a virtual machine; or TOOLWRIGHT_SANDBOX_UNSAFE=true, which "
     "runs function code with whatever layers hold, with your own rights."
 )
+_ADVICE: Final = {
+    "win32": " (install WSL2 by `wsl --install`, and run toolwright in it; WSL1 has no Linux kernel and does not do)",
+    "darwin": " (a profile for sandbox-exec is written and was never run; use a Linux virtual machine or container)",
+}
+_UNTRIED: Final = "trial: the table of system calls for {} was never run before this, so the self-test alone decides"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,7 @@ async def find_ground(packages: dict[str, str], slots: int, scratch_folder: str,
     """The strongest level whose self-test passes; SandboxUnavailable where none does."""
     _require_platform(override=override)
     plan = plan_for(packages, slots, scratch_folder)
-    missing: list[str] = []
+    missing = [_UNTRIED.format(machine)] if (machine := os.uname().machine) in NEVER_RUN else []
     levels: tuple[tuple[Level, Plan], ...] = (
         ("full", plan),
         ("core", without_root(plan)),
@@ -124,9 +130,9 @@ def _user_without_root(plan: Plan) -> int | None:
 
 def _require_platform(*, override: bool) -> None:
     machine = os.uname().machine if hasattr(os, "uname") else sys.platform
-    if sys.platform == "linux" and machine == "x86_64":
+    if sys.platform == "linux" and machine in TABLES:
         return
-    missing = (f"no sandbox for {sys.platform} on {machine} yet",)
+    missing = (f"no sandbox for {sys.platform} on {machine} yet{_ADVICE.get(sys.platform, '')}",)
     if override:
         raise SandboxError(f"{missing[0]}: not even its parent process runs here, so the override cannot help")
     raise SandboxUnavailable(f"The sandbox cannot be enforced here: {missing[0]}. {_CHOICES}", missing)

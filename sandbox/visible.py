@@ -16,6 +16,8 @@ _SHARED_LIBRARIES = (
     "/usr/lib64",
     "/lib/x86_64-linux-gnu",
     "/usr/lib/x86_64-linux-gnu",
+    "/lib/aarch64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
     "/etc/ld.so.cache",
 )
 _DATA = ("/usr/share/zoneinfo", "/etc/localtime", "/dev/null")

@@ -75,9 +75,9 @@ class Zygote:
         try:
             result = act(*arguments)
         except OSError as error:
-            self._held[layer] = str(error)
+            self._held[layer] = reason = ": ".join(filter(None, (error.filename, error.strerror))) or str(error)
             if not self._plan.tolerant:
-                self._fail(layer, str(error))
+                self._fail(layer, reason)
             return None
         self._held.setdefault(layer, "")
         return result

@@ -64,7 +64,7 @@ def question_lines(question: Question, columns: int) -> list[Line]:
     return [
         *wrapped(grant_lines(question), columns),
         *(wrapped([line("  ", ("dim", "It may already: "), has)], columns) if has else []),
-        *_quoted("Why, by the model:", [line(why)] if why else [], columns),
+        *_quoted("The reason given:", [line(why)] if why else [], columns),
         *_quoted("The lines that need it:", needing, columns),
         *_quoted("The whole of it:" if _NEW in question.diff else "What is different:", differing, columns),
     ]

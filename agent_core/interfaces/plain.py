@@ -30,7 +30,7 @@ async def one_message(options: RunOptions, message: str) -> bool:
 async def each_line(options: RunOptions) -> bool:
     """A turn for each line of standard input; whether all ended with a reply."""
     typed = Typed()
-    voice = PlainVoice(typed.answer if sys.stdin.isatty() else None)
+    voice = PlainVoice(typed.answer, typed.fresh_answer) if sys.stdin.isatty() else PlainVoice()
     async with opened(options, voice) as talk, asyncio.TaskGroup() as group:
         model = await _ready(talk)
         if sys.stdin.isatty() and not options.as_json:
@@ -91,7 +91,7 @@ class Typed:
 
     def __init__(self) -> None:
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
-        self._asked = False
+        self._asked = self._is_dismissed = False
 
     def start(self) -> None:
         """Begin to read."""
@@ -106,20 +106,28 @@ class Typed:
         return None
 
     async def answer(self, question: str) -> str | None:
-        """What a human answers; nothing, if the question is dismissed. What was typed before it answers nothing."""
-        early = self._taken()
-        self._asked = True
+        """What a human answers; nothing, if the question is dismissed."""
+        self._asked, self._is_dismissed = True, False
         try:
-            return await self._next(question)
+            typed = await self._next(question)
+            return None if self._is_dismissed else typed
         finally:
             self._asked = False
+
+    async def fresh_answer(self, question: str) -> str | None:
+        """The same, and what was typed before the question is no answer to it."""
+        early = self._taken()
+        try:
+            return await self.answer(question)
+        finally:
             for text in [*early, *self._taken()]:
                 self._lines.put_nowait(text)
 
     def dismiss(self) -> bool:
         """Answer an open question with nothing; whether there was one."""
         if self._asked:
-            self._lines.put_nowait(None)
+            self._is_dismissed = True
+            self._lines.put_nowait("")
         return self._asked
 
     def _taken(self) -> list[str | None]:

@@ -50,11 +50,12 @@ Answers = Callable[[str], Awaitable[str | None]]
 class PlainVoice:
     """Text without a control character: results on standard output, talk on standard error.
 
-    `answers` asks a human for a line; without it there is nobody to ask.
+    `answers` asks a human for a line, `fresh` for one that was not typed ahead; without them there is nobody to ask.
     """
 
-    def __init__(self, answers: Answers | None = None) -> None:
+    def __init__(self, answers: Answers | None = None, fresh: Answers | None = None) -> None:
         self._answers = answers
+        self._fresh = fresh
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Show lines."""
@@ -91,12 +92,12 @@ class PlainVoice:
     @property
     def approver(self) -> Approver | None:
         """The human who types the answers, a line each; nobody at a pipe."""
-        return None if self._answers is None else self._decide
+        return None if self._fresh is None else self._decide
 
     async def _decide(self, question: Question) -> Decision:
-        assert self._answers is not None
+        assert self._fresh is not None
         self.aloud(question_lines(question, shutil.get_terminal_size().columns))
-        while (typed := await self._answers(TYPED)) is not None:
+        while (typed := await self._fresh(TYPED)) is not None:
             decision = typed_decision(typed)
             if decision is not None:
                 return decision

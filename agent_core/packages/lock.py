@@ -96,6 +96,9 @@ class Lock:
         text = text_of(sections)
         temporary = ""
         try:
+            if not sections:
+                self._file.unlink(missing_ok=True)
+                return
             descriptor, temporary = tempfile.mkstemp(prefix=f".{NAME}.", suffix=".tmp", dir=self._file.parent)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 os.fchmod(descriptor, 0o644)

@@ -152,3 +152,6 @@ NEVER_AHEAD: Final = {
     "io_uring_setup": 425,
     "pidfd_getfd": 438,
 }
+
+# What putting the layers on takes.
+SETUP: Final = {"pivot_root": 155, "umount2": 166, "mount": 165, "capset": 126}

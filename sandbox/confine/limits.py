@@ -5,7 +5,8 @@ import resource
 import signal
 import struct
 
-from ..plan import Rlimits
+from ..plan import THREADS, Rlimits
+from .calls import number
 from .kernel import (
     PR_CAP_AMBIENT,
     PR_CAPBSET_DROP,
@@ -16,10 +17,8 @@ from .kernel import (
     syscall,
 )
 
-_CAPSET = 126
 _AMBIENT_CLEAR_ALL = 4
 _CAPABILITY_HEADER = struct.pack("=Ii", 0x20080522, 0)  # version 3, this process
-_THREADS = 1024  # of all workers of a zygote together
 
 
 def restrict(limits: Rlimits, *, own_user: bool) -> None:
@@ -31,7 +30,7 @@ def restrict(limits: Rlimits, *, own_user: bool) -> None:
     hard(resource.RLIMIT_FSIZE, (limits.file_size, limits.file_size))
     hard(resource.RLIMIT_NOFILE, (limits.open_files, limits.open_files))
     if own_user:  # else the kernel would count the human's processes too, and memory ends a thread bomb
-        hard(resource.RLIMIT_NPROC, (_THREADS, _THREADS))
+        hard(resource.RLIMIT_NPROC, (THREADS, THREADS))
     hard(resource.RLIMIT_MEMLOCK, (0, 0))
     hard(resource.RLIMIT_MSGQUEUE, (0, 0))
 
@@ -53,7 +52,7 @@ def drop_privileges(user: int | None, group: int | None = None) -> None:
         os.setgroups([])
         os.setresgid(*[user if group is None else group] * 3)
         os.setresuid(user, user, user)
-    syscall("capset", _CAPSET, _CAPABILITY_HEADER, bytes(24))
+    syscall("capset", number("capset"), _CAPABILITY_HEADER, bytes(24))
     prctl("dumpable", PR_SET_DUMPABLE, 0)
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from ..plan import Plan
+from .calls import number
 from .granted import Opened, walk
 from .kernel import syscall
 
-_MOUNT, _UMOUNT, _PIVOT_ROOT, _UNSHARE = 165, 166, 155, 272
-_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
+_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442  # the same on every machine
 _NEW_MOUNTS, _NEW_UTS, _NEW_IPC, _NEW_USER, _NEW_PIDS, _NEW_NET = (
     0x20000,
     0x4000000,
@@ -46,7 +46,7 @@ def unshare() -> None:
     """
     user, group = os.geteuid(), os.getegid()
     flags = _NEW_MOUNTS | _NEW_UTS | _NEW_IPC | _NEW_PIDS | _NEW_NET
-    syscall("unshare", _UNSHARE, flags if user == 0 else flags | _NEW_USER)
+    syscall("unshare", number("unshare"), flags if user == 0 else flags | _NEW_USER)
     if user != 0:
         Path("/proc/self/setgroups").write_text("deny")
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
@@ -61,12 +61,12 @@ def enter_root(plan: Plan, granted: Sequence[Opened]) -> None:
     _mount("tmpfs", base, "tmpfs", _NOSUID | _NODEV, "size=1m,mode=0755")
     os.chdir(base)
     Path(_OLD[1:]).mkdir()
-    syscall("pivot_root", _PIVOT_ROOT, b".", _OLD[1:].encode())
+    syscall("pivot_root", number("pivot_root"), b".", _OLD[1:].encode())
     os.chdir("/")
     for one in granted:
         _graft(one)
     _show_all(real, plan.hidden)
-    syscall("umount", _UMOUNT, _OLD.encode(), _DETACH)
+    syscall("umount", number("umount2"), _OLD.encode(), _DETACH)
     Path(_OLD).rmdir()
     for slot in range(plan.slots):
         _add_scratch(slot, plan.scratch)
@@ -120,7 +120,8 @@ def _set(tree: int, attributes: int) -> None:
 
 
 def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
-    syscall(f"mount {target}", _MOUNT, source.encode(), target.encode(), kind.encode(), flags, options.encode())
+    words = source.encode(), target.encode(), kind.encode()
+    syscall(f"mount {target}", number("mount"), *words, flags, options.encode())
 
 
 def _freeze(path: str, *, recursive: bool) -> None:

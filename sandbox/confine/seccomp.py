@@ -10,7 +10,7 @@ import errno
 from typing import Final
 
 from .assembler import AND, ANY_BIT, AT_LEAST, EQUAL, LOAD, RETURN, Program
-from .calls_x86_64 import ARCHITECTURE, CHECKED, FIRST_X32, FREE, NEVER_AHEAD
+from .calls import Calls, here
 from .kernel import PR_SET_SECCOMP, prctl
 
 ALLOW: Final = 0x7FFF0000
@@ -32,24 +32,22 @@ def refuse(error: int) -> int:
     return 0x00050000 | error
 
 
-def build(*, executable_files: bool) -> bytes:
-    """The filter. With `executable_files`, code may be mapped from files (not from memory, not writable).
+def build(*, executable_files: bool, calls: Calls | None = None) -> bytes:
+    """The filter, for this machine or the one whose calls are given.
 
-    That is for a root in which nothing can be both written and mapped for execution, and lets
-    functions import extension modules; without it no new page becomes executable.
+    With `executable_files`, code may be mapped from files (not from memory, not writable). That is
+    for a root in which nothing can be both written and mapped for execution, and lets functions
+    import extension modules; without it no new page becomes executable.
     """
-    program = Program()
-    program.add(LOAD, _ARCHITECTURE_AT)
-    program.test(EQUAL, ARCHITECTURE, no="kill")
-    program.add(LOAD, _NUMBER)
-    program.test(AT_LEAST, FIRST_X32, yes="kill")
-    for name, number in CHECKED.items():
+    calls = calls or here()
+    program = _begun(calls)
+    for name, number in calls.checked.items():
         program.test(EQUAL, number, yes=name)
-    _search(program, _ranges(sorted(FREE.values())))
+    _search(program, _ranges(sorted(calls.free.values())))
     _threads_only(program)
     _no_new_code(program, executable_files=executable_files)
     _own_files_only(program)
-    _plain_files_only(program)
+    _plain_files_only(program, calls)
     _unnamed_sockets_only(program)
     for name, verdict in _VERDICTS.items():
         program.label(name)
@@ -57,19 +55,27 @@ def build(*, executable_files: bool) -> bytes:
     return program.assemble()
 
 
-def build_ahead() -> bytes:
+def build_ahead(calls: Calls | None = None) -> bytes:
     """A filter for a zygote that imports packages: it forks and confines workers, and reaches nobody else."""
-    program = Program()
-    program.add(LOAD, _ARCHITECTURE_AT)
-    program.test(EQUAL, ARCHITECTURE, no="kill")
-    program.add(LOAD, _NUMBER)
-    program.test(AT_LEAST, FIRST_X32, yes="kill")
-    for number in NEVER_AHEAD.values():
+    calls = calls or here()
+    program = _begun(calls)
+    for number in calls.never_ahead.values():
         program.test(EQUAL, number, yes="EPERM")
     for name in ("allow", "EPERM", "kill"):
         program.label(name)
         program.add(RETURN, _VERDICTS[name])
     return program.assemble()
+
+
+def _begun(calls: Calls) -> Program:
+    """The beginning of a filter: calls of another kind end the process, else the number is loaded."""
+    program = Program()
+    program.add(LOAD, _ARCHITECTURE_AT)
+    program.test(EQUAL, calls.architecture, no="kill")
+    program.add(LOAD, _NUMBER)
+    if calls.first_x32 is not None:
+        program.test(AT_LEAST, calls.first_x32, yes="kill")
+    return program
 
 
 _VERDICTS: Final = {
@@ -151,10 +157,10 @@ def _own_files_only(program: Program) -> None:
     program.add(RETURN, ALLOW)
 
 
-def _plain_files_only(program: Program) -> None:
+def _plain_files_only(program: Program, calls: Calls) -> None:
     """No new file that runs as its owner: in a granted folder that would be somebody outside."""
     for name, mode in (("open", 2), ("openat", 3)):
-        if name in CHECKED:
+        if name in calls.checked:
             program.label(name)
             program.add(LOAD, _argument(mode))
             program.test(ANY_BIT, _RUNS_AS_ITS_OWNER, yes="EPERM", no="allow")

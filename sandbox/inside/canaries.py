@@ -11,9 +11,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from ..confine.calls import number
 from ..protocol import Frame
 
-_BPF, _IO_URING_SETUP, _KEYCTL, _UNSHARE, _PTRACE = 321, 425, 250, 272, 101
+_ASKED = ("bpf", "io_uring_setup", "keyctl", "ptrace")
 _NEW_USER = 0x10000000
 _NO_REQUEST = 0x7FFFFFFF
 
@@ -31,8 +32,8 @@ def fly(folder: str, port: int) -> Frame:
         "exec": _exec,
         "signal": lambda: os.kill(os.getppid(), 0),
         "new code": lambda: mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC),
-        **{f"call {number}": _raw(number) for number in (_BPF, _IO_URING_SETUP, _KEYCTL, _PTRACE)},
-        "unshare": _raw(_UNSHARE, _NEW_USER),
+        **{f"call {name}": _raw(number(name)) for name in _ASKED},
+        "unshare": _raw(number("unshare"), _NEW_USER),
     }
     needs: dict[str, Callable[[], object]] = {
         "scratch": lambda: Path("probe").write_text("x"),
@@ -71,11 +72,11 @@ def _fork() -> None:
         os._exit(0)
 
 
-def _raw(number: int, argument: int = _NO_REQUEST) -> Callable[[], object]:
+def _raw(call_number: int, argument: int = _NO_REQUEST) -> Callable[[], object]:
     """The call with arguments that do nothing: only a refusal of the call itself counts as held."""
 
     def call() -> None:
-        result = ctypes.CDLL(None, use_errno=True).syscall(number, argument, 0, 0, 0, 0)
+        result = ctypes.CDLL(None, use_errno=True).syscall(call_number, argument, 0, 0, 0, 0)
         if result < 0 and ctypes.get_errno() in (errno.EPERM, errno.ENOSYS):
             raise OSError(ctypes.get_errno(), "refused")
 

@@ -185,9 +185,9 @@ def _paths(folder: Path) -> dict[str, Any]:
 
 
 def _group() -> str:
-    """A group of processes that this process is in anyway."""
-    found = sorted(Path("/sys/fs/cgroup").rglob("cgroup.procs"), key=lambda path: len(path.parts))
-    return str(found[0]) if found else "/sys/fs/cgroup/cgroup.procs"
+    """The topmost group of processes: groups below come and go."""
+    tops = (Path("/sys/fs/cgroup", kind, "cgroup.procs") for kind in ("", "pids", "unified", "memory", "cpu"))
+    return str(next((path for path in tops if path.exists()), "/sys/fs/cgroup/cgroup.procs"))
 
 
 def _lay_out(folder: Path) -> None:

@@ -28,7 +28,7 @@ async def test_a_bare_function_of_a_human_is_taken_with_warnings(gate: Gate) -> 
     ("text", "code"),
     [
         pytest.param("def broken(:\n", "syntax", id="syntax"),
-        pytest.param("import nowhere\n" + BARE, "import-fails", id="missing-module"),
+        pytest.param("import json.nowhere\n" + BARE, "import-fails", id="missing-module"),
         pytest.param("1 / 0\n" + BARE, "import-fails", id="raises"),
         pytest.param("while True: pass\n" + BARE, "import-hangs", id="hangs"),
     ],

@@ -23,10 +23,10 @@ def place() -> Iterator[str]:
 
 def test_one_message_denies_and_says_so_to_the_model_and_once_to_the_human(tmp_path: Path, place: str) -> None:
     how = f"toolwright functions grant weather --network {place}"
-    told = Expect(made(place), contains(f"Nobody can be asked here. A human grants it with: {how}"))
+    told = Expect(made(place), contains(f"Nobody can be asked here.\nA human grants it with: {how}"))
     with scripted([made(place), told, DONE, DONE]) as model:
         done = toolwright("run", *flags(model), "--message", "go", cwd=tmp_path, environment=home(tmp_path))
-    assert (done.returncode, done.stdout) == (0, "That is all.\n")
+    assert (done.returncode, done.stdout) == (0, "That is all.\n" * 2)
     denied = f"! denied, for nobody can be asked here: weather to fetch from {place}\n  to grant it: {how}\n"
     assert done.stderr.count(denied) == 1
     assert not (tmp_path / "functions" / "grants.toml").exists()

@@ -29,7 +29,7 @@ def test_a_question_says_who_asks_for_what_why_and_by_which_line(tmp_path: Path,
         screen.wait_for("→ no")
         ended(screen)
     assert f"? weather asks to join, and to:\n    fetch from {place}\n" in seen
-    assert "  Why, by the model:\n  │ to say if it rains\n  The lines that need it:\n  │ 10 return self.fetch(" in seen
+    assert "  The reason given:\n  │ to say if it rains\n  The lines that need it:\n  │ 10 return self.fetch(" in seen
     assert "  The whole of it:\n" in seen
     assert "  │ +def weather(self, city: str) -> str:" in seen
 

@@ -41,7 +41,7 @@ def test_no_text_of_a_model_acts_or_looks_like_a_line_of_the_program(
     for row in rows:
         assert width(row) <= columns
         assert not [one for one in row if unicodedata.category(one) in ("Cc", "Cf", "Cs") and one != "\u200d"]
-    titles = ("  Why, by", "  The lines", "  What is", "  │ ")
+    titles = ("  The reason", "  The lines", "  What is", "  │ ")
     grants = len(text_of(question_lines(Question(name, missing), columns)))
     assert all(row.startswith((*titles, "    ")) for row in rows[grants:] if columns > 30)
 

@@ -7,20 +7,17 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from agent_core.packages import Environment
+from agent_core.grants.seal import Sealer
+from agent_core.packages import Environment, Pin
+from agent_core.packages.lock import Lock
+from agent_core.packages.resolution import digest_of
+from agent_core.packages.shelf import Installed, Shelf
 
 ABACUS = {"abacus/__init__.py": "import beads\n\n\ndef total(numbers):\n    return beads.LIST(numbers)\n"}
 BEADS = {"beads.py": "LIST = sum\n"}
 
 
-def wheel(
-    folder: Path,
-    name: str,
-    version: str,
-    files: Mapping[str, str],
-    needs: Sequence[str] = (),
-    kind: str = "py3-none-any",
-) -> Path:
+def wheel(folder: Path, name: str, version: str, files: Mapping[str, str], needs: Sequence[str] = ()) -> Path:
     """A wheel of these files, with its metadata."""
     stem = f"{name.replace('-', '_')}-{version}"
     info = f"{stem}.dist-info"
@@ -31,7 +28,7 @@ def wheel(
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     record = "".join(f"{path},sha256={_hash(text)},{len(text.encode())}\n" for path, text in inside.items())
-    path = folder / f"{stem}-{kind}.whl"
+    path = folder / f"{stem}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for inner, text in {**inside, f"{info}/RECORD": f"{record}{info}/RECORD,,\n"}.items():
             archive.writestr(inner, text)
@@ -63,6 +60,18 @@ def opened(root: Path, most_mib: int = 64) -> Environment:
     (root / "functions").mkdir(exist_ok=True)
     (root / ".toolwright").mkdir(mode=0o700, exist_ok=True)
     return Environment(root, nobody_else, _imports, ("pydantic",), most_mib)
+
+
+def placed(root: Path, *requirements: str) -> Path:
+    """The folder of such a package as after an install, which pip has no part in; the lock pins it."""
+    pins = (Pin(requirements[0], "1.0", hashlib.sha256(requirements[0].encode()).hexdigest()),)
+    shelf = Shelf(root / ".toolwright" / "env", Sealer(root))
+    with shelf.staging() as folder:
+        (folder / "root").mkdir()
+        (folder / "root" / f"{requirements[0]}.py").write_text("")
+        shelf.put(digest_of(pins), Installed(folder / "root", {requirements[0]: requirements[0]}, (), 1))
+    Lock(root / "functions").put(tuple(sorted(requirements)), pins)
+    return root / ".toolwright" / "env" / digest_of(pins)
 
 
 async def put(environment: Environment, *requirements: str) -> Path:

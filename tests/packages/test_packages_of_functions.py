@@ -1,5 +1,8 @@
 """The way of a package: a candidate needs it, a human sees what would be installed, its workers import it."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -186,3 +189,48 @@ async def test_a_saved_file_is_proven_with_the_packages_that_are_there(index: Pa
         assert workspace.workshop.rejected() == ()
         tested = await workspace.workshop.introspect("count")
     assert tested["standing"] == "draft"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("rеquests", id="a letter of another alphabet"),
+        pytest.param("_private", id="no name of a project"),
+        pytest.param("a" * 400, id="a name without an end"),
+    ],
+)
+async def test_an_import_that_names_no_project_is_never_asked_about(root: Path, name: str) -> None:
+    asked = human("yes")
+    verdict = await _made(root, asked, COUNTS.replace("import abacus", f"import {name} as abacus"))
+    assert "needs-packages" in {problem["code"] for problem in verdict["problems"]}
+    assert (verdict["admitted"], asked.asked) == (False, [])
+
+
+async def test_a_yes_meant_once_gives_the_package_to_one_call(index: Path, root: Path) -> None:
+    asked = human("once", "no")
+    async with Workspace.open(root, approver=asked) as workspace:
+        verdict = await workspace.workshop.create("count", COUNTS, reason="It counts.")
+        found = [await workspace.workshop.call("count", {"numbers": [1]}) for _ in range(2)]
+        removed = await workspace.workshop.granting.packing.listing()
+    assert verdict["admitted"]
+    assert [one["outcome"] for one in found] == ["returned", "refused"]
+    assert removed["packages"][0]["functions"] == []
+
+
+def test_packages_are_granted_listed_and_removed_by_the_command_line(index: Path, root: Path) -> None:
+    (root / "functions").mkdir()
+    (root / "functions/sums.py").write_text(COUNTS)
+
+    def run(*arguments: str) -> str:
+        command = [sys.executable, "-m", "agent_core", "-C", str(root), "functions", *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    assert "import the package abacus" in run("grant", "count", "--package", "abacus", "-y")
+    assert run("call", "count", "--args", '{"numbers": [2, 3]}') == "5\n"
+    listed = json.loads(run("packages", "--json"))["packages"]
+    assert [(row["functions"], row["installed"], row["pins"]) for row in listed] == [
+        (["count"], True, ["abacus 1.0", "beads 2.0"])
+    ]
+    run("revoke", "count", "--all")
+    assert "removed 1" in run("packages", "--clean")
+    assert not (root / "functions/requirements.lock").exists()

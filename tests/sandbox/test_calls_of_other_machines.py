@@ -1,0 +1,161 @@
+"""The table of system calls for aarch64 as data: it was never run, so it is compared with the kernel's own."""
+
+import errno
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sandbox import Sandbox, SandboxUnavailable
+from sandbox.confine import calls
+from sandbox.confine.calls import TABLES, Calls
+from sandbox.confine.seccomp import ALLOW, KILL, build, build_ahead, refuse
+from tests.attacks.world import REPOSITORY
+from tests.sandbox.test_the_filter_by_branch import verdict
+
+ARM, INTEL = TABLES["aarch64"], TABLES["x86_64"]
+PUBLISHED = {
+    name: int(number)
+    for line in Path(__file__).with_name("generic_calls.txt").read_text().splitlines()
+    if not line.startswith("#")
+    for number, name in [line.split()]
+}
+# What the new table leaves out; the C library calls openat, newfstatat, ppoll, renameat2 … for them.
+OLD = "open stat lstat access pipe dup2 getdents rename mkdir rmdir unlink readlink poll select alarm epoll_wait time"
+OWN_OLD = {"chown", "lchown"}
+HEADER = Path("/usr/include/asm-generic/unistd.h")
+FILTER = build(executable_files=True, calls=ARM)
+EPERM = refuse(errno.EPERM)
+
+
+def on_arm(name: str, *arguments: int, architecture: int = ARM.architecture) -> int:
+    """What the filter of that machine would do with the call."""
+    return verdict(FILTER, PUBLISHED[name], *arguments, architecture=architecture)
+
+
+def named(table: Calls) -> dict[str, int]:
+    """Every call of a table."""
+    return {**table.checked, **table.free, **table.never_ahead, **table.setup}
+
+
+def test_every_number_is_the_one_that_the_kernel_publishes() -> None:
+    assert named(ARM) == {name: PUBLISHED[name] for name in named(ARM)}
+
+
+def test_the_published_numbers_are_those_of_the_installed_header() -> None:
+    if not HEADER.exists():
+        pytest.skip("no kernel headers here")
+    found = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)$", HEADER.read_text(), re.MULTILINE))
+    found["newfstatat"] = found["fstatat"]
+    assert {name: int(found[name]) for name in PUBLISHED} == PUBLISHED
+
+
+def test_every_allowed_call_that_exists_there_is_allowed_and_no_other() -> None:
+    assert INTEL.free.keys() - ARM.free.keys() == set(OLD.split()) - {"open"}
+    assert INTEL.checked.keys() - ARM.checked.keys() == {"open"}
+    assert INTEL.never_ahead.keys() - ARM.never_ahead.keys() == OWN_OLD
+    for kind in ("free", "checked", "never_ahead", "setup"):
+        assert getattr(ARM, kind).keys() <= getattr(INTEL, kind).keys()
+    assert not (set(OLD.split()) | OWN_OLD) & PUBLISHED.keys()
+
+
+def test_no_number_stands_twice_in_a_table() -> None:
+    for table in (ARM, INTEL):
+        assert len({**table.checked, **table.free}.values()) == len(set({**table.checked, **table.free}.values()))
+
+
+def test_every_number_of_that_machine_is_free_or_checked_or_refused() -> None:
+    for number in range(600):
+        if number not in ARM.checked.values():
+            assert verdict(FILTER, number, architecture=ARM.architecture) == (
+                ALLOW if number in ARM.free.values() else EPERM
+            ), number
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "expected"),
+    [
+        pytest.param("clone", (0x3D0F00,), ALLOW, id="a-thread"),
+        pytest.param("clone", (17,), EPERM, id="a-process"),
+        pytest.param("clone3", (), refuse(errno.ENOSYS), id="clone3"),
+        pytest.param("mmap", (0, 0, 7, 0x22), EPERM, id="memory-as-code"),
+        pytest.param("mmap", (0, 0, 5, 2, 3), ALLOW, id="a-library"),
+        pytest.param("mprotect", (0, 0, 5), EPERM, id="make-executable"),
+        pytest.param("openat", (3, 1, 0o102, 0o4755), EPERM, id="a-program-that-runs-as-its-owner"),
+        pytest.param("openat", (3, 1, 0o102, 0o600), ALLOW, id="a-file"),
+        pytest.param("ioctl", (0, 0x5412), refuse(errno.ENOTTY), id="push-a-key"),
+        pytest.param("socketpair", (2, 1), EPERM, id="another-family"),
+        pytest.param("prlimit64", (0, 7, 1, 0), EPERM, id="set-limits"),
+        pytest.param("execve", (), EPERM, id="exec"),
+        pytest.param("socket", (), EPERM, id="socket"),
+        pytest.param("unshare", (), EPERM, id="unshare"),
+        pytest.param("sendmsg", (), EPERM, id="sendmsg"),
+        pytest.param("prctl", (), EPERM, id="prctl"),
+    ],
+)
+def test_the_checked_calls_are_checked_under_the_numbers_of_that_machine(
+    name: str, arguments: tuple[int, ...], expected: int
+) -> None:
+    assert on_arm(name, *arguments) == expected
+
+
+def test_calls_of_another_architecture_end_the_process_and_there_is_no_x32() -> None:
+    assert ARM.architecture == 0xC00000B7
+    for foreign in (INTEL.architecture, 0x40000028):  # the other machine, and 32-bit programs on this one
+        assert on_arm("getpid", architecture=foreign) == KILL
+    assert verdict(FILTER, 0x40000000 | 172, architecture=ARM.architecture) == EPERM
+    assert ARM.first_x32 is None
+
+
+def test_a_zygote_that_imports_packages_reaches_nobody_there_either() -> None:
+    ahead = build_ahead(ARM)
+    for number in range(600):
+        expected = EPERM if number in ARM.never_ahead.values() else ALLOW
+        assert verdict(ahead, number, architecture=ARM.architecture) == expected, number
+
+
+def machine(monkeypatch: pytest.MonkeyPatch, name: str, system: str = "linux") -> None:
+    """Be another machine."""
+    own = os.uname()
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result((own[0], own[1], own[2], own[3], name)))
+    monkeypatch.setattr(sys, "platform", system)
+
+
+async def test_that_machine_may_try_and_the_self_test_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(calls.TABLES, "aarch64", INTEL)  # so that what is tried holds here
+    machine(monkeypatch, "aarch64")
+    async with await Sandbox.start(packages=()) as sandbox:
+        assert "aarch64 was never run before this, so the self-test alone decides" in sandbox.missing[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "system", "says"),
+    [
+        pytest.param("riscv64", "linux", r"no sandbox for linux on riscv64 yet", id="no-table"),
+        pytest.param("armv8l", "linux", r"no sandbox for linux on armv8l yet", id="32-bit"),
+        pytest.param("AMD64", "win32", r"WSL2 by `wsl --install`.*WSL1", id="windows"),
+        pytest.param("arm64", "darwin", r"sandbox-exec is written and was never run", id="macos"),
+    ],
+)
+async def test_machines_without_a_table_are_refused_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, name: str, system: str, says: str
+) -> None:
+    machine(monkeypatch, name, system)
+    with pytest.raises(SandboxUnavailable, match=says):
+        await Sandbox.start()
+
+
+def test_the_message_is_reached_without_the_modules_that_windows_lacks() -> None:
+    code = (
+        "import asyncio, os, subprocess, sys, tempfile\n"
+        "sys.modules['resource'] = sys.modules['fcntl'] = sys.modules['pwd'] = None\n"
+        "sys.platform = 'win32'; del os.uname, os.geteuid, os.fork\n"
+        "import sandbox\n"
+        "try: asyncio.run(sandbox.Sandbox.start())\n"
+        "except sandbox.SandboxUnavailable as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY, check=False)
+    assert "no sandbox for win32" in done.stdout, done.stderr

@@ -1,0 +1,195 @@
+"""Groups for memory, processes and processor time: where they are made, what they hold, that none stays."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sandbox import Killed, Raised, Sandbox, cgroup
+from sandbox.cgroup import Group, Place, Share, System
+from tests.attacks.world import REPOSITORY
+from tests.sandbox.support import modules
+
+SHARE = Share(1 << 30, 50, 1.5)
+V1 = "31 23 0:2 / /cg/memory rw - cgroup cgroup rw,memory\n32 23 0:3 / /cg/pids\\040here rw - cgroup cgroup rw,pids\n"
+V2 = "41 23 0:9 / /cg rw - cgroup2 cgroup2 rw,nsdelegate\n"
+
+
+def system(tmp_path: Path, own: str, mounts: str, user: int = 0) -> System:
+    """A machine whose control groups are folders."""
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text(own)
+    (tmp_path / "proc/self/mountinfo").write_text(mounts)
+    return System(tmp_path, user)
+
+
+def group(folder: Path, **files: str) -> Path:
+    """A group as a folder with the kernel's files; a double underscore stands for a dot."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in ({"cgroup__procs": ""} | files).items():
+        folder.joinpath(name.replace("__", ".")).write_text(text)
+    return folder
+
+
+def delegated(folder: Path) -> Path:
+    """The group, marked as its user's own."""
+    try:
+        os.setxattr(folder, "user.delegate", b"1")
+    except OSError:
+        pytest.skip("this file system keeps no marks")
+    return folder
+
+
+def settings(made: Group) -> dict[str, str]:
+    """What was written into a group's folders."""
+    return {file.name: file.read_text() for folder in made.folders for file in folder.iterdir()}
+
+
+def test_version_1_at_the_root_of_each_hierarchy_has_every_limit_and_no_swap(tmp_path: Path) -> None:
+    here = system(tmp_path, "4:memory:/\n8:pids:/\n", V1)
+    group(tmp_path / "cg/memory")
+    group(tmp_path / "cg/pids here")
+    made = cgroup.make(SHARE, here)
+    assert dict(made.held) == {"memory": "v1", "pids": "v1"}
+    assert [name for name, _why in made.missing] == ["cpu"]
+    assert settings(made) == {"memory.limit_in_bytes": str(1 << 30), "pids.max": "50"}
+
+
+def test_version_2_below_what_was_delegated_has_every_limit(tmp_path: Path) -> None:
+    here = system(tmp_path, "0::/user/app/mine\n", V2)
+    all_three = "cpu memory pids\n"
+    delegated(group(tmp_path / "cg/user", cgroup__controllers=all_three, cgroup__subtree_control=all_three))
+    for below in ("app", "app/mine"):
+        group(tmp_path / "cg/user" / below, cgroup__controllers=all_three, memory__max="max\n", cpu__max="max 100000\n")
+    made = cgroup.make(SHARE, here)
+    assert [folder.parent for folder in made.folders] == [tmp_path / "cg/user"]
+    assert settings(made) == {"memory.max": str(1 << 30), "pids.max": "50", "cpu.max": "150000 100000"}
+    assert cgroup.described(made) == dict.fromkeys(("memory", "pids", "cpu"), "cgroup v2")
+
+
+def test_a_group_that_limits_is_not_left_for_one_above_it(tmp_path: Path) -> None:
+    here = system(tmp_path, "0::/user/app\n", V2)
+    words = {"cgroup__controllers": "memory", "cgroup__subtree_control": "memory"}
+    delegated(group(tmp_path / "cg/user", **words))
+    mine = group(tmp_path / "cg/user/app", cgroup__controllers="memory", memory__max="max")
+    assert [place.folder for place in cgroup.find(here)] == [tmp_path / "cg/user"]
+    group(mine, memory__max="1000000")
+    assert list(cgroup.find(here)) == []
+
+
+@pytest.mark.parametrize(
+    ("own", "mounts", "user", "found"),
+    [
+        pytest.param("4:memory:/managed\n", V1, 0, False, id="roots-in-a-managers-group"),
+        pytest.param("4:memory:/managed\n", V1, 1234, True, id="its-owners"),
+        pytest.param("4:memory:/managed\n", V1, 77, False, id="another-users"),
+        pytest.param("0::/managed\n", V2, 0, False, id="roots-in-a-managers-group-v2"),
+        pytest.param("0::/\n", V2, 0, True, id="all-that-is-seen"),
+        pytest.param("0::/../managed\n", V2, 0, False, id="outside-of-what-is-seen"),
+        pytest.param("4:memory:/elsewhere\n", V1, 0, False, id="not-there"),
+        pytest.param("4:memory:/\n", "", 0, False, id="nothing-mounted"),
+        pytest.param("", V1, 0, False, id="no-groups-at-all"),
+    ],
+)
+def test_a_group_is_divided_only_by_whom_it_was_made_for(
+    tmp_path: Path, own: str, mounts: str, user: int, found: bool
+) -> None:
+    here = system(tmp_path, own, mounts, user)
+    words = {"cgroup__controllers": "memory", "cgroup__subtree_control": "memory"}
+    for folder in ("cg", "cg/managed", "cg/memory/managed"):
+        os.chown(group(tmp_path / folder, **words), 1234, -1) if folder == "cg/memory/managed" else None
+        group(tmp_path / folder, **words)
+    assert bool(list(cgroup.find(here))) is found
+
+
+def test_where_no_group_can_be_made_the_reason_is_said_and_nothing_stays(tmp_path: Path) -> None:
+    made = Group((tmp_path / "folder",), (("pids", "v1"),), (("cpu", "so"),))
+    made.folders[0].mkdir()
+    made.folders[0].joinpath("cgroup.procs").mkdir()
+    refused = made.take(1)
+    assert (refused.folders, refused.held) == ((), ())
+    said = cgroup.described(refused)
+    assert said["cpu"] == "limits of each worker: so"
+    assert said["pids"].startswith("limits of each worker: a process could not be put in: Is a directory")
+
+
+def test_what_dead_hosts_left_is_removed_and_what_living_ones_have_stays(tmp_path: Path) -> None:
+    own = os.getpid(), cgroup._started(os.getpid())
+    alive, other = f"toolwright-{own[0]}-{own[1]}-0", f"toolwright-{own[0]}-{int(own[1]) - 1}-0"
+    for name in (alive, other, "toolwright-999999999-5-0", "toolwright-x", "somebody"):
+        (tmp_path / name).mkdir()
+    cgroup.sweep(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {alive, "toolwright-x", "somebody"}
+
+
+BOMB = modules(
+    bomb="""
+    import threading
+
+    def threads(count: int) -> int:
+        threading.stack_size(64 << 10)
+        lock = threading.Lock()
+        lock.acquire()
+        for number in range(count):
+            threading.Thread(target=lock.acquire, daemon=True).start()
+        return count
+    """
+)
+
+
+def here() -> list[Place]:
+    """Where groups can be made on this machine."""
+    places = list(cgroup.find())
+    if not places:
+        pytest.skip("no control group was delegated to this process")
+    return places
+
+
+def left(places: list[Place], host: int) -> Iterator[Path]:
+    """The groups of a host."""
+    for place in places:
+        yield from place.folder.glob(f"toolwright-{host}-*")
+
+
+async def test_a_sandbox_says_what_holds_its_resources_and_leaves_no_group() -> None:
+    places = here()
+    before = set(left(places, os.getpid()))
+    async with await Sandbox.start(packages=()) as sandbox:
+        held = {name: f"cgroup {place.version}" for place in places for name in place.controllers}
+        assert held.items() <= sandbox.resources.items()
+        assert sandbox.resources["workers"].startswith("at most 18 at a time")
+        (made,) = {path.name for path in set(left(places, os.getpid())) - before}
+        assert all((place.folder / made / "cgroup.procs").read_text().split() for place in places)
+    assert set(left(places, os.getpid())) == before
+
+
+async def test_a_worker_starts_no_more_threads_than_its_group_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not any("pids" in place.controllers for place in here()):
+        pytest.skip("no control group for processes")
+    monkeypatch.setattr(cgroup, "share_of", lambda *_given: Share(1 << 30, 40, 1.0))
+    async with await Sandbox.start(packages=()) as sandbox:
+        outcome = await sandbox.call(BOMB, "bomb", "threads", {"count": 60})
+        assert isinstance(outcome, Raised | Killed), outcome
+        assert "thread" in str(outcome)
+
+
+def test_a_host_that_is_killed_leaves_groups_that_the_next_one_removes() -> None:
+    places = here()
+    code = (
+        "import asyncio, os, signal; from sandbox import Sandbox\n"
+        "async def main():\n"
+        "    await Sandbox.start(packages=()); os.kill(os.getpid(), signal.SIGKILL)\n"
+        "asyncio.run(main())\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], cwd=REPOSITORY) as host:
+        host.wait(60)
+    assert list(left(places, host.pid))
+    patience = time.monotonic() + 20
+    while list(left(places, host.pid)) and time.monotonic() < patience:
+        cgroup.make(SHARE).close()
+        time.sleep(0.05)
+    assert not list(left(places, host.pid))

@@ -1,0 +1,58 @@
+"""In an ordinary unprivileged container functions run at level `core`, and `doctor` says what is missing."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.attacks.world import REPOSITORY
+
+FUNCTION = '''def double(number: int) -> int:
+    """Double a number.
+
+    Args:
+        number: Any.
+    """
+    return 2 * number
+'''
+
+
+def inside(*command: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
+    """A command of ours as it goes in a container, under the user of these tests."""
+    around = [sys.executable, "-m", "tests.sandbox.container", sys.executable, "-m", "agent_core", *command]
+    environment = {"PYTHONPATH": str(REPOSITORY), "PATH": os.environ["PATH"], "HOME": str(cwd), "NO_COLOR": "1"}
+    return subprocess.run(around, cwd=cwd, capture_output=True, text=True, env=environment, timeout=100, check=False)
+
+
+def report(cwd: Path) -> Any:
+    """What doctor says there, as JSON."""
+    done = inside("doctor", "--json", cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_doctor_names_the_level_what_is_missing_and_what_holds_the_resources(tmp_path: Path) -> None:
+    sandbox = report(tmp_path)["sandbox"]
+    assert sandbox["level"] == "core"
+    assert [layer for layer, holds in sandbox["layers"].items() if not holds] == ["namespaces"]
+    assert sandbox["missing"] == ["namespaces: unshare: Operation not permitted"]
+    held = {name: how for name, how in sandbox["resources"].items() if name != "workers"}
+    assert set(held) == {"memory", "pids", "cpu"}
+    assert all(how.startswith("limits of each worker: ") for how in held.values()), held
+
+
+def test_doctor_says_the_same_to_a_human_in_lines(tmp_path: Path) -> None:
+    said = inside("doctor", cwd=tmp_path).stdout
+    for words in ("sandbox: core", "missing: namespaces: unshare: Operation not permitted", "no total size"):
+        assert words in said
+    assert "memory: limits of each worker: no control group here was delegated" in said
+
+
+def test_a_function_is_called_there(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "sums.py").write_text(FUNCTION)
+    call = ("functions", "call", "double", "--args", '{"number": 21}')
+    done = inside(*call, cwd=tmp_path)
+    assert "42" in done.stdout, done.stderr
