@@ -24,6 +24,7 @@ class Access:
     writable: tuple[str, ...] = ()
     packages: tuple[tuple[str, str], ...] = ()  # import name → folder that it is imported from
     preload: tuple[str, ...] = ()  # names that the zygote imports ahead
+    home: str = ""  # where the worker stands, instead of in its scratch folder
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -44,7 +45,8 @@ class Access:
     def from_json(cls, data: dict[str, Any]) -> "Access":  # JSON, from the host
         """As it arrives."""
         values = {key: tuple(data[key]) for key in ("readable", "writable", "preload")}
-        return cls(**values, packages=tuple((name, folder) for name, folder in data["packages"]))
+        packages = tuple((name, folder) for name, folder in data["packages"])
+        return cls(**values, packages=packages, home=data["home"])
 
 
 NOTHING: Final = Access()

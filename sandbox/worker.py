@@ -48,6 +48,7 @@ class Confinement:
     filter: Filter | None
     layers: tuple[str, ...]
     own_user: bool
+    home: str = ""  # where it stands, if not in its scratch folder
 
 
 def main(ends: Ends, confinement: Confinement, *, ahead: bool) -> NoReturn:
@@ -66,7 +67,7 @@ def _confine(ends: Ends, confinement: Confinement) -> None:
     if os.getppid() != zygote or zygote == 0:
         raise OSError("the zygote has ended")
     _keep_only(ends)
-    os.chdir(confinement.scratch)
+    os.chdir(confinement.home or confinement.scratch)
     _set_environment(str(confinement.scratch))
     if "limits" in confinement.layers:
         limits.restrict(confinement.limits, own_user=confinement.own_user)

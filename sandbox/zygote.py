@@ -141,7 +141,9 @@ class Zygote:
         return made
 
     def _ruleset(self, readable: list[str], slots: list[str], grants: Sequence[granted.Opened]) -> int | None:
-        listed = [folder for folder in self._plan.access.folders if Path(folder).is_dir()]
+        access, own_root = self._plan.access, self._held.get("namespaces") == ""
+        homes = (access.home,) if access.home and own_root else ()  # in a root of our own it shows no more than was granted
+        listed = [folder for folder in (*access.folders, *homes) if Path(folder).is_dir()]
         rules = self.attempt("landlock", landlock.ruleset, readable, [*slots, os.devnull], grants, listed)
         return None if rules is None else _out_of_the_way(rules)
 
@@ -174,7 +176,7 @@ class Zygote:
             ends = worker.Ends(theirs.fileno(), write_end, self._null, self._rules[slot])
             plan, folder = self._plan, self._slots[slot]
             own_user = plan.owner is None and (plan.user is not None or self._held.get("namespaces") == "")
-            confinement = worker.Confinement(folder, rlimits, self._filter, plan.layers, own_user)
+            confinement = worker.Confinement(folder, rlimits, self._filter, plan.layers, own_user, plan.access.home)
             worker.main(ends, confinement, ahead=ahead)
         self._slot_of[pid] = slot
         pidfd = os.pidfd_open(pid)

@@ -90,7 +90,9 @@ class Reach:
         readable = tuple(real for one in grants.read if (real := self._real(one, writes=False)) is not None)
         writable = tuple(real for one in grants.write if (real := self._made(one)) is not None)
         found, ahead = self.packages(grants.packages) if grants.packages else ((), ())
-        return replace(NO_ACCESS, readable=readable, writable=writable, packages=found, preload=ahead)
+        root = os.path.realpath(self.root)
+        home = root if any(path.startswith(f"{root}/") for path in readable + writable) else ""
+        return Access(readable, writable, found, ahead, home)
 
     def refusal(self, grants: Grants) -> str:
         """Why some of these can never be granted, as a sentence; empty if all can."""

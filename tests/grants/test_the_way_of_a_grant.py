@@ -173,8 +173,7 @@ async def test_time_above_the_default_holds_for_examples_and_calls(here: Room) -
 
 async def test_an_example_that_fails_only_for_want_of_a_file_leaves_a_draft(here: Room) -> None:
     here.shop.granting.approver = human("yes")
-    whole = READS.replace('"data"', repr(str(here.root / "data")))
-    verdict = await here.shop.create("total", whole, "sums", author=AGENT)
+    verdict = await here.shop.create("total", READS, "sums", author=AGENT)
     assert (verdict["admitted"], verdict["standing"]) == (True, "draft")
     assert 'read = ["data/"]' in entries(here)
     assert (await here.shop.call("total", {}))["value"] == 6

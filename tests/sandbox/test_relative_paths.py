@@ -1,0 +1,82 @@
+"""A path of the workspace is found by its name there: a worker that was granted one stands in its folder."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sandbox import Access, Outcome, Returned, Sandbox
+from tests.sandbox import reaching
+from tests.sandbox.support import modules
+
+FILES = modules(
+    files="""
+    import os
+    import tempfile
+    from pathlib import Path
+
+    def read() -> str:
+        return open("data/a.csv").read()
+
+    def tables() -> list[str]:
+        return sorted(str(one) for one in Path("data").glob("*.csv"))
+
+    def replace(self) -> str:
+        with tempfile.NamedTemporaryFile("w", dir="data", delete=False) as file:
+            file.write("new")
+        os.replace(file.name, "data/a.csv")
+        return open("data/a.csv").read()
+
+    def around() -> list[str]:
+        return os.listdir()
+
+    def stands() -> bool:
+        return os.path.samefile(os.getcwd(), os.environ["TMPDIR"])
+    """
+)
+
+
+async def done(level: str, name: str, access: Access) -> Outcome:
+    async with reaching.sandbox_at("full" if level == "full" else "core") as sandbox:
+        if isinstance(sandbox, str):
+            pytest.skip(f"no level {level} here: {sandbox}")
+        return await sandbox.call(FILES, "files", name, {}, access=access)
+
+
+def world(root: Path) -> str:
+    for folder in ("data", "secret"):
+        root.joinpath(folder).mkdir()
+        root.joinpath(folder, "a.csv").write_text("1")
+    return str(root / "data")
+
+
+@pytest.mark.parametrize("level", ["full", "core"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        pytest.param("read", "1", id="opened"),
+        pytest.param("tables", ["data/a.csv"], id="listed"),
+        pytest.param("replace", "new", id="replaced in one step"),
+    ],
+)
+async def test_what_was_granted_is_found_by_its_relative_path(
+    tmp_path: Path, level: str, name: str, value: object
+) -> None:
+    data = world(tmp_path)
+    grants = {"writable" if name == "replace" else "readable": (data,)}
+    outcome = await done(level, name, Access(**grants, home=str(tmp_path)))
+    assert isinstance(outcome, Returned), outcome
+    assert outcome.value == value
+    assert sorted(os.listdir(data)) == ["a.csv"]  # noqa: PTH208
+
+
+async def test_a_listing_of_the_workspace_shows_only_what_was_granted(tmp_path: Path) -> None:
+    outcome = await done("full", "around", Access(readable=(world(tmp_path),), home=str(tmp_path)))
+    assert isinstance(outcome, Returned), outcome
+    assert outcome.value == ["data"]
+
+
+async def test_without_a_home_a_worker_stands_in_its_scratch_folder(sandbox: Sandbox, tmp_path: Path) -> None:
+    outcome = await sandbox.call(FILES, "files", "stands", {}, access=Access(readable=(world(tmp_path),)))
+    assert isinstance(outcome, Returned), outcome
+    assert outcome.value is True
