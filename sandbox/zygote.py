@@ -141,9 +141,9 @@ class Zygote:
         return made
 
     def _ruleset(self, readable: list[str], slots: list[str], grants: Sequence[granted.Opened]) -> int | None:
-        access, own_root = self._plan.access, self._held.get("namespaces") == ""
-        homes = (access.home,) if access.home and own_root else ()  # in a root of our own it shows no more than was granted
-        listed = [folder for folder in (*access.folders, *homes) if Path(folder).is_dir()]
+        listed = [folder for folder in self._plan.access.folders if Path(folder).is_dir()]
+        if self._plan.access.home and self._held.get("namespaces") == "":
+            listed.append(self._plan.access.home)  # in a root of our own it shows no more than was granted
         rules = self.attempt("landlock", landlock.ruleset, readable, [*slots, os.devnull], grants, listed)
         return None if rules is None else _out_of_the_way(rules)
 

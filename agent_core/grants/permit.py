@@ -1,4 +1,4 @@
-"""From grants to what a worker gets: real paths, packages and limits, looked at anew before every call.
+"""From grants to what a worker gets: paths, packages and limits, looked at anew before every call.
 
 What can never be granted: to write what decides about the workspace (its functions, its state, its settings, its
 repository), to read where secrets and yeses are kept, and the system's own trees.
@@ -8,6 +8,7 @@ import math
 import os
 import unicodedata
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -25,6 +26,7 @@ from .value import NOTHING, Grants
 _UNWRITTEN = ("functions", ".toolwright", "toolwright.toml", ".git")
 _SYSTEM = ("/proc", "/sys", "/dev")
 _SLACK_S = 10
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 Packages: TypeAlias = Callable[[tuple[str, ...]], tuple[tuple[tuple[str, str], ...], tuple[str, ...]]]
 """Requirements → where each import name lies, and which of them are imported ahead."""
 
@@ -87,10 +89,10 @@ class Reach:
 
     def access(self, grants: Grants) -> Access:
         """What a worker sees: what leads where it may not is left out."""
-        readable = tuple(real for one in grants.read if (real := self._real(one, writes=False)) is not None)
-        writable = tuple(real for one in grants.write if (real := self._made(one)) is not None)
-        found, ahead = self.packages(grants.packages) if grants.packages else ((), ())
         root = os.path.realpath(self.root)
+        readable = tuple(self._there(root, grants.read, writes=False))
+        writable = tuple(self._there(root, grants.write, writes=True))
+        found, ahead = self.packages(grants.packages) if grants.packages else ((), ())
         home = root if any(path.startswith(f"{root}/") for path in readable + writable) else ""
         return Access(readable, writable, found, ahead, home)
 
@@ -104,23 +106,17 @@ class Reach:
             if item != UNSAID and (why := self._against(item, writes=writes)):
                 yield f"{fence(item)} can never be granted {'for writing' if writes else 'for reading'}: it {why}."
 
-    def _real(self, item: str, *, writes: bool) -> str | None:
-        if item == UNSAID or self._against(item, writes=writes):
-            return None
-        real = os.path.realpath(self.root / item)
-        return real if os.path.exists(real) else None  # noqa: PTH110 - a path as the sandbox takes it
-
-    def _made(self, item: str) -> str | None:
-        """The same for what is written, which is made where it is missing."""
-        if item != UNSAID and not self._against(item, writes=True):
-            path = Path(os.path.realpath(self.root / item))
-            try:
-                (path if item.endswith("/") else path.parent).mkdir(parents=True, exist_ok=True)
-                if not item.endswith("/"):
-                    path.touch()
-            except OSError:
-                return None
-        return self._real(item, writes=True)
+    def _there(self, root: str, items: tuple[str, ...], *, writes: bool) -> Iterator[str]:
+        """Paths as they are named, no link in them followed: the sandbox refuses those that have one."""
+        for item in items:
+            if item == UNSAID or self._against(item, writes=writes):
+                continue
+            path = os.path.normpath(f"{root}/{item}" if not item.startswith("/") else item)
+            if writes:
+                with suppress(OSError):  # the sandbox says it better
+                    _make(path, is_folder=item.endswith("/"))
+            if os.path.lexists(path):
+                yield path
 
     def _against(self, item: str, *, writes: bool) -> str:
         """What speaks against a path as it leads now, through links and whatever its case."""
@@ -143,6 +139,22 @@ class Reach:
         yield from map(Path, _SYSTEM)
         if writes:
             yield from (root / name for name in _UNWRITTEN)
+
+
+def _make(path: str, *, is_folder: bool) -> None:
+    """Make what is missing, through no link."""
+    *parents, last = path.strip("/").split("/")
+    with ExitStack() as stack:
+        above = os.open("/", _FOLDER)
+        stack.callback(os.close, above)
+        for part in (*parents, last) if is_folder else parents:
+            with suppress(FileExistsError):
+                os.mkdir(part, dir_fd=above)
+            above = os.open(part, _FOLDER, dir_fd=above)
+            stack.callback(os.close, above)
+        if not is_folder:
+            with suppress(FileExistsError):
+                os.close(os.open(last, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666, dir_fd=above))
 
 
 def _meets(real: Path, kept: Path) -> bool:

@@ -220,6 +220,35 @@ async def test_a_link_that_is_put_in_the_place_of_a_granted_folder_leads_nowhere
     assert (await here.shop.call("total", {}))["outcome"] == "raised"
 
 
+@pytest.mark.parametrize("place", ["outside", "inside"])
+async def test_a_granted_folder_that_became_a_link_is_refused_and_not_followed(
+    here: Room, tmp_path_factory: pytest.TempPathFactory, place: str
+) -> None:
+    root = here.root if place == "inside" else tmp_path_factory.mktemp("outside")
+    for name in ("granted", "secret"):
+        (root / name).mkdir()
+        (root / name / "one").write_text({"granted": "6", "secret": "7"}[name])
+    named = "granted" if place == "inside" else str(root / "granted")
+    here.shop.granting.approver = human("yes")
+    await here.shop.create("total", READS.replace('"data"', repr(named)), "sums", author=AGENT)
+    assert (await here.shop.call("total", {}))["value"] == 6
+    (root / "granted").rename(root / "moved")
+    (root / "granted").symlink_to("secret")
+    found = await here.shop.call("total", {})
+    assert (found["outcome"], found["value"]) == ("refused", None)
+    assert "'granted' is a symbolic link" in str(found)
+
+
+async def test_what_is_made_for_writing_is_made_through_no_link(
+    here: Room, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    victim, root = tmp_path_factory.mktemp("victim"), tmp_path_factory.mktemp("outside")
+    (root / "out").symlink_to(victim)
+    for item in (f"{root}/out/deep/", f"{root}/out/file", f"{root}/fine/deep/file"):
+        here.shop.granting.reach.access(Grants(write=(item,)))
+    assert (list(victim.iterdir()), (root / "fine/deep/file").read_text()) == ([], "")
+
+
 @pytest.mark.parametrize("where", ["functions", ".toolwright", "toolwright.toml", ".git", "x/.git/hooks", "."])
 async def test_no_hand_grants_writing_where_the_workspace_decides(here: Room, where: str) -> None:
     await here.shop.create("double", PLAIN, "sums")

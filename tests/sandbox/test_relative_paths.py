@@ -1,6 +1,7 @@
 """A path of the workspace is found by its name there: a worker that was granted one stands in its folder."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,8 +64,8 @@ async def test_what_was_granted_is_found_by_its_relative_path(
     tmp_path: Path, level: str, name: str, value: object
 ) -> None:
     data = world(tmp_path)
-    grants = {"writable" if name == "replace" else "readable": (data,)}
-    outcome = await done(level, name, Access(**grants, home=str(tmp_path)))
+    granted = Access(writable=(data,)) if name == "replace" else Access(readable=(data,))
+    outcome = await done(level, name, replace(granted, home=str(tmp_path)))
     assert isinstance(outcome, Returned), outcome
     assert outcome.value == value
     assert sorted(os.listdir(data)) == ["a.csv"]  # noqa: PTH208
