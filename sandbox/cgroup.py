@@ -98,9 +98,10 @@ HERE: Final = System()
 def make(share: Share, system: System = HERE) -> Group:
     """A group with this share as far as one can be made; what dead hosts left is removed first."""
     name = f"{_PREFIX}{os.getpid()}-{_started(os.getpid())}-{next(_NUMBERS)}"
-    places = list(find(system))
-    folders, held, missing = [], {}, dict.fromkeys(CONTROLLERS, "no control group here was delegated to this process")
-    for place in places:
+    folders: list[Path] = []
+    held: dict[str, Version] = {}
+    missing = dict.fromkeys(CONTROLLERS, "no control group here was delegated to this process")
+    for place in find(system):
         sweep(place.folder)
         folder = place.folder / name
         try:

@@ -107,14 +107,14 @@ def test_a_group_is_divided_only_by_whom_it_was_made_for(
 
 
 def test_where_no_group_can_be_made_the_reason_is_said_and_nothing_stays(tmp_path: Path) -> None:
-    made = Group((tmp_path / "folder",), (("pids", "v1"),), (("cpu", "so"),))
-    made.folders[0].mkdir()
-    made.folders[0].joinpath("cgroup.procs").mkdir()
+    made = Group((tmp_path / "gone", tmp_path / "made"), (("pids", "v1"),), (("cpu", "so"),))
+    made.folders[1].mkdir()
     refused = made.take(1)
+    assert not made.folders[1].exists()
     assert (refused.folders, refused.held) == ((), ())
     said = cgroup.described(refused)
     assert said["cpu"] == "limits of each worker: so"
-    assert said["pids"].startswith("limits of each worker: a process could not be put in: Is a directory")
+    assert said["pids"].startswith("limits of each worker: a process could not be put in: No such file")
 
 
 def test_what_dead_hosts_left_is_removed_and_what_living_ones_have_stays(tmp_path: Path) -> None:
@@ -180,16 +180,19 @@ async def test_a_worker_starts_no_more_threads_than_its_group_may_have(monkeypat
 def test_a_host_that_is_killed_leaves_groups_that_the_next_one_removes() -> None:
     places = here()
     code = (
-        "import asyncio, os, signal; from sandbox import Sandbox\n"
+        "import asyncio, os, signal; from sandbox import Sandbox, cgroup\n"
         "async def main():\n"
-        "    await Sandbox.start(packages=()); os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    await Sandbox.start(packages=())\n"
+        "    own = f'toolwright-{os.getpid()}-*'\n"
+        "    print(*[path for place in cgroup.find() for path in place.folder.glob(own)], flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "asyncio.run(main())\n"
     )
-    with subprocess.Popen([sys.executable, "-c", code], cwd=REPOSITORY) as host:
-        host.wait(60)
-    assert list(left(places, host.pid))
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    made = [Path(path) for path in done.stdout.split()]
+    assert {path.parent for path in made} == {place.folder for place in places}
     patience = time.monotonic() + 20
-    while list(left(places, host.pid)) and time.monotonic() < patience:
+    while any(path.exists() for path in made) and time.monotonic() < patience:
         cgroup.make(SHARE).close()
         time.sleep(0.05)
-    assert not list(left(places, host.pid))
+    assert not any(path.exists() for path in made)

@@ -61,7 +61,7 @@ def by_what_is_unpacked(self, world):
 
 
 def threads_without_end(self, world):
-    """worker: its threads | namespaces | core leaks: a count would hold the human's too; memory ends them"""
+    """worker: its threads | namespaces limits | core leaks: where there is no control group, memory alone ends them"""
     threading.stack_size(64 << 10)
     for _number in range(1500):
         threading.Thread(target=time.sleep, args=(9,), daemon=True).start()
