@@ -42,7 +42,6 @@ class Session:
         self._loop = asyncio.get_running_loop()
         self._given = worker
         self._was_used = was_used
-        self._clock = Clock(limits.wall_s)
         self.goes_on = False
         self.used = Used()
 
@@ -53,6 +52,7 @@ class Session:
         self._began = self._loop.time()
         self.talk.was_confined = self._was_used
         self._used_before = self._processor_time() if self._was_used else 0.0
+        self._clock = Clock(self._limits.wall_s)  # now: it was not the call that waited for a worker
         return self
 
     def _processor_time(self) -> float:

@@ -4,8 +4,6 @@ import asyncio
 import os
 import signal
 
-import pytest
-
 from sandbox import Limits, Returned, Sandbox
 from tests.attacks.outside import zygotes_of
 from tests.attacks.rows import code
@@ -13,7 +11,6 @@ from tests.attacks.rows import code
 WORLD = {"m": code("m", "def f() -> int:\n    return 1\n")}
 
 
-@pytest.mark.xfail(strict=True, reason="running.py: Session makes its Clock, whose time runs, before it has a worker")
 async def test_a_call_that_waits_for_its_worker_does_not_lose_its_time() -> None:
     async with await Sandbox.start(packages=()) as sandbox:
         assert isinstance(await sandbox.call(WORLD, "m", "f", {}), Returned)
