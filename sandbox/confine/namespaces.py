@@ -6,6 +6,7 @@ elsewhere finds another libpython), nothing of site-packages but what is listed,
 """
 
 import os
+import socket
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,6 +38,7 @@ _ATTR_DATA: Final = _ATTR_NOSUID | _ATTR_NODEV | _ATTR_NOEXEC
 _SCRATCH_INODES: Final = 4096
 SCRATCH: Final = "/scratch"
 _OLD: Final = "/.old"
+_NAME: Final = "sandbox"
 
 
 def unshare() -> None:
@@ -51,6 +53,7 @@ def unshare() -> None:
         Path("/proc/self/setgroups").write_text("deny")
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
         Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+    socket.sethostname(_NAME)  # the new namespace begins with a copy of the host's
 
 
 def enter_root(plan: Plan, granted: Sequence[Opened]) -> None:

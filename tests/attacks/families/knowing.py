@@ -53,7 +53,7 @@ def who_is_on_this_machine(self, world):
 
 
 def the_name_of_the_machine(self, world):
-    """inherent: a new world of names begins with a copy (namespaces.py does not set another)"""
+    """said: it is this machine's own | namespaces | core leaks: to ask for it takes neither a file nor a right"""
     return world["mark"] if socket.gethostname() == world["host_name"] else "another"
 
 

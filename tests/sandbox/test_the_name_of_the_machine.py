@@ -1,0 +1,23 @@
+"""What a function is told when it asks for the machine's name."""
+
+import socket
+
+from sandbox import Returned, Sandbox
+from tests.sandbox.support import modules
+
+ASKS = modules(
+    asks="""
+    import os
+    import socket
+
+    def name() -> list[str]:
+        return [socket.gethostname(), os.uname().nodename]
+    """
+)
+
+
+async def test_in_a_root_of_its_own_a_worker_does_not_learn_the_hosts_name(sandbox: Sandbox) -> None:
+    outcome = await sandbox.call(ASKS, "asks", "name", {})
+    assert isinstance(outcome, Returned), outcome
+    name = "sandbox" if sandbox.level == "full" else socket.gethostname()
+    assert outcome.value == [name, name]
