@@ -39,6 +39,7 @@ async def examine(
         "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
         "sandbox": sandbox,
         "model": await _model(settings, weights, functions),
+        "grants": {"unattended": settings.grants.unattended},
         "storage": {"ok": damage is None, "problem": damage, "recovered": store.recovered},
         "ok": sandbox["level"] in ("full", "core") and damage is None,
     }

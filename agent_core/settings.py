@@ -117,7 +117,11 @@ class GrantSettings(_Section):
         " changes, too; `never`: nobody is asked, and what would need a yes is refused.",
     )
     packages_mib: int = Field(2048, ge=1, le=1 << 20, description="Largest set of packages that is installed, in MiB.")
-    unattended: Literal["deny"] = Field("deny", description="What is answered where no human can be asked.")
+    unattended: Literal["deny", "file"] = Field(
+        "deny",
+        description="Where no human can be asked, `deny` refuses; `file` puts in force what `functions/grants.toml`"
+        " proposes, for servers that run what was reviewed. From the environment or a flag alone.",
+    )
 
 
 class Settings(BaseSettings):
@@ -201,6 +205,11 @@ def _check_file(values: Mapping[str, Any]) -> None:
         raise SettingsError(
             f"`sandbox.unsafe` cannot be set in {FILE_NAME}, which travels with the folder.",
             mend=f"To run functions without protection on this machine: {PREFIX}SANDBOX_UNSAFE=true.",
+        )
+    if _section(values, "grants").get("unattended", "deny") != "deny":
+        raise SettingsError(
+            f"`grants.unattended` cannot be set in {FILE_NAME}, which travels with the folder.",
+            mend=f"To let functions/grants.toml decide on this machine: {PREFIX}GRANTS_UNATTENDED=file.",
         )
 
 

@@ -32,6 +32,8 @@ from .closure import Parts
 from .packing import Packing, imported_at_the_top
 from .plan import Work
 
+_BY_FILE = "It has its grants by functions/grants.toml alone: no human said yes to them here (`grants.unattended`)."
+
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
@@ -70,7 +72,18 @@ class Granting:
 
     async def having(self, function: Function, snapshot: Snapshot) -> Granted:
         """The same for a function that is there."""
-        return await self.granted(await self.book.allowed(function, snapshot), snapshot)
+        return await self.granted(await self.in_force(function, snapshot), snapshot)
+
+    async def in_force(self, function: Function, snapshot: Snapshot) -> Grants:
+        """What a function may reach now: by a human's yes, or by the file where that was set."""
+        return await self.book.allowed(function, snapshot) | await self._by_file(function, snapshot)
+
+    async def _by_file(self, function: Function, snapshot: Snapshot) -> Grants:
+        """What the file alone puts in force, as far as the text has a use for it, where nobody can be asked."""
+        entry = (await self.book.entries()).get(function.name)
+        if entry is None or self._settings.unattended != "file" or self.approver is not None:
+            return NOTHING
+        return entry.grants.serving(await self.needs(function, snapshot) | self._around(function, snapshot))
 
     def asks(self, verdict: Verdict, work: Work) -> bool:
         """Whether a human has to say yes before this candidate joins."""
@@ -127,7 +140,8 @@ class Granting:
         held = await self.book.held(function, snapshot)
         if not (needs or held.entry or lent):
             return Permit(snapshot.modules, self._limits)
-        now, note = held.now | lent, ""
+        by_file = await self._by_file(function, snapshot)
+        now, note = held.now | lent | by_file, _BY_FILE if by_file.without(held.now | lent) else ""
         question = await self.book.question(function, snapshot, needs, self._around(function, snapshot))
         if question is None and self.packing.lacks(now):
             question = Question(function.name, Grants(packages=now.packages), now, is_again=True)

@@ -116,7 +116,7 @@ class Grantor:
         for one, entry in sorted((await self._granting.book.entries()).items()):
             if name in ("", one):
                 function = snapshot.functions.get(one)
-                now = await self._granting.book.allowed(function, snapshot) if function else NOTHING
+                now = await self._granting.in_force(function, snapshot) if function else NOTHING
                 shown = {"grants": entry.grants.to_json(), "in_force": now.to_json(), "by": entry.by, "at": entry.at}
                 rows.append({"name": one, "exists": function is not None, **shown})
         problems = [problem.to_json() for problem in await self._granting.book.problems()]

@@ -50,7 +50,7 @@ def test_a_false_or_empty_flag_counts_as_given(root: Path) -> None:
     assert (found.model.stream, found.instructions) == (False, "")
 
 
-_EITHER = ("model.stream", "gate.mends", "grants.unattended")  # whose value is the default's all the same
+_EITHER = ("model.stream", "gate.mends")  # whose value is the default's all the same
 
 
 @pytest.mark.parametrize("key", known_keys())
@@ -63,7 +63,7 @@ def test_every_setting_has_a_variable_that_reaches_it(root: Path, monkeypatch: p
         "gate.mends_off": '["prompts"]',
         "turn.shown_functions": "20",
     }
-    values |= {"grants.ask": "always", "grants.unattended": "deny"}
+    values |= {"grants.ask": "always", "grants.unattended": "file"}
     monkeypatch.setenv(variable, values.get(key, "1000" if key.endswith(("tokens", "chars", "mib")) else "1"))
     found = load(root)
     section, _, name = key.rpartition(".")
@@ -142,9 +142,16 @@ def test_every_setting_says_what_it_is_for() -> None:
     assert len(described) >= len(known_keys())
 
 
-def test_a_file_that_travels_with_the_folder_cannot_take_the_walls_down(root: Path) -> None:
-    (root / "toolwright.toml").write_text("[sandbox]\nunsafe = true\n")
-    with pytest.raises(SettingsError, match="TOOLWRIGHT_SANDBOX_UNSAFE"):
+@pytest.mark.parametrize(
+    ("text", "variable"),
+    [
+        pytest.param("[sandbox]\nunsafe = true\n", "TOOLWRIGHT_SANDBOX_UNSAFE", id="the walls"),
+        pytest.param('[grants]\nunattended = "file"\n', "TOOLWRIGHT_GRANTS_UNATTENDED", id="the yes"),
+    ],
+)
+def test_a_file_that_travels_with_the_folder_cannot_take_the_walls_down(root: Path, text: str, variable: str) -> None:
+    (root / "toolwright.toml").write_text(text)
+    with pytest.raises(SettingsError, match=variable):
         load(root)
 
 

@@ -31,6 +31,10 @@ def _lines(report: dict[str, Any]) -> list[Line]:  # Any: the published shape of
         *([line(("dim", f"  {_AT_CORE}"))] if sandbox["level"] == "core" else []),
         *(line(("dim", f"  {name}: {held}")) for name, held in sandbox.get("resources", {}).items()),
     ]
+    if report["grants"]["unattended"] == "file":
+        lines.append(
+            line(("bad", "! grants: where nobody can be asked functions/grants.toml is in force without a yes"))
+        )
     for room in ("model", "packages", "storage"):
         told = report.get(room) or {}
         facts = [told[key] for key in ("why", "problem", "recovered", "mend") if told.get(key)]

@@ -1,0 +1,78 @@
+"""`grants.unattended = "file"`: on a server what was reviewed in functions/grants.toml is in force, and no more."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from agent_core.workshop import Author
+from tests.kit.program import toolwright
+from tests.workshop.support import Room
+
+from .support import FETCHES, human, weather_service
+
+AGENT = Author("agent", "main", "turn", "scripted")
+in_one_loop = pytest.mark.asyncio(loop_scope="module")
+VARIABLE = {"TOOLWRIGHT_GRANTS_UNATTENDED": "file"}
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[str]:
+    with weather_service() as found:
+        yield found
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def there(here: Room, host: str) -> Room:
+    """A function and an entry that were pulled, and a machine on which the file decides."""
+    granting = here.shop.granting
+    granting._settings = granting._settings.model_copy(update={"unattended": "file"})
+    await here.save(FETCHES.replace("{HOST}", host), here.root / "functions" / "sky.py")
+    (here.root / "functions" / "grants.toml").write_text(f'[weather]\nnetwork = ["{host}"]\nread = ["data/"]\n')
+    return here
+
+
+async def oslo(there: Room) -> object:
+    found = await there.shop.call("weather", {"city": "Oslo"})
+    return found["value"] or found["outcome"]
+
+
+@in_one_loop
+async def test_what_the_file_proposes_is_in_force_as_far_as_the_text_has_a_use_for_it(there: Room, host: str) -> None:
+    assert await oslo(there) == "rain in Oslo"
+    [row] = (await there.shop.grants.listing())["grants"]
+    assert row["in_force"] == {"network": [host]}
+
+
+@in_one_loop
+async def test_a_function_that_is_not_in_the_file_has_nothing(there: Room) -> None:
+    (there.root / "functions" / "grants.toml").write_text("")
+    assert await oslo(there) == "raised"
+
+
+@in_one_loop
+async def test_where_a_human_can_be_asked_the_file_decides_nothing(there: Room) -> None:
+    asked = there.shop.granting.approver = human("no")
+    assert await oslo(there) == "refused"
+    assert len(asked.asked) == 1
+
+
+@in_one_loop
+async def test_an_agent_gets_no_version_past_the_file_that_nobody_reviewed(there: Room, host: str) -> None:
+    worse = FETCHES.replace("{HOST}", host).replace("return self", f'self.fetch("http://{host}/x")\n    return self')
+    assert not (await there.shop.replace("weather", worse, author=AGENT))["admitted"]
+    assert await oslo(there) == "rain in Oslo"
+
+
+def test_doctor_and_the_answer_of_a_failed_call_say_that_the_file_decides(tmp_path: Path, host: str) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "sky.py").write_text(FETCHES.replace("{HOST}/{city}", f"{host}/{{int(city)}}"))
+    (tmp_path / "functions" / "grants.toml").write_text(f'[weather]\nnetwork = ["{host}"]\n')
+    call = ("functions", "call", "weather", "--args", '{"city": "Oslo"}')
+    told = toolwright(*call, cwd=tmp_path, environment=VARIABLE).stderr
+    assert "by functions/grants.toml alone" in told
+    report = json.loads(toolwright("doctor", "--json", cwd=tmp_path, environment=VARIABLE).stdout)
+    assert report["grants"] == {"unattended": "file"}
+    assert "without a yes" in toolwright("doctor", cwd=tmp_path, environment=VARIABLE).stdout
