@@ -16,6 +16,7 @@ from typing import Any
 from . import doctor, starters
 from .agent import Agent
 from .asking import Asker, Opened
+from .broker import Broker, RequestLog
 from .cage import Cage, guarded_in
 from .clock import Clock
 from .context import Shown
@@ -32,7 +33,7 @@ from .registry.schema import read_module
 from .registry.snapshot import Snapshot
 from .registry.source import Source
 from .registry.watch import Watcher
-from .secrets import Secrets, shade_logs
+from .secrets import GIVEN, Secrets, shade_logs
 from .settings import FILE_NAME, Settings, load
 from .step import Stepper
 from .storage import Store, content_hash, lock_agent, open_store, prepare_state_dir
@@ -93,6 +94,7 @@ class Workspace:
                 settings.turn.parallel,
                 guarded=guarded_in(root),
                 secrets=Secrets(root, environment),
+                broker=Broker(note=RequestLog(prepare_state_dir(root), GIVEN.clean, Clock().now)),
             )
             stack.push_async_callback(cage.aclose)
             workspace = cls(root, settings, store, _workshop(root, settings, store, cage), cage)

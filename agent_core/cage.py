@@ -24,6 +24,7 @@ from sandbox import (
 from sandbox.access import NOTHING
 from sandbox.code import Modules
 
+from .broker import Broker
 from .secrets import Secrets
 from .settings import SandboxSettings
 
@@ -51,11 +52,18 @@ class Cage:
     """Runs functions in sandboxed workers, or says why none can run."""
 
     def __init__(
-        self, settings: SandboxSettings, parallel: int, *, guarded: Sequence[str] = (), secrets: Secrets | None = None
+        self,
+        settings: SandboxSettings,
+        parallel: int,
+        *,
+        guarded: Sequence[str] = (),
+        secrets: Secrets | None = None,
+        broker: Broker | None = None,
     ) -> None:
         self.limits = limits_of(settings)
         self.settings = settings
         self.secrets = secrets or Secrets()
+        self.broker = broker or Broker()
         self._parallel = parallel
         self._guarded = (*guarded, *_OWN)
         self._starting: asyncio.Task[Sandbox | SandboxUnavailable] | None = None

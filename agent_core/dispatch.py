@@ -171,7 +171,9 @@ class Dispatcher:
             await running.turn.append([self._started(running.call, snapshot)])
         running.announce()
         running.restart_clock()
-        requests = Requests(self._cage, snapshot, running.tell_progress, self._workshop.granting)
+        requests = Requests(
+            self._cage, snapshot, running.tell_progress, self._workshop.granting, broker=self._cage.broker
+        )
         return await requests.run(snapshot.functions[running.call.name], arguments, permit)
 
     def _started(self, call: Call, snapshot: Snapshot) -> Entry:

@@ -7,5 +7,6 @@ and decoded by nobody here.
 
 from .broker import Broker, Session
 from .caps import Caps
+from .log import RequestLog
 
-__all__ = ["Broker", "Caps", "Session"]
+__all__ = ["Broker", "Caps", "RequestLog", "Session"]

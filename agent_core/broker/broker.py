@@ -19,11 +19,12 @@ Tls: TypeAlias = Callable[[], ssl.SSLContext]
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """What all fetches share: the caps, how a name is resolved, whose certificates are trusted."""
+    """What all fetches share: the caps, how a name is resolved, whose certificates are trusted, who is told."""
 
     caps: Caps = field(default_factory=Caps)
     resolve: Resolve | None = None  # as the system does
     tls: Tls | None = None  # those that this machine trusts
+    note: Callable[[str], None] = field(default=lambda _: None)  # hears a line for each request
 
     def session(self, function: str, hosts: tuple[str, ...], want: Want | None = None) -> "Session":
         """The fetches of one call of a function that may reach these hosts, and others that a human is asked for."""

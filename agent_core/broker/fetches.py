@@ -186,7 +186,9 @@ class Fetches:
         target = stream.order.target
         path, seconds = target.path.partition("?")[0], self._now() - stream.began
         line = (self._function, stream.order.method, target.place, path, stream.status, stream.read, seconds)
-        _log.info("%s: %s %s%s: %s, %d bytes, %.3f s", *line)
+        text = "{}: {} {}{}: {}, {} bytes, {:.3f} s".format(*line)
+        _log.info("%s", text)
+        self._broker.note(text)
         if stream.exchange is not None:
             with suppress(OSError):
                 await stream.exchange.aclose()

@@ -221,7 +221,8 @@ class Workshop:
         permit = await self.granting.permit(function, snapshot)
         if isinstance(permit, Denied):
             return Refused(permit.text), ""
-        requests = Requests(self._cage, snapshot, on_progress or (lambda done, total, note: None), self.granting)
+        tell = on_progress or (lambda done, total, note: None)
+        requests = Requests(self._cage, snapshot, tell, self.granting, broker=self._cage.broker)
         return await requests.run(function, checked, permit), permit.note
 
     async def test(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -113,6 +113,9 @@ async def test_the_brokers_log_has_no_secret_query_or_header(
             assert (await workspace.workshop.call("ask", {}))["value"] == 200
     assert f"GET {host}/bot{MARK}/me: 200" in caplog.text
     assert not [one for one in ("asked", "headed", *leaks(caplog.text)) if one in caplog.text]
+    written = (tmp_path / ".toolwright" / "requests.log").read_text()
+    assert f"Z ask: GET {host}/bot{MARK}/me: 200, " in written
+    assert not leaks(written)
 
 
 @pytest.mark.parametrize("name", LOGGERS)
