@@ -12,7 +12,7 @@ from .value import NOTHING, Grants
 
 Answer: TypeAlias = Literal["once", "yes", "no"]
 Moment: TypeAlias = Literal["join", "call", "run"]
-By: TypeAlias = Literal["human", "policy", "earlier", "never"]
+By: TypeAlias = Literal["human", "policy", "earlier", "never", "unavailable"]
 
 _FLAGS: Mapping[str, str] = MappingProxyType(
     {
@@ -65,8 +65,8 @@ class Question:
 class Decision:
     """An answer: for the next call alone, for good, or not; `word` is for the model.
 
-    `by` says who gave it: a human now; nobody, for none could be asked; the human's no earlier in the same turn; or
-    nobody ever, for no human can grant it.
+    `by` says who gave it: a human now; nobody, for none could be asked; the human's no earlier in the same turn;
+    nobody ever, for no human can grant it; or nobody, for the packages cannot be had.
     """
 
     answer: Answer

@@ -13,6 +13,7 @@ _SAID: Mapping[By, str] = MappingProxyType(
         "earlier": "The user has said no to this in this turn, and was not asked again.",
         "policy": "Nobody can be asked here.",
         "never": "",
+        "unavailable": "",
     }
 )
 _NO_MORE = (
@@ -35,7 +36,7 @@ def _next(question: Question, decision: Decision) -> list[str]:
     match decision.by:
         case "policy":
             return [f"A human grants it with: {question.command}"] if question.missing else []
-        case "never":
+        case "never" | "unavailable":
             return [word]
         case _:
             return [f"They say: {word}", _AS_THEY_SAY] if word else [_NO_MORE]

@@ -37,8 +37,9 @@ _BECAUSE = {
     "policy": "nobody can be asked here",
     "earlier": "you said no in this turn already",
     "never": "no human can grant it",
+    "unavailable": "what it needs cannot be had",
 }
-_NEW = "@@ -0,0 "
+_NEW, _HEAD = "@@ -0,0 ", 3  # a text where none was: below the names of the files, and all of what follows
 _LONGEST_WHY, _LONGEST_LINE, _MOST_DENIED = 300, 240, 12
 _DIFF_ROLES: dict[str, Role] = {"+": "ok", "-": "bad", "@": "dim"}
 
@@ -60,13 +61,15 @@ def question_lines(question: Question, columns: int) -> list[Line]:
     has = one_line("; ".join(held), 2 * _LONGEST_LINE)
     why = one_line(" ".join(question.why.split()), _LONGEST_WHY)
     needing = [line(("dim", f"{number} "), one_line(text, _LONGEST_LINE)) for number, text in question.lines]
-    differing = [line(_diff_span(text)) for text in question.diff.split("\n") if text]
+    is_new = _is_new(question)
+    rows = question.diff.split("\n")[_HEAD if is_new else 0 :]
+    differing = [line(_diff_span(text)) for text in rows if text]
     return [
         *wrapped(grant_lines(question), columns),
         *(wrapped([line("  ", ("dim", "It may already: "), has)], columns) if has else []),
         *_quoted("The reason given:", [line(why)] if why else [], columns),
         *_quoted("The lines that need it:", needing, columns),
-        *_quoted("The whole of it:" if _NEW in question.diff else "What is different:", differing, columns),
+        *_quoted("The whole of it:" if is_new else "What is different:", differing, columns),
     ]
 
 
@@ -78,7 +81,12 @@ def _quoted(title: str, lines: Sequence[Line], columns: int) -> list[Line]:
 
 def kept(question: Question) -> Question:
     """A question as it stays on the screen: a new function's text follows with its verdict."""
-    return replace(question, diff="") if _NEW in question.diff else question
+    return replace(question, diff="") if _is_new(question) else question
+
+
+def _is_new(question: Question) -> bool:
+    head = question.diff.split("\n", _HEAD)[:_HEAD]
+    return len(head) == _HEAD and head[-1].startswith(_NEW)
 
 
 @lru_cache(maxsize=8)
@@ -115,7 +123,7 @@ def _denied(event: GrantAnswered) -> Sequence[Line]:
     what = "; ".join(event.says) or "join"
     name, why = one_line(event.function, 80), _BECAUSE[event.by]
     head = line(("warn", "! "), "denied, for ", why, ": ", ("name", name), " to ", one_line(what, 2 * _LONGEST_LINE))
-    why_not = [line(one_line(event.word, 1_000))] if event.by == "never" and event.word else []
+    why_not = [line(one_line(event.word, 1_000))] if event.by in ("never", "unavailable") and event.word else []
     how = [line("to grant it: ", ("strong", one_line(event.command, 1_000)))] if event.command else []
     return [head, *indented([*why_not, *how])]
 

@@ -35,8 +35,7 @@ _LAST = ("--json", "--workspace", "-C")  # what every command takes, and no grou
 
 _START = (
     ("toolwright run --model tour", "See it at work; no model is needed."),
-    ("toolwright init my-assistant", "Make a workspace."),
-    ("cd my-assistant && toolwright run", "Talk to it; it says what is missing."),
+    ("toolwright run", "Talk to it here; it says what is missing."),
 )
 
 
@@ -83,7 +82,7 @@ class LazyGroup(click.Group):
 )
 @click.option("--json", "as_json", is_flag=True, hidden=True)
 def toolwright(root: Path | None, *, as_json: bool) -> None:
-    """An assistant that makes its own functions, in conversation, proved in a sandbox, used in the same turn."""
+    """An assistant that makes its own functions as you talk, proved in a sandbox."""
 
 
 def main(arguments: Sequence[str]) -> int:

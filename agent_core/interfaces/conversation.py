@@ -133,6 +133,7 @@ async def opened(options: RunOptions, voice: Voice) -> AsyncIterator[Conversatio
         root, flags=options.flags(), environment=options.environment(), approver=voice.approver
     ) as workspace:
         conversation = Conversation(workspace, await workspace.agent(options.agent), voice)
+        workspace.workshop.granting.packing.environment.tell = voice.status
         quiet = conversation.agent.on_change(conversation.announce)
         try:
             yield conversation

@@ -1,27 +1,13 @@
-"""Grants as lines for a human: what is asked for, what was given and taken, what is in force."""
+"""Grants as lines for a human: what was given and taken, what is in force."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from agent_core.grants import Grants, Question
-from agent_core.untrusted import one_line, visible
+from agent_core.grants import Grants
+from agent_core.untrusted import one_line
 
 from .spans import Line, Role, indented, line
 from .verdicts import problem_lines
-
-
-def question_lines(question: Question) -> list[Line]:
-    """What a function would get, why, by which of its lines, and what it has."""
-    what = " is another version now and would again" if question.is_again else " would"
-    lines = [line(("name", question.function), what)]
-    lines += indented([line(("strong", sentence)) for sentence in question.missing.sentences()])
-    lines += indented([line("  ", one_line(each, 1_000)) for each in question.installs])
-    if question.why:
-        lines.append(line(("dim", "why: "), one_line(question.why)))
-    lines += [line(("dim", f"line {number}: "), one_line(text)) for number, text in question.lines]
-    if question.granted:
-        lines.append(line(("dim", "it has: "), "; ".join(question.granted.sentences())))
-    return lines + [line(("dim", visible(text))) for text in question.diff.splitlines()]
 
 
 def given_lines(found: Mapping[str, Any]) -> list[Line]:  # Any: JSON

@@ -36,6 +36,9 @@ class Voice(Protocol):
     def aside(self) -> AbstractAsyncContextManager[None]:
         """Give the terminal to another program for a while."""
 
+    def status(self, text: str) -> None:
+        """Show what is being done that takes long; nothing, when it is done."""
+
     async def confirm(self, question: str) -> bool:
         """Ask for a yes; anything else is a no."""
 
@@ -81,6 +84,11 @@ class PlainVoice:
     def aside(self) -> AbstractAsyncContextManager[None]:
         """Nothing is in the way of another program here."""
         return nullcontext()
+
+    def status(self, text: str) -> None:
+        """A line each."""
+        if text:
+            self.aloud([line(("dim", text))])
 
     async def confirm(self, question: str) -> bool:
         """Ask for a yes; from a pipe, what came is what was meant."""

@@ -5,8 +5,8 @@ Nothing here asks: who does so shows a `Resolution`, and hands it back to be ins
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -29,7 +29,7 @@ class Environment:
     """Resolves, installs and finds; `listed` are the packages that every function sees already."""
 
     def __init__(self, root: Path, alone: Alone, tries: Tries, listed: tuple[str, ...], most_mib: int) -> None:
-        self.tell: Tell = _LOG.info
+        self.tell: Tell = _note  # what is done now, and nothing when it is done
         self._lock = Lock(root / "functions")
         self._shelf = Shelf(root / ".toolwright" / "env", Sealer(root))
         self._alone = alone
@@ -64,7 +64,7 @@ class Environment:
         if pins and self._shelf.get(digest_of(pins)) is not None:
             return Resolution(wanted, pins, is_installed=True)
         async with self._one_at_a_time:
-            with self._shelf.staging() as folder:
+            with self._telling(f"Looking up {', '.join(wanted)}"), self._shelf.staging() as folder:
                 resolution = await self._resolved(wanted, pins, folder)
         _compare(resolution.pins, pins)
         return resolution
@@ -90,12 +90,21 @@ class Environment:
                 self._lock.put(resolution.requirements, resolution.pins)
 
     async def _install(self, resolution: Resolution) -> None:
-        with self._shelf.staging() as folder:
+        what = f"Fetching {', '.join(f'{pin.project} {pin.version}' for pin in resolution.pins)}"
+        with self._telling(what), self._shelf.staging() as folder:
             pip = Pip(folder, self.tell, self._most_bytes)
             made = await install(resolution, pip, folder, self._listed, self._most_bytes)
             self.tell("Trying to import them")
             ahead = await importable(made, resolution.requirements, self._tries)
             await asyncio.to_thread(self._shelf.put, resolution.digest, replace(made, ahead=ahead))
+
+    @contextmanager
+    def _telling(self, what: str) -> Iterator[None]:
+        self.tell(what)
+        try:
+            yield
+        finally:
+            self.tell("")
 
     async def clean(self, wanted: Iterable[tuple[str, ...]]) -> list[str]:
         """Take out of the lock and off the disk what no function is granted; the folders that went.
@@ -129,6 +138,11 @@ class Environment:
                 locked.problem, mend="Mend it by hand, or remove it: it is made anew when it is needed."
             )
         return locked.sections
+
+
+def _note(text: str) -> None:
+    if text:
+        _LOG.info("%s", text)
 
 
 def _compare(found: tuple[Pin, ...], locked: tuple[Pin, ...]) -> None:

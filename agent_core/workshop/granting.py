@@ -207,7 +207,7 @@ class Granting:
                 if decision.answer != "no":
                     await self.packing.install(having)
             except PackagesError as error:
-                return self._desk.close(question, Decision("no", str(error), "never"))
+                return self._desk.close(question, Decision("no", str(error), "unavailable"))
         return decision
 
 

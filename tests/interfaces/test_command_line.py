@@ -59,7 +59,7 @@ def test_the_command_alone_begins_with_what_a_newcomer_types(tmp_path: Path) -> 
         shown = screen.screen()
     assert shown[:2] == [
         "New here? Type:",
-        "  toolwright run --model tour        See it at work; no model is needed.",
+        "  toolwright run --model tour  See it at work; no model is needed.",
     ]
     assert any("Talk to it" in row for row in shown[:6])
     assert any(row.startswith("Usage: toolwright") for row in shown[:8])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agent_core.events import GrantAnswered
 from agent_core.grants import Grants, Question
-from agent_core.interfaces.asked import denied_lines, fitting, hides_grants, question_lines, typed_decision
+from agent_core.interfaces.asked import denied_lines, fitting, hides_grants, kept, question_lines, typed_decision
 from agent_core.interfaces.columns import width
 from agent_core.interfaces.spans import Line, plain
 from tests.interfaces.asking import DONE, REFUSED, asked, ended, made, press, service
@@ -84,7 +84,8 @@ def test_hostile_words_of_the_model_never_reach_the_terminal_as_they_are(tmp_pat
 
 
 def test_a_question_fits_a_narrow_screen_without_colours(tmp_path: Path, place: str) -> None:
-    with asked([made(place), *REFUSED], tmp_path, columns=60, environment={"NO_COLOR": "1"}) as screen:
+    long = made(place, reason="to see what comes of it " * 20)
+    with asked([long, *REFUSED], tmp_path, columns=60, environment={"NO_COLOR": "1"}) as screen:
         rows = screen.screen()
         assert rows.index("? weather asks to join, and to:") < rows.index(
             "o once · y yes, kept · n no · w no, with a word · d all of"
@@ -114,6 +115,28 @@ def test_a_question_of_more_than_the_screen_shows_takes_no_yes_unseen() -> None:
     many = Question("f", Grants(network=tuple(f"h{number}.example.org" for number in range(40))))
     assert hides_grants(many, 80, 20)
     assert "h9.example.org" in plain(question_lines(many, 80))
+
+
+def test_packages_that_cannot_be_had_are_not_told_as_forbidden() -> None:
+    event = GrantAnswered(
+        turn="t",
+        question="1",
+        function="f",
+        says=("import the package x",),
+        answer="no",
+        by="unavailable",
+        word="No\x1b.",
+    )
+    told = plain(denied_lines([event]))
+    assert told == "! denied, for what it needs cannot be had: f to import the package x\n  No\\x1b.\n"
+
+
+def test_a_text_that_looks_like_a_new_one_hides_no_difference() -> None:
+    diff = "--- a\n+++ b\n@@ -1 +1,2 @@\n one\n+@@ -0,0 +1 @@"
+    asking = Question("f", Grants(network=("a.b",)), diff=diff)
+    shown = plain(question_lines(asking, 80))
+    assert "What is different:\n  │ --- a\n" in shown
+    assert kept(asking).diff == diff
 
 
 def test_what_was_denied_is_told_once_with_its_command() -> None:

@@ -81,7 +81,7 @@ def test_the_list_at_the_prompt_names_its_columns(grown: Path) -> None:
 
 def test_a_rejected_edit_in_the_way_is_told_without_a_name_of_the_models(grown: Path) -> None:
     toolwright("functions", "list", cwd=grown)
-    (grown / "functions" / "words.py").write_text(COUNT_VOWELS + "\nimport nothing_there\n")
+    (grown / "functions" / "words.py").write_text(COUNT_VOWELS + "\nfrom string import nothing_there\n")
     done = toolwright("functions", "delete", "count_vowels", cwd=grown)
     assert (done.returncode, "reload_functions" in done.stderr) == (1, False), done.stderr
     assert "reload" in done.stderr

@@ -37,6 +37,7 @@ async def test_what_is_agreed_to_is_installed_pinned_found_and_told(environment:
         "abacus==1.0",
         "beads==2.0",
     ]
+    assert [told[0], told[-1]] == ["Looking up abacus", ""]
     assert any(line.startswith("Installing") for line in told)
 
 

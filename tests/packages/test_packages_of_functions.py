@@ -1,6 +1,7 @@
 """The way of a package: a candidate needs it, a human sees what would be installed, its workers import it."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,9 @@ import pytest
 
 from agent_core import Workspace
 from tests.grants.support import Human, human
+from tests.interfaces.asking import DONE, ended, home, press
+from tests.interfaces.support import prompt
+from tests.kit import Ask, Wanted
 from tests.packages.support import wheel
 
 COUNTS = '''\
@@ -215,6 +219,19 @@ async def test_a_yes_meant_once_gives_the_package_to_one_call(index: Path, root:
     assert verdict["admitted"]
     assert [one["outcome"] for one in found] == ["returned", "refused"]
     assert removed["packages"][0]["functions"] == []
+
+
+def test_the_prompt_says_what_is_done_until_a_package_is_there(index: Path, root: Path) -> None:
+    (root / "functions").mkdir()
+    given = {name: os.environ[name] for name in os.environ if name.startswith("PIP_")}
+    call = Ask(Wanted("create_function", {"function_name": "count", "function_code_with_docstring": COUNTS}))
+    with prompt([call, DONE], root, environment={**home(root), **given}) as (screen, _):
+        screen.line("count")
+        screen.wait_for("  Looking up abacus")
+        press(screen, "y")
+        screen.wait_for("  Trying to import them")
+        ended(screen)
+        assert not [row for row in screen.screen() if "Trying" in row or "Looking" in row]
 
 
 def test_packages_are_granted_listed_and_removed_by_the_command_line(index: Path, root: Path) -> None:

@@ -1,5 +1,6 @@
 """`toolwright functions grant, revoke, grants`: what functions may reach, in a human's hand."""
 
+import shutil
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,8 @@ import click
 from agent_core.errors import UsageError
 from agent_core.grants import Grants, Question
 
-from ..granted import given_lines, grants_lines, question_lines, revoked_lines
+from ..asked import question_lines
+from ..granted import given_lines, grants_lines, revoked_lines
 from ..scene import Scene, scene
 from ..status_line import StatusLine
 from ..verdicts import verdict_lines
@@ -52,7 +54,6 @@ def grant(scene: Scene, name: str, is_sure: bool, **given: Any) -> int:  # noqa:
         question = await shop.grants.question(name, shop.grants.wanted(given))
         if not question.missing:
             raise UsageError(f"`{name}` has all of it already.", mend="Look: toolwright functions grants")
-        status.show("")
         if not is_sure and not _agrees(question):
             return None
         found: dict[str, Any] = await shop.grants.grant(name, question.missing)
@@ -109,7 +110,7 @@ def _agrees(question: Question) -> bool:
 
     if not sys.stdin.isatty():
         raise UsageError("There is no terminal to ask at.", mend="Look at what it would get, then give -y.")
-    say(question_lines(question))
+    say(question_lines(question, shutil.get_terminal_size().columns))
     return agreed("Grant it?")
 
 

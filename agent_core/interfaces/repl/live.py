@@ -35,12 +35,13 @@ class Live:
         self.thought = ""
         self.calls: dict[str, Running] = {}
         self.waiting = ""
+        self.status = ""
         self.question = ""
 
     def clear(self) -> None:
         """Nothing moves any more."""
         self.blocks = Blocks()
-        self.thought = self.waiting = ""
+        self.thought = self.waiting = self.status = ""
         self.calls.clear()
 
     def draw(self, columns: int) -> StyleAndTextTuples:
@@ -50,6 +51,8 @@ class Live:
         if not lines and self.thought:
             lines += [("class:live.thought", text) for text in _wrapped(self.thought[-4 * columns :], columns)[-2:]]
         lines += [("class:live.call", cut(_progress(call), columns)) for call in self.calls.values()]
+        if self.status:
+            lines.append(("class:live.call", cut(f"  {one_line(self.status)}", columns)))
         if not lines and self.waiting:
             lines.append(("class:live.thought", cut(self.waiting, columns)))
         if self.question:

@@ -61,6 +61,11 @@ class TerminalVoice:
         async with in_terminal():
             yield
 
+    def status(self, text: str) -> None:
+        """Show what is being done, above the input line."""
+        self._prompt.live.status = text
+        self._prompt.app.invalidate()
+
     async def confirm(self, question: str) -> bool:
         """Ask above the input line; the next line typed is the answer."""
         self._asked = asyncio.get_running_loop().create_future()
