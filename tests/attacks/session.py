@@ -1,4 +1,4 @@
-"""One setting's run of every row: `python -m tests.attacks.session full` prints {row: {breach: text}} as JSON.
+"""One setting's run of every row, or of some: `python -m tests.attacks.session full [rows]` prints what each reached.
 
 Whoever starts it is the user it runs as. Each row has a world of its own, so several run at once.
 """
@@ -9,7 +9,7 @@ import secrets
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -129,8 +129,9 @@ async def state_after(sandbox: Sandbox) -> Any:
     return outcome.value if isinstance(outcome, Returned) else repr(outcome)
 
 
-async def run(level: Level) -> dict[str, dict[str, str]]:
-    """Every row's breaches."""
+async def run(level: Level, labels: Collection[str]) -> dict[str, dict[str, str]]:
+    """The breaches of these rows, or of all."""
+    wanted = [row for row in rows() if not labels or row.label in labels]
     async with sandbox_at(level) as found:
         if isinstance(found, str):
             return {"": {"missing": found}}
@@ -145,13 +146,13 @@ async def run(level: Level) -> dict[str, dict[str, str]]:
             after = await state_after(sandbox)
             return reached if after == fresh else reached | {"next": f"the next call finds {after}"[:600]}
 
-        together = [row for row in rows() if row.family not in _ALONE]
+        together = [row for row in wanted if row.family not in _ALONE]
         reached_by = dict(zip(together, await asyncio.gather(*map(one, together)), strict=True))
-        reached_by |= {row: await one(row) for row in rows() if row.family in _ALONE}
+        reached_by |= {row: await one(row) for row in wanted if row.family in _ALONE}
     return {row.label: reached for row, reached in reached_by.items()}
 
 
 if __name__ == "__main__":
     signal.alarm(240)
     heed_signals()
-    print(json.dumps(asyncio.run(run("full" if sys.argv[1] == "full" else "core"))))
+    print(json.dumps(asyncio.run(run("full" if sys.argv[1] == "full" else "core", sys.argv[2:]))))

@@ -21,13 +21,13 @@ class Unable(Exception):
     """This machine has no such setting."""
 
 
-def results(level: str, user: str) -> Results:
-    """What every row reached there, empty where it was contained."""
+def results(level: str, user: str, *labels: str) -> Results:
+    """What these rows, or all, reached there, empty where it was contained."""
     as_whom = _as_ordinary_user() if user != "root" else [sys.executable]
     if user == "root" and os.geteuid() != 0:
         raise Unable("the tests do not run as root")
     done = subprocess.run(
-        [*as_whom, "-B", "-m", "tests.attacks.session", level],
+        [*as_whom, "-B", "-m", "tests.attacks.session", level, *labels],
         capture_output=True,
         text=True,
         cwd=REPOSITORY,
