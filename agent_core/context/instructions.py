@@ -25,9 +25,13 @@ def count_vowels(text: str) -> int:
 
 - Make it general: what the user's case needs comes in as arguments.
 - Give at least two examples with different results; they are run before the function joins. Work them out with care.
-- It runs in a sandbox: the standard library and pydantic, no network, no files of the user, no other programs. \
-Where it needs the program it takes `self` first: self.call(name, **arguments) calls another function, \
-self.progress(done, total, note) shows progress, self.scratch is a folder for this call alone.
+- It runs in a sandbox: the standard library and pydantic, no other programs. Where it needs the program it takes \
+`self` first: self.call(name, **arguments) calls another function, self.progress(done, total, note) shows progress, \
+self.scratch is a folder for this call alone.
+- Of the world it has only what the user grants it. Write it as if it had that already, with host, path or name \
+spelled out, and the user is asked before it joins: self.fetch(url) gives a response with .text() and .json(), open() \
+reads files, self.secret("NAME") gives a key, other packages are imported. Need no more than the task does, and put \
+a function that needs something into a module of its own.
 - Before you make one, look whether you have it: you are shown functions, and list_functions knows all.
 - A refusal names every problem with its line and how to mend it. Mend them all and send it again; edit_function \
 changes a part of it. If only an example's expected value was wrong, confirm_function takes what really came back.

@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 import agent_core
+from agent_core.context import INSTRUCTIONS
+from sandbox.inside.context import Context
+from sandbox.inside.response import Response
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
@@ -41,3 +44,10 @@ def test_the_public_names_are_few_sorted_and_importable() -> None:
     assert len(agent_core.__all__) <= 15
     assert [*agent_core.__all__] == sorted(agent_core.__all__)
     assert all(getattr(agent_core, name) is not None for name in agent_core.__all__)
+
+
+def test_what_the_agent_is_told_of_self_is_there() -> None:
+    told = set(re.findall(r"self\.(\w+)", INSTRUCTIONS))
+    assert {"fetch", "secret", "scratch"} <= told
+    assert told - {"scratch"} <= set(dir(Context))
+    assert set(re.findall(r" \.(\w+)\(\)", INSTRUCTIONS)) == {"text", "json"} & set(dir(Response))
