@@ -148,20 +148,21 @@ class Dispatcher:
         arguments = read_arguments(call.arguments, function.parameters)
         if not isinstance(arguments, dict):
             return await self._close(running, Refused(""), answers.bad_arguments(call.name, arguments))
-        note = ""
+        permit: Permit | None = None
         try:
             async with turn.interruption:
-                permit = await self._workshop.granting.permit(function, snapshot)
-                if isinstance(permit, Denied):
-                    return await self._close(running, Refused(permit.text), permit.text)
-                note = permit.note
+                found = await self._workshop.granting.permit(function, snapshot)
+                if isinstance(found, Denied):
+                    return await self._close(running, Refused(found.text), found.text)
+                permit = found
                 async with self._slots:
                     outcome = await self._call(running, snapshot, arguments, permit)
         except StopRequested:
             outcome = Interrupted()
         record = recorded(function, snapshot, outcome, running.seconds(), turn.id)
         is_draft = isinstance(outcome, Returned) and await self._workshop.drafts.holds(function, snapshot)
-        lacks = f"{answers.answer(outcome, self._settings.answer_chars)}\n{note}" if _may_lack(outcome, note) else None
+        note = _lacking(outcome, permit)
+        lacks = f"{answers.answer(outcome, self._settings.answer_chars)}\n{note}" if note else None
         return await self._close(running, outcome, lacks, writes=(record,), unproven=is_draft)
 
     async def _call(
@@ -211,9 +212,11 @@ class Dispatcher:
         return Done(running.call, full, word)
 
 
-def _may_lack(outcome: CallOutcome, note: str) -> bool:
-    """Whether a call may have failed for want of what the note names."""
-    return bool(note) and isinstance(outcome, Raised | Killed)
+def _lacking(outcome: CallOutcome, permit: Permit | None) -> str:
+    """What a call may have failed for want of; with nothing granted at all it may even have returned something else."""
+    if permit is None or (isinstance(outcome, Returned) and permit.grants):
+        return ""
+    return permit.note if isinstance(outcome, Returned | Raised | Killed) else ""
 
 
 class _Running:

@@ -204,7 +204,7 @@ class Workshop:
         """
         function, snapshot = self._function(name), self.registry.snapshot()
         outcome, note = await self._call(function, arguments, on_progress)
-        found = {**outcome_json(outcome), **({"lacks": note} if note and not isinstance(outcome, Returned) else {})}
+        found = {**outcome_json(outcome), **({"lacks": note} if note else {})}
         await self._store.apply([recorded(function, snapshot, outcome, found["seconds"])])
         news = await self.quarantine.entered({name}) if found["outcome"] in FAILURES else []
         return {**found, **({"quarantined": events.to_json(news[0])} if news else {})}
@@ -212,7 +212,7 @@ class Workshop:
     async def _call(
         self, function: Function, arguments: str | Mapping[str, Any], on_progress: OnProgress | None = None
     ) -> tuple[Outcome, str]:
-        """The outcome, and what the function lacks that it may have failed for."""
+        """The outcome, and what the function lacks that it may have failed for, or returned something else."""
         raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
         checked = read_arguments(raw, function.parameters)
         if not isinstance(checked, dict):
@@ -223,7 +223,8 @@ class Workshop:
             return Refused(permit.text), ""
         tell = on_progress or (lambda done, total, note: None)
         requests = Requests(self._cage, snapshot, tell, self.granting, broker=self._cage.broker)
-        return await requests.run(function, checked, permit), permit.note
+        outcome = await requests.run(function, checked, permit)
+        return outcome, "" if isinstance(outcome, Returned) and permit.grants else permit.note
 
     async def test(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Run a function's examples, or one call of it, in workers of their own: off the record, as tests are."""
