@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.packages import Environment
-from tests.packages.support import ABACUS, BEADS, opened, wheel
+from tests.packages.support import ABACUS, BEADS, opened, placed, wheel
 
 
 @pytest.fixture
@@ -35,3 +35,10 @@ def environment(index: Path, root: Path) -> Iterator[Environment]:
     made = opened(root)
     yield made
     made.close()
+
+
+@pytest.fixture
+def ready(index: Path, root: Path) -> Path:
+    """A workspace in which `abacus` was installed already, so that pip has nothing to do."""
+    placed(root, "abacus", files=ABACUS | BEADS)
+    return root

@@ -62,14 +62,19 @@ def opened(root: Path, most_mib: int = 64) -> Environment:
     return Environment(root, nobody_else, _imports, ("pydantic",), most_mib)
 
 
-def placed(root: Path, *requirements: str) -> Path:
+def placed(root: Path, *requirements: str, files: Mapping[str, str] | None = None) -> Path:
     """The folder of such a package as after an install, which pip has no part in; the lock pins it."""
+    files = files or {f"{requirements[0]}.py": ""}
+    names = dict.fromkeys((path.partition("/")[0].removesuffix(".py") for path in files), requirements[0])
+    for needed in ("functions", ".toolwright"):
+        (root / needed).mkdir(mode=0o700, exist_ok=True)
     pins = (Pin(requirements[0], "1.0", hashlib.sha256(requirements[0].encode()).hexdigest()),)
     shelf = Shelf(root / ".toolwright" / "env", Sealer(root))
     with shelf.staging() as folder:
-        (folder / "root").mkdir()
-        (folder / "root" / f"{requirements[0]}.py").write_text("")
-        shelf.put(digest_of(pins), Installed(folder / "root", {requirements[0]: requirements[0]}, (), 1))
+        for path, text in files.items():
+            (folder / "root" / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / "root" / path).write_text(text)
+        shelf.put(digest_of(pins), Installed(folder / "root", names, (), 1))
     Lock(root / "functions").put(tuple(sorted(requirements)), pins)
     return root / ".toolwright" / "env" / digest_of(pins)
 

@@ -90,30 +90,20 @@ def test_a_package_that_all_functions_see_is_no_stranger_to_its_own_name(tmp_pat
     assert names_in(path, {"pydantic": "pydantic"}) == {"pydantic_extra": "pydantic"}
 
 
-async def test_nothing_that_runs_at_a_start_or_by_hand_is_kept(environment: Environment, index: Path) -> None:
-    data = {"evil-1.0.data/scripts/evil": "#!python\n", "evil-1.0.data/data/random.py": "", "evil.pth": "import evil"}
-    entry = {"evil-1.0.dist-info/entry_points.txt": "[console_scripts]\npython = evil:main\n"}
-    wheel(index, "evil", "1.0", {"evil.py": "", **data, **entry})
-    folder = await put(environment, "evil")
-    assert sorted(path.name for path in folder.iterdir()) == ["evil-1.0.dist-info", "evil.py"]
-    assert [name for name, _ in environment.folders(("evil",))[0]] == ["evil"]
-
-
-async def test_nothing_of_a_package_runs_while_it_is_installed(
+async def test_nothing_of_a_package_runs_when_it_is_installed_and_nothing_that_runs_at_a_start_is_kept(
     environment: Environment, index: Path, root: Path
 ) -> None:
     canary = root / "canary"
     act = f"open({str(canary)!r}, 'w').close()\n"
-    files = {
-        "evil/__init__.py": act,
-        "evil.pth": f"import os; {act}",
-        "setup.py": act,
-        "conftest.py": act,
-        "pip.py": act,
-    }
-    wheel(index, "evil", "1.0", files)
-    await put(environment, "evil")
+    data = {"evil-1.0.data/scripts/evil": "#!python\n", "evil-1.0.data/data/random.py": act}
+    entry = {"evil-1.0.dist-info/entry_points.txt": "[console_scripts]\npython = evil:main\n"}
+    names = ("evil/__init__.py", "setup.py", "conftest.py", "pip.py")
+    wheel(index, "evil", "1.0", {**dict.fromkeys(names, act), "evil.pth": f"import os; {act}", **data, **entry})
+    folder = await put(environment, "evil")
     assert not canary.exists()
+    kept = sorted(path.name for path in folder.iterdir())
+    assert kept == ["conftest.py", "evil", "evil-1.0.dist-info", "pip.py", "setup.py"]
+    assert {name for name, _ in environment.folders(("evil",))[0]} == {"conftest", "evil", "pip", "setup"}
 
 
 def test_a_link_in_a_wheel_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:

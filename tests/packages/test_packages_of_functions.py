@@ -131,32 +131,32 @@ async def test_a_module_that_is_called_otherwise_is_found_in_the_package_that_wa
     assert (found["outcome"], found.get("value")) == ("returned", 3)
 
 
-async def test_a_function_without_the_grant_does_not_see_the_package_of_another(index: Path, root: Path) -> None:
+async def test_a_function_without_the_grant_does_not_see_the_package_of_another(ready: Path) -> None:
     plain = COUNTS.replace("import abacus\n", "").replace("def count", "def other").replace("count(", "other(")
     code = plain.replace("    return", "    import sys\n    assert 'abacus' not in sys.modules\n    return")
-    async with Workspace.open(root, approver=human("yes")) as workspace:
+    async with Workspace.open(ready, approver=human("yes")) as workspace:
         await workspace.workshop.create("count", COUNTS, reason="It counts.")
         await workspace.workshop.create("other", code.replace("abacus.total", "sum"), reason="It counts.")
         found = await workspace.workshop.call("other", {"numbers": [1]})
     assert found["outcome"] == "returned", found
 
 
-async def test_what_nobody_is_granted_any_more_is_removed_by_hand(index: Path, root: Path) -> None:
-    async with Workspace.open(root, approver=human("yes")) as workspace:
+async def test_what_nobody_is_granted_any_more_is_removed_by_hand(ready: Path) -> None:
+    async with Workspace.open(ready, approver=human("yes")) as workspace:
         await workspace.workshop.create("count", COUNTS, reason="It counts.")
-    async with Workspace.open(root) as workspace:
+    async with Workspace.open(ready) as workspace:
         shop = workspace.workshop
         assert (await shop.granting.packing.clean())["removed"] == []
         await shop.grants.revoke("count", None)
         assert len((await shop.granting.packing.clean())["removed"]) == 1
         assert await shop.granting.packing.listing() == {"packages": [], "problem": ""}
-    assert list((root / ".toolwright/env").iterdir()) == []
+    assert list((ready / ".toolwright/env").iterdir()) == []
 
 
-async def test_a_function_that_imports_a_package_never_breaks_its_neighbours(index: Path, root: Path) -> None:
+async def test_a_function_that_imports_a_package_never_breaks_its_neighbours(ready: Path) -> None:
     asked = human("yes")
     plain = COUNTS.replace("import abacus\n\n\n", "").replace("count", "plain").replace("abacus.total", "sum")
-    async with Workspace.open(root, approver=asked) as workspace:
+    async with Workspace.open(ready, approver=asked) as workspace:
         shop = workspace.workshop
         assert (await shop.create("plain", plain, "sums", reason="It counts."))["admitted"]
         refused = await shop.create("count", COUNTS, "sums", reason="It counts.")
@@ -184,10 +184,10 @@ async def test_a_saved_file_whose_package_is_not_there_is_offered_as_a_draft_and
     assert found["outcome"] == "returned"
 
 
-async def test_a_saved_file_is_proven_with_the_packages_that_are_there(index: Path, root: Path) -> None:
-    async with Workspace.open(root, approver=human("yes")) as workspace:
+async def test_a_saved_file_is_proven_with_the_packages_that_are_there(ready: Path) -> None:
+    async with Workspace.open(ready, approver=human("yes")) as workspace:
         await workspace.workshop.create("count", COUNTS, reason="It counts.")
-        file = root / "functions/count.py"
+        file = ready / "functions/count.py"
         file.write_text(file.read_text().replace("    3\n", "    9\n"))
         await workspace.workshop.reload()
         assert workspace.workshop.rejected() == ()
@@ -210,9 +210,9 @@ async def test_an_import_that_names_no_project_is_never_asked_about(root: Path, 
     assert (verdict["admitted"], asked.asked) == (False, [])
 
 
-async def test_a_yes_meant_once_gives_the_package_to_one_call(index: Path, root: Path) -> None:
+async def test_a_yes_meant_once_gives_the_package_to_one_call(ready: Path) -> None:
     asked = human("once", "no")
-    async with Workspace.open(root, approver=asked) as workspace:
+    async with Workspace.open(ready, approver=asked) as workspace:
         verdict = await workspace.workshop.create("count", COUNTS, reason="It counts.")
         found = [await workspace.workshop.call("count", {"numbers": [1]}) for _ in range(2)]
         removed = await workspace.workshop.granting.packing.listing()
