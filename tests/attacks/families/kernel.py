@@ -165,7 +165,7 @@ def lock_memory(self, world):
 
 
 def run_before_all_others(self, world):
-    """worker: its status says so | seccomp privileges"""
+    """worker: its status says so | seccomp limits privileges"""
     raw(144, os.getpid(), 1, (ctypes.c_int * 1)(1))
     look(self, "sched", r"policy\s*:\s*1")
 
