@@ -25,7 +25,7 @@ def a_secret_of_everybody(self, world):
 
 def by_the_old_call(self, world):
     """secret | namespaces landlock"""
-    return os.read(raw(2, world["open_secret"].encode(), 0), 100)
+    return os.read(raw(2, world["open_secret"].encode(), 0, 0), 100)  # a mode too: what lies there else may be refused
 
 
 def by_the_newest_call(self, world):
