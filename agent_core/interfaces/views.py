@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from agent_core.grants import Grants
+
 from .columns import columns
 from .spans import Line, indented, line
 from .standings import COMMAND, quarantine_lines, statistics_lines
@@ -45,6 +47,8 @@ def facts_lines(found: Document, typed: str = COMMAND) -> list[Line]:
     if case := found.get("quarantine"):
         lines += quarantine_lines(case, typed)
     lines += statistics_lines(found["statistics"])
+    if may := Grants.from_json(found.get("grants") or {}).sentences():
+        lines.append(line(("dim", "it may: "), "; ".join(may)))
     neighbours = [key for key in ("callers", "callees") if found.get(key)]
     lines += [line(("dim", f"{key}: "), ", ".join(map(str, found[key]))) for key in neighbours]
     if found.get("verdict"):

@@ -172,8 +172,10 @@ class Workshop:
     async def introspect(self, name: str) -> dict[str, Any]:
         """Everything that is known about a function."""
         found = await view.introspection(self._sight(), name)
-        case = await self.quarantine.case(self._function(name)) if found["standing"] == "quarantined" else None
-        return {**found, "quarantine": events.to_json(case) if case else None}
+        function = self._function(name)
+        case = await self.quarantine.case(function) if found["standing"] == "quarantined" else None
+        grants = await self.granting.book.allowed(function, self.registry.snapshot())
+        return {**found, "quarantine": events.to_json(case) if case else None, "grants": grants.to_json()}
 
     async def release(self, name: str) -> dict[str, Any]:
         """Let a function out of quarantine, by a human's decision.

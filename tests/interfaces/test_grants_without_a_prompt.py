@@ -90,6 +90,8 @@ def test_a_call_in_a_pipe_after_a_change_is_refused_and_says_how(tmp_path: Path,
     file.write_text(weather(place))
     say = ("functions", "grant", "weather", "--network", place, "-y")
     assert toolwright(*say, cwd=tmp_path, environment=home(tmp_path)).returncode == 0
+    shown = toolwright("functions", "show", "weather", cwd=tmp_path, environment=home(tmp_path)).stdout
+    assert f"it may: fetch from {place}\n" in shown
     file.write_text(weather(place).replace(".text()", ".text().upper()"))
     arguments = ("functions", "call", "weather", "--args", json.dumps(CALL.arguments))
     done = toolwright(*arguments, cwd=tmp_path, environment=home(tmp_path))
