@@ -22,7 +22,7 @@ from .approval import Question
 from .content import Content, content_of, differences, modules_of
 from .file import Entry, GrantsFile, Listing
 from .seal import Sealer
-from .value import NOTHING, Grants
+from .value import NOTHING, Grants, joined
 
 Alone = Callable[[], AbstractAsyncContextManager[None]]
 """The right to change the workspace's files, which one process has at a time."""
@@ -41,12 +41,13 @@ class Yes:
 
 @dataclass(frozen=True, slots=True)
 class Giving:
-    """What is to be given to a function for one content."""
+    """What is to be given to a function for one content, beside what it `held`, as far as its entry still has that."""
 
     function: str
     grants: Grants
     content: Content
     by: str
+    held: Grants = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +123,21 @@ class GrantBook:
             return NOTHING
         return self._lent.pop((function.name, content_of(function, snapshot).digest), NOTHING)
 
+    def take_back(self, name: str) -> Grants:
+        """What was lent to the next call of a function, and is lent no more."""
+        mine = [key for key in self._lent if key[0] == name]
+        return joined(self._lent.pop(key) for key in mine)
+
     async def needed_to_call(self, snapshot: Snapshot) -> frozenset[str]:
-        """The functions that only those may call that have the grant for it: all that have an entry."""
-        return frozenset((await self._look()).listing.entries.keys() & snapshot.functions.keys())
+        """The functions that only those may call that have the grant for it: all that have an entry or a loan."""
+        named = {*(await self._look()).listing.entries, *(name for name, _ in self._lent)}
+        return frozenset(named & snapshot.functions.keys())
+
+    async def agreed(self) -> Mapping[str, Grants]:
+        """What the newest yes gave each function, whatever its content was then, as far as its entry goes."""
+        known = await self._look()
+        entries = known.listing.entries
+        return {name: known.yeses[name][-1].grants & entries[name].grants for name in known.yeses.keys() & entries}
 
     async def entries(self) -> Mapping[str, Entry]:
         """What the file proposes."""
@@ -141,7 +154,7 @@ class GrantBook:
             WorkspaceError: the file cannot be written, or the key of the seals cannot be used.
         """
         now = await self.allowed(function, snapshot)
-        giving = Giving(function.name, now | grants, content_of(function, snapshot), by)
+        giving = Giving(function.name, grants, content_of(function, snapshot), by, now)
         async with self._alone():
             await self._store.apply(await self.put(giving))
         self.forget()
@@ -149,9 +162,9 @@ class GrantBook:
     async def put(self, giving: Giving) -> tuple[Write, ...]:
         """Write the entry while nobody else writes; the rows that have to follow, after which to `forget`."""
         before = self._file.read()
-        versions, text = giving.content.to_text(), _text(giving.grants)
-        seal = self._sealer.seal(giving.function, giving.content.digest, versions, text, giving.by)
         held = before.entries.get(giving.function, Entry())
+        versions, text = giving.content.to_text(), _text(giving.grants | (giving.held & held.grants))
+        seal = self._sealer.seal(giving.function, giving.content.digest, versions, text, giving.by)
         moment = datetime.fromtimestamp(await self._store.now(), UTC).isoformat(timespec="milliseconds")
         entry = Entry(held.grants | giving.grants, giving.by, moment.replace("+00:00", "Z"))
         await asyncio.to_thread(self._file.write, {**before.entries, giving.function: entry}, before)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
 from ..registry.source import Source
+from ..untrusted import shorten
 
 _LONGEST_DIFF = 20_000
 
@@ -63,4 +64,4 @@ def differences(before: Mapping[str, str], after: Iterable[Source]) -> str:
         lines += difflib.unified_diff(
             old.splitlines(), new.splitlines(), f"{path} (agreed)", f"{path} (now)", lineterm=""
         )
-    return "\n".join(lines)[:_LONGEST_DIFF]
+    return shorten("\n".join(lines), _LONGEST_DIFF)

@@ -126,6 +126,8 @@ class Reach:
             return "leads out of the workspace"
         if writes and ".git" in map(_plain, (*Path(item).parts, *real.parts)):
             return "is, or lies in, a repository's own folder"
+        if writes and os.path.lexists(real / ".git"):
+            return "is a repository, whose own folder lies in it"
         for kept in self._kept(root, writes=writes):
             if _meets(real, kept):
                 return f"is, holds or lies in {kept.name if kept.is_relative_to(root) else kept}"

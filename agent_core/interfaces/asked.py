@@ -52,7 +52,7 @@ def grant_lines(question: Question) -> list[Line]:
     wanted = question.missing.sentences()
     head = line(("warn", "? "), ("name", name), title if wanted else without, ":" if wanted else ".")
     installs = [line("      ", one_line(each, 4 * _LONGEST_LINE)) for each in question.installs]
-    return [head, *(line("    ", ("strong", one_line(each, _LONGEST_LINE))) for each in wanted), *installs]
+    return [head, *(line("    ", ("strong", one_line(each, 2 * _LONGEST_LINE))) for each in wanted), *installs]
 
 
 def question_lines(question: Question, columns: int) -> list[Line]:
@@ -138,5 +138,7 @@ def typed_decision(text: str) -> Decision | None:
 
 
 def _diff_span(text: str) -> Span:
-    shown = visible(text).expandtabs(4).rstrip()[:_LONGEST_LINE]
-    return _DIFF_ROLES.get(text[:1], ""), shown
+    shown = visible(text).expandtabs(4).rstrip()
+    more = len(shown) - _LONGEST_LINE
+    cut = f"{shown[:_LONGEST_LINE].rstrip()} … and {more} more characters" if more > 0 else shown
+    return _DIFF_ROLES.get(text[:1], ""), cut

@@ -14,6 +14,7 @@ class Given:
 
     def __init__(self) -> None:
         self._pairs: frozenset[Pair] = frozenset()
+        self._by_function: dict[str, frozenset[Pair]] = {}
         self._masks = Masks(())
 
     def note(self, pairs: Iterable[Pair]) -> None:
@@ -21,6 +22,14 @@ class Given:
         if not self._pairs.issuperset(pairs := frozenset(pairs)):
             self._pairs |= pairs
             self._masks = Masks(self._pairs)
+
+    def hand(self, function: str, pair: Pair) -> None:
+        """A function was told this one, and may remember it."""
+        self._by_function[function] = self.to(function) | {pair}
+
+    def to(self, function: str) -> frozenset[Pair]:
+        """What a function was told, whatever it may use now."""
+        return self._by_function.get(function, frozenset())
 
     def of(self, names: Iterable[str]) -> frozenset[Pair]:
         """Those of these names, with every value that each had."""

@@ -33,8 +33,8 @@ class Session:
         self._around = around
         self._asked: set[str] = set()
         self._known: frozenset[Pair] = frozenset()
-        if granted:
-            self._know(secrets.pairs(granted) | GIVEN.of(granted))
+        if known := (secrets.pairs(granted) | GIVEN.of(granted) if granted else frozenset()) | GIVEN.to(function):
+            self._know(known)
 
     async def answer(self, name: object) -> str:
         """A secret's value.
@@ -52,6 +52,7 @@ class Session:
         except ToolwrightError as error:
             raise RequestRefused(str(error)) from error
         self._know({(name, value)})
+        GIVEN.hand(self._function, (name, value))
         return value
 
     def over(self, outcome: Outcome) -> Outcome:

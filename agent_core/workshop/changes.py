@@ -94,16 +94,17 @@ class Changes:
         plan = await self._judging.plan(candidate, verdict, snapshot, work)
         return self._ground.repeatable(plan, partial(self.confirm, name, reason, author), name, snapshot)
 
-    async def granted(self, name: str, grants: Grants, author: Author) -> Plan:
-        """A pending candidate that lacks nothing but grants, with these, which a human gave it."""
+    async def granted(self, name: str, grants: Grants, author: Author, version: str = "") -> Plan:
+        """A pending candidate that lacks nothing but grants, with these, which a human gave it, as it was then."""
         pending = await self._store.pending(name)
         if pending is None:
             raise UsageError(f"No candidate named `{name}` is waiting.", mend="create_function makes one.")
+        require_same(name, version, pending["verdict"]["version"])
         snapshot = await self._ground.settled(pending["module"], name, self._registry.snapshot())
         candidate = _candidate(pending, "", name in snapshot.functions)
         work = Work("changed" if candidate.replaces else "created", name, author, candidate.reason, given=grants)
         plan = await self._judging.judged(candidate, snapshot, work)
-        return self._ground.repeatable(plan, partial(self.granted, name, grants, author), name, snapshot)
+        return self._ground.repeatable(plan, partial(self.granted, name, grants, author, version), name, snapshot)
 
     async def delete(self, name: str, author: Author) -> Plan:
         """A function's text taken out of its module; the module's file goes with its last function."""
@@ -139,6 +140,17 @@ class Changes:
         if pending is None:
             raise UsageError(f"There is no function `{name}`.", mend="create_function makes one.")
         return str(pending["module"])
+
+
+def require_same(name: str, asked: str, there: str) -> None:
+    """Nothing, if what a human was asked about is what is there now, or is not said.
+
+    Raises:
+        WorkspaceError: it is another.
+    """
+    if asked not in ("", there):
+        what = f"`{name}` is another now than the one that was asked about, so nothing was granted."
+        raise WorkspaceError(what, mend=f"Look again: toolwright functions grant {name}")
 
 
 def _candidate(pending: dict[str, Any], reason: str, replaces: bool) -> Candidate:  # noqa: FBT001 - a fact, not a mode

@@ -107,7 +107,7 @@ class Granting:
         if work.given is not None:
             having = held.now | work.given
             await self.packing.install(having)
-            return Allowance(having, Giving(function.name, having, content, who()))
+            return Allowance(having, Giving(function.name, work.given, content, who(), held.now))
         needs = self.packing.named(self.reach.inside(verdict.needs), held.entry)
         question = await self.book.question(function, after, needs, self._around(function, after))
         if question is None and self._settings.ask != "always":
@@ -120,7 +120,7 @@ class Granting:
         decision = await self._ask(question, held.now | question.missing)
         if decision.answer == "no":
             return Allowance(denied=denial(question, decision), is_human=decision.by in ("human", "earlier"))
-        giving = Giving(function.name, held.now | question.missing, content, who()) if question.missing else None
+        giving = Giving(function.name, question.missing, content, who(), held.now) if question.missing else None
         if decision.answer == "once":
             return Allowance(held.now | question.missing, lent=giving)
         return Allowance(held.now | question.missing, giving)
@@ -150,10 +150,10 @@ class Granting:
             note = denial(question, decision)
             if decision.answer == "no" and (decision.by != "policy" or held.entry):
                 return Denied(note)
-            if decision.answer != "no":
-                now, note = now | question.missing, ""
             if decision.answer == "yes":
                 await self.book.give(function, snapshot, question.missing, who())
+            if decision.answer != "no":  # what it had may have been revoked while they were asked
+                now, note = await self.book.allowed(function, snapshot) | lent | question.missing, ""
         return self._permit(function, snapshot, now, note)
 
     async def guarded(self, snapshot: Snapshot) -> frozenset[str]:

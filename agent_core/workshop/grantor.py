@@ -11,7 +11,7 @@ from ..grants.content import content_of
 from ..grants.file import checked
 from ..registry.registry import Registry
 from ..storage import Store
-from .changes import Changes
+from .changes import Changes, require_same
 from .granting import Granting
 from .plan import Author, Plan
 from .view import unknown_function
@@ -69,31 +69,36 @@ class Grantor:
     async def _explained(self, question: Question) -> Question:
         return await self._granting.packing.explained(question, question.granted | question.missing)
 
-    async def grant(self, name: str, grants: Grants, author: Author | None = None) -> dict[str, Any]:  # Any: JSON
+    async def grant(
+        self, name: str, grants: Grants, author: Author | None = None, *, version: str = ""
+    ) -> dict[str, Any]:  # Any: JSON
         """Give these to a function, or admit its pending candidate with them; what came of it, or its verdict.
+
+        `version` is that of the question that a human said yes to: no other is given anything.
 
         Raises:
             WorkspaceError: nothing was granted; the message says why.
         """
-        plan = await self._carry_out(await self._plan(name, grants, author or Author()), author)
+        plan = await self._carry_out(await self._plan(name, grants, author or Author(), version), author)
         if plan.outcome == "refused" and "given" in plan.detail:
             raise WorkspaceError(plan.text)
         return plan.detail
 
-    async def _plan(self, name: str, grants: Grants, author: Author) -> Plan:
+    async def _plan(self, name: str, grants: Grants, author: Author, version: str) -> Plan:
         if never := self._granting.reach.refusal(grants):
             raise WorkspaceError(never, mend="Grant the folder or the file itself that the function needs.")
         if await self._pending(name) is not None:
-            return await self._changes.granted(name, grants, author)
+            return await self._changes.granted(name, grants, author, version)
         snapshot = self._registry.snapshot()
         function = snapshot.functions.get(name)
         if function is None:
             raise unknown_function(name, snapshot.functions)
+        require_same(name, version, function.version)
         now = await self._granting.book.allowed(function, snapshot)
         await self._granting.packing.install(now | grants)
-        giving = Giving(name, now | grants, content_of(function, snapshot), who())
-        detail = {"name": name, "given": grants.to_json(), "grants": giving.grants.to_json()}
-        return Plan(f"`{name}` may: {'; '.join(giving.grants.sentences())}.", detail=detail, giving=giving)
+        giving = Giving(name, grants, content_of(function, snapshot), who(), now)
+        detail = {"name": name, "given": grants.to_json(), "grants": (now | grants).to_json()}
+        return Plan(f"`{name}` may: {'; '.join((now | grants).sentences())}.", detail=detail, giving=giving)
 
     async def revoke(self, name: str, grants: Grants | None) -> dict[str, Any]:  # Any: JSON
         """Take these grants, or all, from a function.
@@ -101,7 +106,9 @@ class Grantor:
         Raises:
             UsageError: it has none of them.
         """
-        entry = (await self._granting.book.entries()).get(name)
+        entry, lent = (await self._granting.book.entries()).get(name), self._granting.book.take_back(name)
+        if entry is None and lent:
+            return {"name": name, "revoked": lent.to_json(), "grants": {}}
         if entry is None and not await self._granting.book.problems():
             raise UsageError(f"`{name}` has no grants.", mend="Look at them: toolwright functions grants")
         had = entry.grants if entry else NOTHING

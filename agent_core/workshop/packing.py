@@ -73,9 +73,15 @@ class Packing:
         return replace(grants, packages=grants.packages + names)
 
     async def of_text(self, text: str) -> Granted:
-        """What a saved file is judged with: what the entries of the functions that it names propose."""
-        entries = await self.book.entries()
-        return self.together(entries[name].grants for name in entries if name in text)
+        """What a saved file is judged with: what the entries of the functions that it names propose.
+
+        Of time and memory it has those that a human once said yes to: no example runs longer by a file's word alone.
+        """
+        entries, agreed = await self.book.entries(), await self.book.agreed()
+        named = {name: agreed.get(name, NOTHING) for name in entries if name in text}
+        return self.together(
+            replace(entries[name].grants, seconds=had.seconds, memory_mib=had.memory_mib) for name, had in named.items()
+        )
 
     def together(self, entries: Iterable[Grants]) -> Granted:
         """These entries as one, and of their packages those that are here."""

@@ -151,6 +151,18 @@ async def test_a_worker_that_is_kept_tells_nothing_of_what_it_remembers(here: Wo
     assert [(await call(here, "ask"))["value"] for _ in range(2)] == ["new", MARK]
 
 
+@pytest.mark.parametrize("way", ["revoked", "given-once"])
+async def test_a_worker_that_is_kept_tells_nothing_of_what_it_may_use_no_more(here: Workspace, way: str) -> None:
+    once = 'if not hasattr(json, "held"):\n    json.held = self.secret("".join(["K", "EY"]))\n    return "new"'
+    body = f"{once}\nreturn json.held"
+    await put(here, "ask", body, "?", *(["KEY"] if way == "revoked" else []), stateful=True)
+    here.workshop.granting.approver = human("once")
+    assert (await call(here, "ask"))["value"] == "new"
+    if way == "revoked":
+        await here.workshop.grants.revoke("ask", Grants(secrets=("KEY",)))
+    assert (await call(here, "ask"))["value"] in ("new", MARK)
+
+
 async def test_a_value_that_was_changed_meanwhile_stays_masked(
     here: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

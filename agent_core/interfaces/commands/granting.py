@@ -56,7 +56,7 @@ def grant(scene: Scene, name: str, is_sure: bool, **given: Any) -> int:  # noqa:
             raise UsageError(f"`{name}` has all of it already.", mend="Look: toolwright functions grants")
         if not is_sure and not _agrees(question):
             return None
-        found: dict[str, Any] = await shop.grants.grant(name, question.missing)
+        found: dict[str, Any] = await shop.grants.grant(name, question.missing, version=question.version)
         return found
 
     with StatusLine() as status:

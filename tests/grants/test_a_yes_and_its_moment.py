@@ -1,0 +1,144 @@
+"""A yes is for what a human saw, at the moment of it: what changes while they look, or later, gets nothing of it."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from agent_core.errors import WorkspaceError
+from agent_core.grants import Decision, Grants, Question
+from agent_core.grants.content import differences
+from agent_core.interfaces.asked import question_lines
+from agent_core.interfaces.spans import plain
+from agent_core.registry.source import Source
+from agent_core.workshop import Author
+from tests.workshop.support import Room
+
+from .support import FETCHES, PLAIN, human
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+AGENT = Author("agent", "main", "turn", "scripted")
+ONE, OTHER = "one.example.org", "other.example.org"
+WEATHER = FETCHES.replace("{HOST}", ONE)
+WIDER = WEATHER.replace("return self", f'self.fetch("http://{OTHER}/")\n    return self')
+CALLER = '''\
+def ask(self) -> str:
+    """Ask for the weather.
+
+    Returns:
+        The weather of a city.
+    """
+    return self.call("weather", city="Oslo")
+'''
+
+
+def who_meanwhile(
+    act: Callable[[], Awaitable[object]], answer: str = "yes"
+) -> Callable[[Question], Awaitable[Decision]]:
+    """A human who says this, and before it something else happens."""
+
+    async def asked(question: Question) -> Decision:
+        await act()
+        return Decision(answer)  # type: ignore[arg-type]  # one of the three
+
+    return asked
+
+
+async def now(here: Room, name: str = "weather") -> Grants:
+    snapshot = here.shop.registry.snapshot()
+    return await here.shop.granting.book.allowed(snapshot.functions[name], snapshot)
+
+
+async def test_what_is_revoked_before_a_yes_is_written_down_does_not_come_back_with_it(here: Room) -> None:
+    await here.save(WIDER, here.root / "functions" / "sky.py")
+    await here.shop.grants.grant("weather", Grants(network=(ONE,)))
+    plan = await here.shop.grants._plan("weather", Grants(network=(OTHER,)), AGENT, "")
+    await here.shop.grants.revoke("weather", Grants(network=(ONE,)))
+    await here.shop.make(plan, AGENT)
+    entry = (await here.shop.granting.book.entries())["weather"].grants
+    assert (await now(here), entry) == (Grants(network=(OTHER,)), Grants(network=(OTHER,)))
+
+
+async def test_a_call_that_asked_has_no_more_what_was_revoked_meanwhile(here: Room) -> None:
+    await here.save(WEATHER, here.root / "functions" / "sky.py")
+    await here.shop.grants.grant("weather", Grants(network=(ONE,)))
+    await here.save(WIDER, here.root / "functions" / "sky.py")
+    await here.shop.grants.grant("weather", Grants(network=(ONE,)))
+    here.shop.granting.approver = who_meanwhile(
+        lambda: here.shop.grants.revoke("weather", Grants(network=(ONE,))), "once"
+    )
+    snapshot = here.shop.registry.snapshot()
+    permit = await here.shop.granting.permit(snapshot.functions["weather"], snapshot)
+    assert getattr(permit, "grants", None) == Grants(network=(OTHER,))
+
+
+async def test_a_candidate_that_came_while_a_human_looked_does_not_join_by_their_yes(here: Room) -> None:
+    await here.shop.create("weather", WEATHER, "sky", author=AGENT)
+    question = await here.shop.grants.question("weather")
+    worse = WEATHER.replace("{city}", "{city}?sent={__file__}")
+    await here.shop.replace("weather", worse, author=AGENT)
+    with pytest.raises(WorkspaceError, match="another"):
+        await here.shop.grants.grant("weather", question.missing, version=question.version)
+    assert "weather" not in here.shop.names()
+
+
+async def test_a_yes_to_a_function_lets_no_candidate_in_that_came_meanwhile(here: Room) -> None:
+    await here.save(WEATHER, here.root / "functions" / "sky.py")
+    question = await here.shop.grants.question("weather")
+    await here.shop.replace("weather", WIDER, author=AGENT)
+    with pytest.raises(WorkspaceError, match="another"):
+        await here.shop.grants.grant("weather", question.missing, version=question.version)
+    assert OTHER not in here.shop.source("weather")
+
+
+async def test_a_yes_for_the_next_call_is_not_used_up_by_another_function(here: Room) -> None:
+    await here.save(CALLER, here.root / "functions" / "ask.py")
+    here.shop.granting.approver = human("once")
+    assert (await here.shop.create("weather", WEATHER, "sky", author=AGENT))["admitted"]
+    here.shop.granting.approver = None
+    found = await here.shop.call("ask", {})
+    assert "may not call it" in str(found)
+
+
+async def test_a_yes_for_the_next_call_is_taken_back_with_the_grants(here: Room) -> None:
+    here.shop.granting.approver = human("once")
+    assert (await here.shop.create("weather", WEATHER, "sky", author=AGENT))["admitted"]
+    await here.shop.grants.revoke("weather", None)
+    snapshot = here.shop.registry.snapshot()
+    assert here.shop.granting.book.borrowed(snapshot.functions["weather"], snapshot) == Grants()
+
+
+async def test_a_pulled_file_raises_no_limit_of_the_examples_and_a_human_does(here: Room) -> None:
+    (here.root / "functions" / "grants.toml").write_text("[double]\nseconds = 86400\nmemory_mib = 2048\n")
+    await here.save(PLAIN, here.root / "functions" / "sums.py")
+    assert (await here.shop.granting.packing.of_text(PLAIN)).grants == Grants()
+    await here.shop.grants.grant("double", Grants(seconds=20))
+    newer = PLAIN.replace("number + number", "2 * number")
+    assert (await here.shop.granting.packing.of_text(newer)).grants == Grants(seconds=20)
+
+
+async def test_a_folder_that_is_a_repository_is_never_granted_for_writing(here: Room) -> None:
+    (here.root / "deep" / ".git").mkdir(parents=True)
+    await here.shop.create("double", PLAIN, "sums")
+    with pytest.raises(WorkspaceError, match="can never be granted"):
+        await here.shop.grants.grant("double", here.shop.grants.wanted({"write": ("deep/",)}))
+
+
+def asked(diff: str = "", **more: object) -> str:
+    lines = question_lines(Question("weather", diff=diff, **more), 100)  # type: ignore[arg-type]  # its own fields
+    return plain(lines)
+
+
+async def test_what_a_long_line_of_a_diff_hides_is_said() -> None:
+    shown = asked(f"--- a\n+++ b\n@@ -1 +1 @@\n+x = 1{' ' * 400}; self.fetch('http://evil.example.org')")
+    assert "characters" in shown.rsplit("x = 1", 1)[1]
+
+
+async def test_what_a_long_diff_hides_is_said() -> None:
+    text = "".join(f"# {number}\n" for number in range(9_000))
+    shown = differences({"a": ""}, [Source.of("a", f"{text}evil()\n")])
+    assert "evil" in shown or "left out" in shown.splitlines()[-1]
+
+
+async def test_the_end_of_a_long_path_is_seen(tmp_path: Path) -> None:
+    assert "/secret" in asked(missing=Grants(read=(f"/{'a/' * 140}secret/",))).replace("\n", "").replace(" ", "")
