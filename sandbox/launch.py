@@ -2,7 +2,8 @@
 
 The zygote is exec'd, never forked: a fork of the host would carry the host's keys in its memory.
 Orders go over one socket in their order, and so do the answers. Nothing here ever waits for
-function code, and a worker is killed by its pidfd, never by a number.
+function code, and a worker is killed by its pidfd, never by a number. A zygote that imported a stranger's package
+is no more trusted than the package: what is no answer ends it, and only what it forked is taken for a worker.
 """
 
 import asyncio
@@ -10,9 +11,11 @@ import json
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 from collections import deque
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -21,12 +24,18 @@ from . import cgroup
 from .errors import SandboxError
 from .plan import THREADS, Plan, Rlimits
 from .policy import Limits
-from .usage import pid_of
+from .usage import descends, pid_of
 
 Answer: TypeAlias = asyncio.Future[tuple[dict[str, Any], list[int]]]  # JSON of the zygote, and descriptors
 
 _MAX_ANSWER = 1 << 16
 _FAREWELL_S = 5.0
+_ANSWER_S = 150.0  # longer than a pool lets one start
+_ANSWERS: dict[str, dict[str, dict[str, Any]]] = {  # order → kind of answer → what it has
+    "plan": {"hello": {"held": dict, "python": str}, "failed": {"layer": str, "reason": str}},
+    "fork": {"forked": {"pid": int}, "full": {}},
+    "reap": {"reaped": {"status": int, "cpu_s": int | float, "memory": int}},
+}
 _BOOT = (
     "import sys, types; room = types.ModuleType('sandbox'); room.__path__ = [sys.argv[1]]; "
     "sys.modules['sandbox'] = room; from sandbox.zygote import main; main(int(sys.argv[2]))"
@@ -82,7 +91,7 @@ class Zygote:
     def __init__(self, process: "subprocess.Popen[bytes]", control: socket.socket) -> None:
         self._process = process
         self._control = control
-        self._waiting: deque[Answer] = deque()
+        self._waiting: deque[tuple[str, Answer]] = deque()  # with the order that each is for
         self._loop = asyncio.get_running_loop()
         self.ended = False
         self.held: dict[str, str] = {}
@@ -145,8 +154,14 @@ class Zygote:
         if answer["kind"] != "forked":
             raise NoPlace("too many calls wait for calls of their own: call less deeply, or one after another")
         channel, output, pidfd = descriptors
+        seen_as = pid_of(pidfd)
+        if not (_is(stat.S_ISSOCK, channel) and _is(stat.S_ISFIFO, output) and descends(seen_as, self._process.pid)):
+            for descriptor in descriptors:
+                os.close(descriptor)
+            self._give_up()
+            raise ZygoteEnded("the zygote gave out what is none of its workers")
         os.set_blocking(output, False)
-        worker = Worker(self, answer["pid"], socket.socket(fileno=channel), output, pidfd, pid_of(pidfd))
+        worker = Worker(self, answer["pid"], socket.socket(fileno=channel), output, pidfd, seen_as)
         worker.channel.setblocking(False)
         return worker
 
@@ -162,14 +177,16 @@ class Zygote:
         return self._send({"kind": "reap", "pid": worker.pid})
 
     def _send(self, order: dict[str, Any]) -> Answer:
-        future = self._loop.create_future()
+        future: Answer = self._loop.create_future()
         try:
             self._control.send(json.dumps(order).encode())
         except OSError as error:
             future.set_exception(ZygoteEnded(f"the zygote has ended: {error}"))
             future.exception()  # seen: nobody has to wait for a reaping
             return future
-        self._waiting.append(future)
+        self._waiting.append((order.get("kind", "plan"), future))
+        late = self._loop.call_later(_ANSWER_S, self._give_up)
+        future.add_done_callback(lambda _: late.cancel())
         return future
 
     async def _ask(self, order: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
@@ -182,12 +199,20 @@ class Zygote:
             return
         except OSError:
             data, descriptors = b"", []
-        if not data:
-            self._end()
+        answer = _answer(data, descriptors, self._waiting[0][0]) if data and self._waiting else None
+        if answer is None:
+            for descriptor in descriptors:
+                os.close(descriptor)
+            self._give_up() if data else self._end()
             return
-        future = self._waiting.popleft()
+        _order, future = self._waiting.popleft()
         if not future.cancelled():
-            future.set_result((json.loads(data), descriptors))
+            future.set_result((answer, descriptors))
+
+    def _give_up(self) -> None:
+        """End a zygote that says nothing, or what is no answer."""
+        self._process.kill()
+        self._end()
 
     def _end(self) -> None:
         if self.ended:
@@ -196,7 +221,7 @@ class Zygote:
         self._loop.remove_reader(self._control.fileno())
         self._control.close()
         while self._waiting:
-            future = self._waiting.popleft()
+            _order, future = self._waiting.popleft()
             if not future.done():
                 future.set_exception(ZygoteEnded("the zygote has ended"))
                 future.exception()
@@ -210,6 +235,21 @@ class Zygote:
             self._process.kill()
             await asyncio.to_thread(self._process.wait)
         await asyncio.to_thread(self.group.close)
+
+
+def _is(kind: Callable[[int], bool], descriptor: int) -> bool:
+    return kind(os.fstat(descriptor).st_mode)
+
+
+def _answer(data: bytes, descriptors: list[int], order: str) -> dict[str, Any] | None:
+    """An answer to this kind of order, if it is one."""
+    try:
+        answer = json.loads(data)
+        shape = _ANSWERS[order][answer["kind"]]
+        is_whole = all(isinstance(answer[key], kind) for key, kind in shape.items())
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return answer if is_whole and len(descriptors) == (3 if answer["kind"] == "forked" else 0) else None
 
 
 def _zone() -> dict[str, str]:

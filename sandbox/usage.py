@@ -21,9 +21,21 @@ class Used:
 
 
 def pid_of(pidfd: int) -> int:
-    """The process's number as it is seen from here; 0 where it has been reaped, or is not seen at all."""
-    facts = Path(f"/proc/self/fdinfo/{pidfd}").read_bytes()
-    return max(0, int(facts.partition(b"\nPid:\t")[2].split(b"\n", 1)[0] or 0))
+    """The process's number as it is seen from here; 0 where it has been reaped, or is not seen; -1 for no process."""
+    _before, is_process, after = Path(f"/proc/self/fdinfo/{pidfd}").read_bytes().partition(b"\nPid:\t")
+    return max(0, int(after.split(b"\n", 1)[0])) if is_process else -1
+
+
+def descends(pid: int, ancestor: int) -> bool:
+    """Whether a process was forked by another, or by its child; also where it has gone, or is not seen from here."""
+    for _generation in range(2 if pid >= 0 else 0):
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1]) if pid else ancestor
+        except OSError:
+            return True
+        if pid == ancestor:
+            return True
+    return False
 
 
 def processor_time(pid: int) -> float | None:

@@ -1,5 +1,6 @@
 """Granted packages: imported ahead in a zygote of their own, read-only, and no more trusted than they must be."""
 
+import asyncio
 import os
 import shutil
 import socket
@@ -165,3 +166,37 @@ async def test_what_a_package_does_when_it_is_imported_stays_inside(
     outcome = await run(there, access(env, "evil"), "import evil\nreturn str(evil.FOUND)")
     assert value(outcome) == ""
     assert not (tmp_path / "outside/new").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "real = os.pidfd_open\nos.pidfd_open = lambda pid: real(VICTIM)", id="another-process-as-a-worker"
+        ),
+        pytest.param(
+            "null = os.open('/dev/null', 0)\nos.pidfd_open = lambda pid: os.dup(null)", id="no-process-at-all"
+        ),
+        pytest.param("null = os.open('/dev/null', 0)\nos.pipe = lambda: (os.dup(null), os.dup(null))", id="no-pipe"),
+        pytest.param("import json\njson.dumps = lambda message: 'odd'", id="an-answer-of-no-shape"),
+        pytest.param(
+            'import json\njson.dumps = lambda message: \'{"kind": "forked"}\'', id="an-answer-without-a-number"
+        ),
+        pytest.param("import json\njson.dumps = lambda message: '[]'", id="an-answer-of-another-kind"),
+    ],
+)
+async def test_a_package_that_speaks_for_the_process_that_imported_it_ahead_harms_nobody(
+    there: Sandbox, tmp_path: Path, text: str
+) -> None:
+    victim = await asyncio.create_subprocess_exec("sleep", "60")
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "__init__.py").write_text(f"import os\nVICTIM = {victim.pid}\n{text}\n")
+    try:
+        async with asyncio.timeout(30):
+            outcome = await run(there, access(tmp_path, "bad"), "return 1")
+        assert isinstance(outcome, Refused), outcome
+        assert victim.returncode is None
+        assert value(await run(there, Access(), "return 1")) == 1
+    finally:
+        victim.kill() if victim.returncode is None else None
+        await victim.wait()
