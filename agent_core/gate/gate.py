@@ -201,6 +201,9 @@ class Gate:
 
 async def _ask_all(stages: Sequence[Stage], draft: Draft, bench: Bench) -> tuple[Draft, list[StageReport]]:
     """The draft with what stages found that are asked at once, the first of which may add to it otherwise, too."""
+    if len(stages) == 1:
+        after, report = await _ask(stages[0], draft, bench)
+        return after, [report]
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_ask(stage, draft, bench)) for stage in stages[1:]]
         after, report = await _ask(stages[0], draft, bench)

@@ -8,6 +8,7 @@ import ast
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ..grants import Grants
 from ..grants.items import UNSAID, written
@@ -40,7 +41,7 @@ class Use:
         return Grants.from_json({self.kind: [self.item]}) if self.kind else Grants()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Text:
     """A module as the uses are looked for in it."""
 
@@ -48,7 +49,6 @@ class _Text:
     nodes: tuple[ast.AST, ...]
     packages: tuple[str, ...]
     guarded: frozenset[str]
-    names: Held
     calls: dict[int, ast.Call] = field(hash=False)  # by the id of what is called
     aliases: dict[str, str] = field(hash=False)
 
@@ -57,7 +57,12 @@ class _Text:
         nodes = nodes_of(tree)
         calls = {id(node.func): node for node in nodes if isinstance(node, ast.Call)}
         imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
-        return cls(tree, nodes, packages, guarded, held(tree), calls, _aliases(imports))
+        return cls(tree, nodes, packages, guarded, calls, _aliases(imports))
+
+    @cached_property
+    def names(self) -> Held:
+        """What names stand for; most texts use nothing that it is asked for."""
+        return held(self.tree)
 
 
 def uses(tree: ast.Module, packages: tuple[str, ...], guarded: frozenset[str] = frozenset()) -> list[Use]:
