@@ -48,6 +48,7 @@ def test_a_save_by_hand_appears_above_what_is_typed_and_the_model_is_told(tmp_pa
         screen.wait_for("› half a sentence")
         screen.line(" and its end")
         screen.wait_for("I see.")
+        screen.wait_for("1 step")
         (tmp_path / "functions" / "loud.py").write_text("def louder(:\n")
         screen.wait_for("✗ rejected: functions/loud.py:1")
         screen.line('/test louder {"text": "hi"}')
