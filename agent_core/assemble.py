@@ -84,18 +84,11 @@ class Workspace:
         root = _folder(root)
         settings = settings or load(root, flags)
         async with AsyncExitStack() as stack:
-            store = open_store(
-                prepare_state_dir(root) / "state.db", clock=Clock(), keep_calls=settings.standing.keep_calls
-            )
+            state = prepare_state_dir(root)
+            store = open_store(state / "state.db", clock=Clock(), keep_calls=settings.standing.keep_calls)
             stack.push_async_callback(store.close)
             shade_logs()
-            cage = Cage(
-                settings.sandbox,
-                settings.turn.parallel,
-                guarded=guarded_in(root),
-                secrets=Secrets(root, environment),
-                broker=Broker(note=RequestLog(prepare_state_dir(root), GIVEN.clean, Clock().now)),
-            )
+            cage = _cage(root, state, settings, environment)
             stack.push_async_callback(cage.aclose)
             workspace = cls(root, settings, store, _workshop(root, settings, store, cage), cage)
             stack.callback(workspace.workshop.granting.packing.environment.close)
@@ -207,6 +200,16 @@ def _folder(root: Path | str) -> Path:
             mend="Put the folder itself there.",
         )
     return root
+
+
+def _cage(root: Path, state: Path, settings: Settings, environment: Mapping[str, str] | None) -> Cage:
+    return Cage(
+        settings.sandbox,
+        settings.turn.parallel,
+        guarded=guarded_in(root),
+        secrets=Secrets(root, environment),
+        broker=Broker(note=RequestLog(state, GIVEN.clean, Clock().now)),
+    )
 
 
 def _workshop(root: Path, settings: Settings, store: Store, cage: Cage) -> Workshop:

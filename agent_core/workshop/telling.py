@@ -151,6 +151,21 @@ def changes(found: Iterable[FunctionsChanged], functions: dict[str, Function]) -
     return shorten("Functions changed by another hand. " + " ".join(dict.fromkeys(sentences)), 4_000)
 
 
+def heard(change: Change) -> FunctionsChanged:
+    """A change of the registry as listeners hear of it."""
+    return FunctionsChanged(
+        turn="",
+        loaded=change.loaded,
+        changed=change.changed,
+        removed=change.removed,
+        rejected=tuple(str(problem) for problem in change.rejected),
+        by=change.by,
+        mended=change.mended,
+        disagreeing=dict(change.disagreeing),
+        noted=dict(change.noted),
+    )
+
+
 def reloaded(change: Change, rejected: Iterable[Problem]) -> dict[str, Any]:  # Any: JSON
     """The shape of a reload: what is different, mended, in doubt, and rejected."""
     return {

@@ -265,21 +265,8 @@ class Workshop:
         return lambda: self._listeners.remove(listener)
 
     def _heard(self, change: Change) -> None:
-        if change.by == "agent":
-            return
-        rejected = tuple(str(problem) for problem in change.rejected)
-        event = events.FunctionsChanged(
-            turn="",
-            loaded=change.loaded,
-            changed=change.changed,
-            removed=change.removed,
-            rejected=rejected,
-            by=change.by,
-            mended=change.mended,
-            disagreeing=dict(change.disagreeing),
-            noted=dict(change.noted),
-        )
-        self._tell(event)
+        if change.by != "agent":
+            self._tell(telling.heard(change))
 
     def _seen(self, name: str, problems: Sequence[Problem]) -> None:
         self._tell(events.FunctionsChanged(turn="", noted={name: telling.seen_later(problems)}))

@@ -1,6 +1,6 @@
 """A workspace in which nobody is asked unless a test brings a human, and a home of its own for the user's key."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +8,8 @@ import pytest_asyncio
 
 from agent_core.cage import Cage
 from tests.workshop.support import Room, a_cage, room
+
+from .support import FETCHES, weather_service
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -34,3 +36,16 @@ async def here(tmp_path: Path, cage: Cage) -> AsyncIterator[Room]:
         (tmp_path / "data" / str(number)).write_text(str(number))
     async with room(tmp_path, cage) as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[str]:
+    """Where a small service answers."""
+    with weather_service() as found:
+        yield found
+
+
+@pytest.fixture
+def code(host: str) -> str:
+    """A function that asks it."""
+    return FETCHES.replace("{HOST}", host)

@@ -1,7 +1,6 @@
 """What somebody may try to get a grant that no human gave: by the file, the state, the name, the path, the code."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
@@ -13,21 +12,10 @@ from agent_core.grants import NOTHING, Grants
 from agent_core.workshop import Author
 from tests.workshop.support import Room, room
 
-from .support import FETCHES, PLAIN, READS, human, weather_service
+from .support import PLAIN, READS, human
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 AGENT = Author("agent", "main", "turn", "scripted")
-
-
-@pytest.fixture(scope="module")
-def host() -> Iterator[str]:
-    with weather_service() as found:
-        yield found
-
-
-@pytest.fixture
-def code(host: str) -> str:
-    return FETCHES.replace("{HOST}", host)
 
 
 async def granted(here: Room, code: str) -> None:

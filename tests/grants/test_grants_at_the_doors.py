@@ -1,7 +1,6 @@
 """Grants by the command line and in an agent's turn: what a human types, and what a model can and cannot do."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,7 @@ from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import answers, of
 from tests.kit.program import toolwright
 
-from .support import FETCHES, PLAIN, human, weather_service
-
-
-@pytest.fixture(scope="module")
-def host() -> Iterator[str]:
-    with weather_service() as found:
-        yield found
+from .support import FETCHES, PLAIN, human
 
 
 @pytest.fixture

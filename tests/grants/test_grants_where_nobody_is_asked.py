@@ -1,7 +1,6 @@
 """`grants.unattended = "file"`: on a server what was reviewed in functions/grants.toml is in force, and no more."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,17 +10,11 @@ from agent_core.workshop import Author
 from tests.kit.program import toolwright
 from tests.workshop.support import Room
 
-from .support import FETCHES, human, weather_service
+from .support import FETCHES, human
 
 AGENT = Author("agent", "main", "turn", "scripted")
 in_one_loop = pytest.mark.asyncio(loop_scope="module")
 VARIABLE = {"TOOLWRIGHT_GRANTS_UNATTENDED": "file"}
-
-
-@pytest.fixture(scope="module")
-def host() -> Iterator[str]:
-    with weather_service() as found:
-        yield found
 
 
 @pytest_asyncio.fixture(loop_scope="module")

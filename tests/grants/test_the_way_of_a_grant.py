@@ -1,28 +1,15 @@
 """From a text that needs something to a call that has it: by a human's yes to exactly that content, by nothing else."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from agent_core.grants import Grants
 from agent_core.workshop import Author
 from tests.workshop.support import Room
 
-from .support import FETCHES, PLAIN, READS, human, weather_service
+from .support import FETCHES, PLAIN, READS, human
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 AGENT = Author("agent", "main", "turn", "scripted")
-
-
-@pytest.fixture(scope="module")
-def host() -> Iterator[str]:
-    with weather_service() as found:
-        yield found
-
-
-@pytest.fixture
-def code(host: str) -> str:
-    return FETCHES.replace("{HOST}", host)
 
 
 def entries(here: Room) -> str:
