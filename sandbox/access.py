@@ -25,6 +25,7 @@ class Access:
     packages: tuple[tuple[str, str], ...] = ()  # import name → folder that it is imported from
     preload: tuple[str, ...] = ()  # names that the zygote imports ahead
     home: str = ""  # where the worker stands, instead of in its scratch folder
+    owner: str = ""  # whose alone the zygote is: what it imported ahead may keep what its workers have
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -46,7 +47,7 @@ class Access:
         """As it arrives."""
         values = {key: tuple(data[key]) for key in ("readable", "writable", "preload")}
         packages = tuple((name, folder) for name, folder in data["packages"])
-        return cls(**values, packages=packages, home=data["home"])
+        return cls(**values, packages=packages, home=data["home"], owner=data["owner"])
 
 
 NOTHING: Final = Access()

@@ -80,7 +80,7 @@ class Bench:
 
     def granted(self, granted: Granted) -> "Bench":
         """The same with the packages, the time and the memory that were granted; the world stays shut."""
-        access = replace(NO_ACCESS, packages=granted.access.packages, preload=granted.access.preload)
+        access = replace(granted.access, readable=(), writable=(), home="")
         sandbox = self.sandbox if access == NO_ACCESS else _With(self.sandbox, access)
         return replace(self, sandbox=sandbox, limits=raised(self.limits, granted.grants))
 

@@ -87,14 +87,17 @@ class Reach:
         named = [one.removeprefix(root) or "./" for one in paths]
         return tuple(f"{one}/" if not one.endswith("/") and (self.root / one).is_dir() else one for one in named)
 
-    def access(self, grants: Grants) -> Access:
-        """What a worker sees: what leads where it may not is left out."""
+    def access(self, grants: Grants, owner: str = "") -> Access:
+        """What a worker sees: what leads where it may not is left out.
+
+        What packages that are imported ahead might keep of a call is its owner's alone.
+        """
         root = os.path.realpath(self.root)
         readable = tuple(self._there(root, grants.read, writes=False))
         writable = tuple(self._there(root, grants.write, writes=True))
         found, ahead = self.packages(grants.packages) if grants.packages else ((), ())
         home = root if any(path.startswith(f"{root}/") for path in readable + writable) else ""
-        return Access(readable, writable, found, ahead, home)
+        return Access(readable, writable, found, ahead, home, owner if ahead else "")
 
     def refusal(self, grants: Grants) -> str:
         """Why some of these can never be granted, as a sentence; empty if all can."""

@@ -65,14 +65,15 @@ class Granting:
         """What a candidate is judged with before anybody was asked."""
         return Granted(guarded=await self.book.needed_to_call(snapshot))
 
-    async def granted(self, grants: Grants, snapshot: Snapshot) -> Granted:
+    async def granted(self, grants: Grants, snapshot: Snapshot, owner: str) -> Granted:
         """What it is judged with once it has these."""
         spelled = self.reach.spelled(self.packing.known(grants))
-        return replace(await self.ungranted(snapshot), grants=spelled, access=self.reach.access(grants))
+        return replace(await self.ungranted(snapshot), grants=spelled, access=self.reach.access(grants, owner))
 
     async def having(self, function: Function, snapshot: Snapshot) -> Granted:
         """The same for a function that is there."""
-        return await self.granted(await self.in_force(function, snapshot), snapshot)
+        owner = f"{function.module}.{function.name}"
+        return await self.granted(await self.in_force(function, snapshot), snapshot, owner)
 
     async def in_force(self, function: Function, snapshot: Snapshot) -> Grants:
         """What a function may reach now: by a human's yes, or by the file where that was set."""
@@ -185,7 +186,7 @@ class Granting:
             modules_of(function.module, snapshot),
             raised(self._limits, grants),
             grants,
-            self.reach.access(grants),
+            self.reach.access(grants, f"{function.module}.{function.name}"),
             function.name if grants.stateful else "",
             note or _unnamed(function.name, grants),
         )

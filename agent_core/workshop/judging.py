@@ -43,7 +43,8 @@ class Judging:
         if self._granting.asks(verdict, work):
             allowance = await self._granting.for_candidate(verdict, ground, work)
             if allowance.grants:
-                granted = await self._granting.granted(allowance.grants, ground)
+                owner = f"{candidate.module}.{candidate.name}"
+                granted = await self._granting.granted(allowance.grants, ground, owner)
                 verdict = await self.gate.judge(candidate, ground, policy, granted=granted)
         if candidate.examples and verdict.admitted:
             candidate, verdict = await self._with_given(candidate, verdict, ground, policy, granted)

@@ -9,11 +9,39 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_core import Workspace
 from agent_core.packages import Environment, PackagesError, Pin
 from agent_core.packages.lock import Lock
 from agent_core.packages.resolution import required
 from agent_core.packages.wheels import names_in
+from tests.grants.support import human
 from tests.packages.support import ABACUS, opened, placed, put, source, wheel
+
+BOARD = """import mmap
+
+_KEPT = mmap.mmap(-1, 16)
+
+
+def swap(text):
+    before = _KEPT[:].rstrip(bytes(1)).decode()
+    _KEPT[:] = text.encode().ljust(16, bytes(1))
+    return before
+"""
+SWAPS = '''\
+import board
+
+
+def swap(text: str) -> str:
+    """Leave a text, and take the one before.
+
+    Args:
+        text: What is left.
+
+    Returns:
+        What was left before.
+    """
+    return board.swap(text)
+'''
 
 
 @pytest.mark.parametrize(
@@ -240,3 +268,16 @@ def _away(patch: pytest.MonkeyPatch) -> None:
     patch.delenv("PIP_FIND_LINKS")
     patch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     patch.setenv("PIP_RETRIES", "0")
+
+
+async def test_what_a_package_that_is_imported_ahead_keeps_is_never_anothers(index: Path, root: Path) -> None:
+    wheel(index, "board", "1.0", {"board.py": BOARD})
+    (root / "functions").mkdir()
+    for name in ("swap", "other"):
+        (root / "functions" / f"of_{name}.py").write_text(SWAPS.replace("def swap", f"def {name}"))
+    async with Workspace.open(root, approver=human("yes")) as workspace:
+        shop = workspace.workshop
+        calls = [("swap", "mine"), ("other", "yours"), ("swap", "done")]
+        found = [(await shop.call(name, {"text": text}))["value"] for name, text in calls]
+    assert "mine" in (found[1], found[2])  # the package does carry what it has from one call to another, …
+    assert found[1] != "mine"  # … but not to another function
