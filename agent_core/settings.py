@@ -9,10 +9,10 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import Field, PrivateAttr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -23,105 +23,40 @@ from pydantic_settings import (
 from pydantic_settings import SettingsError as UnreadableVariable
 
 from .errors import SettingsError
+from .setting_sections import (
+    GateSettings,
+    GrantSettings,
+    HeartbeatSettings,
+    MemorySettings,
+    ModelSettings,
+    SandboxSettings,
+    Section,
+    StandingSettings,
+    TurnSettings,
+)
+
+__all__ = [
+    "FILE_NAME",
+    "PREFIX",
+    "SECRET",
+    "GateSettings",
+    "GrantSettings",
+    "HeartbeatSettings",
+    "MemorySettings",
+    "ModelSettings",
+    "SandboxSettings",
+    "Settings",
+    "StandingSettings",
+    "TurnSettings",
+    "keyless_address",
+    "known_keys",
+    "load",
+]
 
 FILE_NAME = "toolwright.toml"
 PREFIX = "TOOLWRIGHT_"
 SECRET = f"{PREFIX}SECRET_"  # what functions are given by name, and no setting
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ModelSettings(_Section):
-    """Which model answers, and how it is asked."""
-
-    name: str | None = Field(None, description="Model at the chosen endpoint, or `local/…`.")
-    base_url: str | None = Field(None, description="Address of an endpoint that speaks chat completions.")
-    mode: Literal["auto", "native", "constrained"] = Field(
-        "auto", description="How calls travel; `auto`: native, and constrained where the endpoint takes no functions."
-    )
-    stream: bool = Field(True, description="Ask the endpoint to stream its replies.")
-    temperature: float | None = Field(
-        None, ge=0, le=2, description="Sampling temperature; the endpoint's own if unset."
-    )
-    max_tokens: int | None = Field(None, ge=1, description="Longest reply in tokens.")
-    context_tokens: int | None = Field(
-        None, ge=512, description="Size of the window, where the endpoint does not tell."
-    )
-    timeout_s: float = Field(600, gt=0, description="Longest wait for the next piece of a reply, in seconds.")
-    retries: int = Field(4, ge=0, le=10, description="Tries again after 429, 5xx and lost connections.")
-    threads: int | None = Field(None, ge=1, description="Threads of the local model; cores − 1 if unset.")
-
-
-class TurnSettings(_Section):
-    """The limits of one turn."""
-
-    max_steps: int = Field(30, ge=1, description="Model replies in one turn.")
-    max_calls: int = Field(
-        40, ge=1, description="Function calls taken from one reply; the others are answered as skipped."
-    )
-    parallel: int = Field(4, ge=1, le=64, description="Workers that run at once.")
-    shown_functions: int = Field(128, ge=16, le=128, description="Functions shown to the model at once.")
-    answer_chars: int = Field(12_000, ge=500, description="Longest answer of one call that the model reads.")
-
-
-class SandboxSettings(_Section):
-    """The limits of one call, and what workers may import."""
-
-    wall_s: float = Field(10, gt=0, description="Wall-clock limit of one call in seconds.")
-    memory_mib: int = Field(512, ge=64, le=1 << 20, description="Address space of one worker in MiB.")
-    output_kib: int = Field(64, ge=1, description="Longest printed output of one call in KiB.")
-    result_kib: int = Field(1024, ge=1, description="Largest result of one call in KiB.")
-    scratch_mib: int = Field(64, ge=1, description="Scratch space of one call in MiB.")
-    packages: tuple[str, ...] = Field(
-        ("pydantic",), description="Packages of this environment that functions may import."
-    )
-    unsafe: bool = Field(
-        False, description="Run functions although the sandbox cannot be enforced. Shown at every prompt."
-    )
-
-
-class GateSettings(_Section):
-    """What the gate mends and how strict it is with a human's files."""
-
-    strict: bool = Field(False, description="Hold saved files to the rules for the agent's functions.")
-    mends: bool = Field(True, description="Mend what is mechanical.")
-    mends_off: tuple[str, ...] = Field((), description="Codes of mends that are not made, such as `inferred-hints`.")
-    candidate_kib: int = Field(64, ge=1, description="Largest candidate in KiB.")
-    module_kib: int = Field(256, ge=1, description="Largest module in KiB.")
-
-
-class StandingSettings(_Section):
-    """How recorded calls move a function's standing, what is kept of them, and when one counts as unused."""
-
-    trial_calls: int = Field(3, ge=1, description="Calls in a row that returned, after which a draft is on trial.")
-    trusted_calls: int = Field(20, ge=1, description="Calls in a row that returned, after which one is trusted, …")
-    trusted_days: float = Field(7, ge=0, description="… if this many days lie between the first and the last of them.")
-    quarantine_failures: int = Field(
-        5, ge=0, description="Failures in a row after which the model no longer sees a function; 0: never."
-    )
-    retire_days: float = Field(
-        180, ge=0, description="Days without a call after which a function is offered for retirement; 0: never."
-    )
-    keep_calls: int = Field(100, ge=1, description="Calls of a function that are kept one by one; totals stay.")
-
-
-class GrantSettings(_Section):
-    """When a human is asked before a function gets what it needs."""
-
-    ask: Literal["grants", "always", "never"] = Field(
-        "grants",
-        description="`grants`: before a function gets one; `always`: before every function that an agent makes or"
-        " changes, too; `never`: nobody is asked, and what would need a yes is refused.",
-    )
-    packages_mib: int = Field(2048, ge=1, le=1 << 20, description="Largest set of packages that is installed, in MiB.")
-    unattended: Literal["deny", "file"] = Field(
-        "deny",
-        description="Where no human can be asked, `deny` refuses; `file` puts in force what `functions/grants.toml`"
-        " proposes, for servers that run what was reviewed. From the environment or a flag alone.",
-    )
 
 
 class Settings(BaseSettings):
@@ -154,6 +89,8 @@ class Settings(BaseSettings):
     gate: GateSettings = GateSettings()
     standing: StandingSettings = StandingSettings()
     grants: GrantSettings = GrantSettings()
+    memory: MemorySettings = MemorySettings()
+    heartbeat: HeartbeatSettings = HeartbeatSettings()
 
 
 def keyless_address(settings: Settings, environment: Mapping[str, str]) -> str | None:
@@ -223,7 +160,7 @@ def known_keys() -> list[str]:
     keys = []
     for name, field in Settings.model_fields.items():
         section = field.annotation
-        if isinstance(section, type) and issubclass(section, _Section):
+        if isinstance(section, type) and issubclass(section, Section):
             keys += [f"{name}.{inner}" for inner in section.model_fields]
         else:
             keys.append(name)
