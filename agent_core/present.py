@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .grants import Grants
 from .untrusted import block, fence, one_line, shorten
 
 PAGE = 40
@@ -35,12 +36,19 @@ def introspection(found: Shape) -> str:
         *_quarantine(found.get("quarantine")),
         block(numbered, _MAX_SOURCE),
         *_statistics(found["statistics"]),
+        *_granted(found["grants"]),
         f"Used by: {', '.join(found['callers']) or 'no other'}. Uses: {', '.join(found['callees']) or 'none'}.",
         f"{_versions(len(found['versions']))} of its module {'is' if len(found['versions']) == 1 else 'are'} kept.",
         *_confirmed((found.get("verdict") or {}).get("confirmed")),
         *_survivors(found["survivors"]),
     ]
     return "\n".join(lines)
+
+
+def _granted(grants: Shape) -> list[str]:
+    """What a human lets it reach."""
+    says = Grants.from_json(grants).sentences()
+    return [f"A human lets it: {one_line('; '.join(says), 1_000)}."] if says else []
 
 
 def _confirmed(calls: Sequence[str] | None) -> list[str]:

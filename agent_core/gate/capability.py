@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ..grants import NOTHING, Grants
 from .draft import Draft, Finding
+from .grants import MENDS, Way
 from .uses import Use, needs_of, uses
 
 STAGE = "capability"
@@ -18,20 +19,21 @@ def capability(draft: Draft) -> Draft:
         return draft.skip("the code could not be read")
     found = uses(draft.tree, draft.rules.packages, draft.guarded)
     draft = replace(draft, needs=needs_of(found), asking=_lines(found, draft.granted))
-    return draft.with_findings(STAGE, lacking(found, draft.granted))
+    return draft.with_findings(STAGE, lacking(found, draft.granted, draft.way))
 
 
-def check(tree: ast.Module, packages: tuple[str, ...], granted: Grants = NOTHING) -> list[Finding]:
+def check(tree: ast.Module, packages: tuple[str, ...], granted: Grants = NOTHING, way: Way = "none") -> list[Finding]:
     """Every use in a module that needs a grant that is not there, or cannot be foreseen, one a line and kind."""
-    return lacking(uses(tree, packages), granted)
+    return lacking(uses(tree, packages), granted, way)
 
 
-def lacking(found: Iterable[Use], granted: Grants) -> list[Finding]:
-    """What is to be said of the uses that are not granted."""
+def lacking(found: Iterable[Use], granted: Grants, way: Way = "none") -> list[Finding]:
+    """What is to be said of the uses that are not granted, and how a human comes to be asked."""
     told: dict[tuple[int, str], Finding] = {}
     for use in found:
         if not (use.kind and granted.gives(use.kind, use.item)):
-            told.setdefault((use.finding.line, use.finding.code), use.finding)
+            mend = MENDS[way].format(use.finding.mend) if use.kind else use.finding.mend
+            told.setdefault((use.finding.line, use.finding.code), replace(use.finding, mend=mend))
     return list(told.values())
 
 

@@ -13,6 +13,7 @@ from ..problem import Place, Problem
 from ..registry.function import Function, Reading
 from ..registry.snapshot import Snapshot
 from .candidate import Candidate, Policy
+from .grants import Way
 from .rules import Rules, severity
 from .tree import FunctionNode, bound_names, find, parse
 from .verdict import Disagreement, Mend, Survivor
@@ -67,6 +68,7 @@ class Draft:
     apart: frozenset[str] = frozenset()  # functions that it is not compared with
     granted: Grants = NOTHING
     guarded: frozenset[str] = frozenset()  # functions that have grants of their own
+    way: Way = "none"  # how a human comes to be asked for what it lacks
     needs: Grants = NOTHING
     asking: tuple[int, ...] = ()  # the lines that need what is not granted
 

@@ -108,7 +108,7 @@ class Gate:
         text = candidate.code.replace("\r\n", "\n").replace("\r", "\n")
         rules = replace(self._rules, off=frozenset("*")) if candidate.exact else self._rules
         draft = Draft(candidate, rules.policy(policy), rules, snapshot, text)
-        draft = replace(draft, granted=granted.grants, guarded=granted.guarded)
+        draft = replace(draft, granted=granted.grants, guarded=granted.guarded, way=granted.way)
         bench = self._bench.granted(granted)
         reports = []
         for stages in _at_once(self._stages):

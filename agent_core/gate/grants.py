@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Literal, TypeAlias
 
 _BY_GRANT = {
     "network": "socket ssl socketserver urllib.request http.client http.server ftplib smtplib poplib imaplib"
@@ -31,6 +32,17 @@ ADVICE: Mapping[str, str] = MappingProxyType(
         "processes": "do the work in Python itself",
         "secrets": "take the value as a parameter",
         "packages": "use the standard library",
+    }
+)
+Way: TypeAlias = Literal["none", "joining", "calling", "file"]
+"""How a human comes to be asked: not at all, before a candidate joins, before a call, or by hand in the file."""
+
+MENDS: Mapping[Way, str] = MappingProxyType(
+    {
+        "none": "{}; a grant is a human's decision",
+        "joining": "leave it if the task needs it, the user is asked before it joins; else {}",
+        "calling": "a human is asked before it is called, or grants it now: toolwright functions grant NAME",
+        "file": "leave it if the task needs it, a human has to grant it; else {}",
     }
 )
 CONTEXT: Mapping[str, str] = MappingProxyType({"fetch": "network", "secret": "secrets", "memory": "memory"})

@@ -26,6 +26,7 @@ from .alike.index import surroundings
 from .candidate import Policy
 from .draft import TOO_DEEP, Finding
 from .examples.enough import is_unproven, too_few
+from .grants import Way
 from .reading.hidden import hidden
 from .rules import Rules, severity
 from .tree import FunctionNode, find, functions, lines_of, parse
@@ -108,7 +109,8 @@ def _look(saved: Saved) -> Saved:
     parsed = parse(text)
     if isinstance(parsed, ast.Module):
         saved = saved.with_findings("conform", conform.undefined(text, parsed))
-        saved = saved.with_findings("capability", capability.check(parsed, saved.rules.packages, saved.granted))
+        way: Way = "calling" if saved.policy == "human" else "none"
+        saved = saved.with_findings("capability", capability.check(parsed, saved.rules.packages, saved.granted, way))
     return saved
 
 

@@ -23,6 +23,7 @@ from ..registry.writing import CANDIDATE, place_function
 from ..untrusted import fence
 from .alike.index import Alike
 from .draft import Draft, Finding
+from .grants import Way
 
 STAGE = "import"
 
@@ -60,11 +61,15 @@ class Workers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """What a candidate is judged with: its grants, where its packages lie, and who may be called by grant alone."""
+    """What a candidate is judged with: its grants, where its packages lie, who may be called by grant alone.
+
+    And how a human comes to be asked for what it lacks.
+    """
 
     grants: Grants = NOTHING
     access: Access = NO_ACCESS
     guarded: frozenset[str] = frozenset()
+    way: Way = "none"
 
 
 UNGRANTED: Final = Granted()

@@ -29,7 +29,10 @@ _PLAIN = ("os", "asyncio", "concurrent.futures")  # their import says nothing ye
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One use: the kind of grant (empty where none allows it), the item, and what the gate says of it."""
+    """One use: the kind of grant (empty where none allows it), the item, and what the gate says of it.
+
+    The mend of the finding is how to do without.
+    """
 
     kind: str
     item: str
@@ -89,8 +92,7 @@ def _use(kind: str, item: str | None, shown: str, node: ast.AST) -> Use:
         return _never(grant, shown, node)
     named = "" if item == UNSAID else f" ({'to write ' if kind == 'write' else ''}{item})"
     what = f"`{shown}` needs the grant `{grant}`{named}, which this function does not have"
-    mend = f"{ADVICE.get(grant, 'do without it')}; a grant is a human's decision"
-    return Use(kind, item, _finding(f"needs-{grant}", what, mend, node))
+    return Use(kind, item, _finding(f"needs-{grant}", what, ADVICE.get(grant, "do without it"), node))
 
 
 def _never(grant: str, shown: str, node: ast.AST) -> Use:

@@ -12,7 +12,9 @@ from sandbox import Limits
 from sandbox.patience import standing_still
 
 from ..gate import Verdict
+from ..gate.capability import lacking
 from ..gate.draft import unified
+from ..gate.grants import Way
 from ..gate.trial import Granted
 from ..gate.uses import needs_of, uses
 from ..grants import NOTHING, Approver, Decision, Denied, Giving, Grants, Permit, Question, Reach
@@ -63,7 +65,13 @@ class Granting:
 
     async def ungranted(self, snapshot: Snapshot) -> Granted:
         """What a candidate is judged with before anybody was asked."""
-        return Granted(guarded=await self.book.needed_to_call(snapshot))
+        return Granted(guarded=await self.book.needed_to_call(snapshot), way=self._way())
+
+    def _way(self) -> Way:
+        """How a human comes to be asked for what a candidate lacks."""
+        if self.approver is not None and self._settings.ask != "never":
+            return "joining"
+        return "file" if self._settings.unattended == "file" else "none"
 
     async def granted(self, grants: Grants, snapshot: Snapshot, owner: str) -> Granted:
         """What it is judged with once it has these."""
@@ -156,6 +164,16 @@ class Granting:
             if decision.answer != "no":  # what it had may have been revoked while they were asked
                 now, note = await self.book.allowed(function, snapshot) | lent | question.missing, ""
         return self._permit(function, snapshot, now, note)
+
+    async def lacking(self, function: Function, snapshot: Snapshot) -> frozenset[str]:
+        """What the gate has to say of those uses in its module that a function has no grant for now."""
+        granted = self.reach.spelled(self.packing.known(await self.in_force(function, snapshot)))
+        try:
+            tree = ast.parse(snapshot.modules[function.module].text)
+            found = lacking(uses(tree, self._packages, await self.guarded(snapshot)), granted)
+        except RecursionError:
+            return frozenset()
+        return frozenset(one.what for one in found)
 
     async def guarded(self, snapshot: Snapshot) -> frozenset[str]:
         """The functions that only those may call that have the grant for it."""

@@ -9,7 +9,9 @@ from ..grants import NOTHING, Giving, Grants, Question
 from ..grants.book import who
 from ..grants.content import content_of
 from ..grants.file import checked
+from ..registry.function import Function
 from ..registry.registry import Registry
+from ..registry.snapshot import Snapshot
 from ..storage import Store
 from .changes import Changes, require_same
 from .granting import Granting
@@ -116,6 +118,15 @@ class Grantor:
         if grants is not None and left == had:
             raise UsageError(f"`{name}` has none of these.", mend=f"It may: {'; '.join(had.sentences())}.")
         return {"name": name, "revoked": had.without(left).to_json(), "grants": left.to_json()}
+
+    async def seen(self, function: Function, snapshot: Snapshot, found: Mapping[str, Any]) -> dict[str, Any]:
+        """What is known of a function, with what it may reach instead of what it lacked when it was judged."""
+        lacking = await self._granting.lacking(function, snapshot)
+        problems = (found["verdict"] or {}).get("problems", ())
+        kept = [one for one in problems if one["code"] not in GRANTABLE or one["message"] in lacking]
+        verdict = found["verdict"] and {**found["verdict"], "problems": kept}
+        now = await self._granting.in_force(function, snapshot)
+        return {**found, "verdict": verdict, "grants": now.to_json()}
 
     async def listing(self, name: str = "") -> dict[str, Any]:  # Any: JSON
         """What the file proposes, what of it is in force, and what of the file is not understood."""

@@ -172,10 +172,11 @@ class Workshop:
     async def introspect(self, name: str) -> dict[str, Any]:
         """Everything that is known about a function."""
         found = await view.introspection(self._sight(), name)
-        function = self._function(name)
+        function, snapshot = self._function(name), self.registry.snapshot()
         case = await self.quarantine.case(function) if found["standing"] == "quarantined" else None
-        grants = await self.granting.book.allowed(function, self.registry.snapshot())
-        return {**found, "quarantine": events.to_json(case) if case else None, "grants": grants.to_json()}
+        return await self.grants.seen(
+            function, snapshot, {**found, "quarantine": events.to_json(case) if case else None}
+        )
 
     async def release(self, name: str) -> dict[str, Any]:
         """Let a function out of quarantine, by a human's decision.

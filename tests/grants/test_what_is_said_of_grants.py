@@ -1,0 +1,56 @@
+"""What a model and a human read of needs and grants: what to do about them where, and what is there now."""
+
+import pytest
+
+from agent_core import present
+from agent_core.grants import Grants
+from agent_core.workshop import Author
+from tests.workshop.support import Room
+
+from .support import human
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+AGENT = Author("agent", "main", "turn", "scripted")
+
+
+def with_settings(here: Room, **settings: str) -> None:
+    granting = here.shop.granting
+    granting._settings = granting._settings.model_copy(update=settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_attended", "says"),
+    [
+        pytest.param({}, True, "if the task needs it, the user is asked before it joins", id="a human is there"),
+        pytest.param({}, False, "Mend: take the text as a parameter instead of fetching it", id="nobody is there"),
+        pytest.param({"ask": "never"}, True, "Mend: take the text as a parameter", id="nobody is ever asked"),
+        pytest.param({"unattended": "file"}, False, "a human has to grant it", id="the file decides"),
+    ],
+)
+async def test_a_need_is_mended_by_asking_where_somebody_can_be_asked(
+    here: Room, code: str, settings: dict[str, str], is_attended: bool, says: str
+) -> None:
+    with_settings(here, **settings)
+    here.shop.granting.approver = human("no") if is_attended else None
+    wrong = code.replace("-> str", "-> int").replace("city: The", "town: The")
+    assert says in (await here.shop.plan_create("weather", wrong, "sky", "", AGENT)).text
+
+
+async def test_a_saved_file_says_how_a_human_grants_what_it_needs(here: Room, code: str) -> None:
+    await here.save(code, here.root / "functions" / "sky.py")
+    (need,) = [one for one in (await here.shop.introspect("weather"))["verdict"]["problems"] if "needs" in one["code"]]
+    assert need["mend"] == "a human is asked before it is called, or grants it now: toolwright functions grant NAME"
+
+
+async def test_what_was_granted_is_shown_instead_of_what_was_lacking(here: Room, code: str, host: str) -> None:
+    await here.save(code, here.root / "functions" / "sky.py")
+    before = await here.shop.introspect("weather")
+    await here.shop.grants.grant("weather", Grants(network=(host,)))
+    after = await here.shop.introspect("weather")
+    lacking = [
+        [one["code"] for one in found["verdict"]["problems"]].count("needs-network") for found in (before, after)
+    ]
+    assert (lacking, after["grants"]) == ([1, 0], {"network": [host]})
+    assert f"A human lets it: fetch from {host}." in present.introspection(after)
+    await here.shop.grants.revoke("weather", None)
+    assert (await here.shop.introspect("weather"))["verdict"] == before["verdict"]
