@@ -4,7 +4,6 @@ Starting is cheap: the sandbox and the model are opened when something needs the
 """
 
 import asyncio
-import inspect
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -13,37 +12,31 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from . import doctor, starters
+from . import doctor, hosted, starters
 from .agent import Agent
 from .asking import Asker, Opened
 from .broker import Broker, RequestLog
 from .cage import Cage, guarded_in
 from .clock import Clock
 from .context import Shown
-from .dispatch import Dispatcher, HostFunction
+from .dispatch import Dispatcher
 from .errors import NoWorkspace, SettingsError, WorkspaceError
 from .gate import MENDS, Gate, Rules
 from .grants import Approver, GrantBook, Reach
 from .model.discover import choose
 from .offline import installed_models
 from .packages import Environment
-from .registry.function import Reading
 from .registry.registry import Registry
-from .registry.schema import read_module
 from .registry.snapshot import Snapshot
-from .registry.source import Source
 from .registry.watch import Watcher
 from .secrets import GIVEN, Secrets, shade_logs
 from .settings import FILE_NAME, Settings, load
 from .step import Stepper
-from .storage import Store, content_hash, lock_agent, open_store, prepare_state_dir
+from .storage import Store, lock_agent, open_store, prepare_state_dir
 from .workshop import Workshop
 from .workshop.granting import Granting
 from .workshop.one_writer import only_writer
 from .workshop.packing import Packing, Trials
-
-# `meta_functions` is on top of this package, so its modules are named as data: the one dynamic import.
-META_PACKAGE = "meta_functions"
 
 
 class Workspace:
@@ -130,7 +123,7 @@ class Workspace:
         name = name or self.settings.agent
         stack = AsyncExitStack()
         stack.enter_context(lock_agent(prepare_state_dir(self.root), name))
-        host = _host_functions()
+        host = hosted.standard()
         shown = Shown(
             [each.function for each in host.values()], self.settings.turn.shown_functions, self.workshop.quarantine
         )
@@ -145,7 +138,7 @@ class Workspace:
 
     async def doctor(self) -> dict[str, Any]:  # Any: JSON
         """What this platform can do, in the published shape."""
-        own = [each.function for each in _host_functions().values()]
+        own = [each.function for each in hosted.standard().values()]
         functions = [*own, *self.workshop.registry.snapshot().functions.values()]
         found = await doctor.examine(self.settings, self._cage, self._store, _best_installed, functions)
         return {**found, "packages": await self.workshop.granting.packing.health()}
@@ -213,7 +206,7 @@ def _cage(root: Path, state: Path, settings: Settings, environment: Mapping[str,
 
 
 def _workshop(root: Path, settings: Settings, store: Store, cage: Cage) -> Workshop:
-    reserved = frozenset(function.name for reading in _meta_readings() for function in reading.functions)
+    reserved = frozenset(hosted.standard())
     registry = Registry(Snapshot.empty(reserved))
     rules = Rules(
         candidate_bytes=settings.gate.candidate_kib << 10,
@@ -247,25 +240,6 @@ def _mends_off(settings: Settings) -> frozenset[str]:
         mend = f"Known are: {', '.join(sorted(MENDS))}."
         raise SettingsError(f"`gate.mends_off` names `{unknown[0]}`, which is no mend.", mend=mend)
     return frozenset(settings.gate.mends_off if settings.gate.mends else "*")
-
-
-def _meta_readings() -> list[Reading]:
-    package = import_module(META_PACKAGE)
-    return [_read_own(import_module(f"{META_PACKAGE}.{module}")) for module in package.MODULES]
-
-
-def _read_own(module: Any) -> Reading:  # Any: a module object
-    text = inspect.getsource(module)
-    return read_module(Source(module.__name__, module.__file__ or "", text, content_hash(text)))
-
-
-def _host_functions() -> dict[str, HostFunction]:
-    found = {}
-    for reading in _meta_readings():
-        module = import_module(reading.source.module)
-        for function in reading.functions:
-            found[function.name] = HostFunction(function, getattr(module, function.name))
-    return found
 
 
 def _best_installed() -> str | None:
