@@ -40,8 +40,9 @@ _BOOT = (
     "import sys, types; room = types.ModuleType('sandbox'); room.__path__ = [sys.argv[1]]; "
     "sys.modules['sandbox'] = room; from sandbox.zygote import main; main(int(sys.argv[2]))"
 )
-# One heap for all threads: each further one would reserve 64 MiB of a worker's memory limit.
-_ENVIRONMENT = {"MALLOC_ARENA_MAX": "1", "LANG": "C.UTF-8"}
+# One heap for all threads: each further one would reserve 64 MiB of a worker's memory limit. What a library calls is
+# bound at its loading: each worker would bind it anew, in pages that it would have to copy.
+_ENVIRONMENT = {"MALLOC_ARENA_MAX": "1", "LD_BIND_NOW": "1", "LANG": "C.UTF-8"}
 
 
 class ZygoteEnded(SandboxError):

@@ -89,7 +89,7 @@ def _keep_only(ends: Ends) -> None:
 
 
 def _set_environment(scratch: str) -> None:
-    os.environ.update(HOME=scratch, TMPDIR=scratch)
+    os.environ["HOME"] = os.environ["TMPDIR"] = scratch
 
 
 def _serve(scratch: Path, *, ahead: bool) -> None:

@@ -5,6 +5,7 @@ small root, gives up every privilege, imports what was listed, and then answers 
 that descriptor: fork a worker; reap a dead one and empty its scratch. It ends when the host does.
 """
 
+import _socket
 import _thread
 import contextlib
 import fcntl
@@ -13,6 +14,7 @@ import importlib
 import json
 import os
 import socket
+import struct
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -25,7 +27,7 @@ from .confine import granted, landlock, limits, namespaces, seccomp
 from .inside import packages
 from .inside.channel import Channel
 from .inside.edge import attempt
-from .inside.rehearsal import rehearse
+from .inside.rehearsal import TIMES, rehearse
 from .plan import Plan, Rlimits
 from .scratch import wipe
 from .usage import reaped
@@ -169,7 +171,7 @@ class Zygote:
             self._tell({"kind": "full"})
             return
         slot = self._free.pop()
-        ours, theirs = socket.socketpair()
+        ours, theirs = _socket.socketpair()  # plain, as all here: what is looked at after a fork is a page to copy
         read_end, write_end = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -180,7 +182,7 @@ class Zygote:
             worker.main(ends, confinement, ahead=ahead)
         self._slot_of[pid] = slot
         pidfd = os.pidfd_open(pid)
-        self._tell({"kind": "forked", "pid": pid}, [ours.fileno(), read_end, pidfd])
+        self._tell({"kind": "forked", "pid": pid}, ours.fileno(), read_end, pidfd)
         ours.close()
         theirs.close()
         for descriptor in (read_end, write_end, pidfd):
@@ -197,8 +199,9 @@ class Zygote:
             self._slots[slot] = Path("/")
         self._tell({"kind": "reaped", "status": status, "cpu_s": used.cpu_s, "memory": used.memory})
 
-    def _tell(self, message: dict[str, Any], descriptors: list[int] | None = None) -> None:  # JSON
-        socket.send_fds(self._control, [json.dumps(message).encode()], descriptors or [])
+    def _tell(self, message: dict[str, Any], *descriptors: int) -> None:  # JSON
+        carried = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack(f"{len(descriptors)}i", *descriptors))]
+        self._control.sendmsg([json.dumps(message).encode()], carried if descriptors else [])
 
 
 def _make_slots(root: Path, count: int, user: int | None) -> list[Path]:
@@ -229,7 +232,8 @@ def _warm_up(preload: tuple[str, ...]) -> None:
     for name in preload:
         with contextlib.suppress(ImportError):  # what this interpreter was built without
             importlib.import_module(name)
-    rehearse(Channel(-1, _thread.allocate_lock()))
+    for _time in range(TIMES):
+        rehearse(Channel(-1, _thread.allocate_lock()))
     gc.collect()
     gc.disable()
     gc.freeze()

@@ -37,3 +37,18 @@ COLLIDING = modules(
 async def test_values_that_all_collide_do_not_hold_the_host_up(sandbox: Sandbox, function: str, kind: type) -> None:
     outcome = await sandbox.call(COLLIDING, "crowd", function, {}, limits=Limits(wall_s=30))
     assert isinstance(outcome, kind), outcome
+
+
+async def test_a_function_sees_nothing_of_the_rehearsals_before_it(sandbox: Sandbox) -> None:
+    world = modules(
+        look="""
+        import sys
+
+        def look() -> list[str]:
+            finders = [type(one).__name__ for one in sys.meta_path if not isinstance(one, type)]
+            return finders + sorted(name for name in sys.modules if name.startswith("functions"))
+        """
+    )
+    outcome = await sandbox.call(world, "look", "look", {})
+    assert isinstance(outcome, Returned), outcome
+    assert outcome.value == ["_Finder", "Finder", "functions", "functions.look"]
