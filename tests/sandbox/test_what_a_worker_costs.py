@@ -51,4 +51,4 @@ async def test_a_function_sees_nothing_of_the_rehearsals_before_it(sandbox: Sand
     )
     outcome = await sandbox.call(world, "look", "look", {})
     assert isinstance(outcome, Returned), outcome
-    assert outcome.value == ["_Finder", "Finder", "functions", "functions.look"]
+    assert outcome.value == ["_Finder", "PackageFinder", "Finder", "functions", "functions.look"]
