@@ -66,9 +66,10 @@ class Progress(_Base):
 class GrantAsked(_Base):
     """A human is asked before a function gets what it lacks; the turn waits. `question` names it for the answer.
 
-    `moment` is join, call or run; `says` has a sentence for each of `missing`; `granted` is what the version before
-    had, `why` the model's reason, `lines` are `[number, text]` of its source, `diff` is what became different since
-    the last yes; `is_again`: nothing new is asked for; `installs` says what a yes installs. `command` grants the same.
+    `moment` is join, call or run, and `caller` the function that calls it, if one does; `says` has a sentence for each
+    of `missing`; `granted` is what the version before had, `why` the model's reason, `lines` are `[number, text]` of
+    its source, `diff` is what became different since the last yes; `is_again`: nothing new is asked for; `installs`
+    says what a yes installs. `command` grants the same.
     """
 
     type: ClassVar[str] = "grant_asked"
@@ -85,6 +86,7 @@ class GrantAsked(_Base):
     is_again: bool = False
     installs: tuple[str, ...] = ()
     command: str = ""
+    caller: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,11 +29,11 @@ OnProgress = Callable[[float, float | None, str], None]
 class Permits(Protocol):
     """Says what a call may have, and asks a human for what it lacks."""
 
-    async def permit(self, function: Function, snapshot: Snapshot) -> Permit | Denied:
-        """How a function is called, or why it is not."""
+    async def permit(self, function: Function, snapshot: Snapshot, caller: str = "") -> Permit | Denied:
+        """How a function is called, perhaps by another, or why it is not."""
 
-    async def want(self, function: str, snapshot: Snapshot, grants: Grants) -> bool:
-        """Whether a function that runs may have more from now on."""
+    async def want(self, function: str, snapshot: Snapshot, grants: Grants, caller: str = "") -> bool:
+        """Whether a function that runs, perhaps for another, may have more from now on."""
 
     async def guarded(self, snapshot: Snapshot) -> frozenset[str]:
         """The functions that only those may call that have the grant for it."""
@@ -58,7 +58,7 @@ class Requests:
         """Call a function and answer what it asks for; what it left open is closed, however it ends."""
 
         async def want(grants: Grants) -> bool:
-            return await self.permits.want(function.name, self.snapshot, grants)
+            return await self.permits.want(function.name, self.snapshot, grants, self.caller)
 
         async def want_host(place: str) -> bool:
             return secrets.told(place) == place and await want(Grants(network=(place,)))
@@ -140,7 +140,7 @@ class Requests:
             how = f"toolwright functions grant {self.caller} --call {function.name}"
             what = f"`{function.name}` has grants of its own, and `{self.caller}` may not call it"
             raise RequestRefused(f"{what}. A human grants it with: {how}")
-        permit = await self.permits.permit(function, self.snapshot)
+        permit = await self.permits.permit(function, self.snapshot, self.caller)
         if isinstance(permit, Denied):
             raise RequestRefused(permit.text)
         return permit

@@ -11,7 +11,7 @@ from .items import UNSAID
 from .value import NOTHING, Grants
 
 Answer: TypeAlias = Literal["once", "yes", "no"]
-Moment: TypeAlias = Literal["join", "call", "run"]
+Moment: TypeAlias = Literal["join", "call", "run", "grant"]
 By: TypeAlias = Literal["human", "policy", "earlier", "never", "unavailable"]
 
 _FLAGS: Mapping[str, str] = MappingProxyType(
@@ -32,9 +32,10 @@ class Question:
     """What a function lacks: `why` is the model's reason, `lines` are those of its text that need it.
 
     `granted` is what the version before had, `diff` what became different since; `is_again` says that nothing new is
-    asked for, and only the content is new. It comes up before a function joins, before a call, or while one runs.
-    `installs` says what a yes installs, a line each. Texts are a model's: they are shown as untrusted. `id` names the
-    question where an answer comes from elsewhere.
+    asked for, and only the content is new. It comes up before a function joins, before a call, while one runs, or
+    when a human grants by hand; `caller` is the function that calls it, if one does. `installs` says what a yes
+    installs, a line each. Texts are a model's: they are shown as untrusted. `id` names the question where an answer
+    comes from elsewhere.
     """
 
     function: str
@@ -47,6 +48,7 @@ class Question:
     is_again: bool = False
     moment: Moment = "call"
     installs: tuple[str, ...] = ()
+    caller: str = ""
     id: str = field(default_factory=lambda: uuid4().hex, compare=False)
 
     @property

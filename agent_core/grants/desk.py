@@ -5,7 +5,7 @@ same or more, one with a word for the same code.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -52,21 +52,26 @@ class Desk:
 
     def __init__(self) -> None:
         self._one_at_a_time = asyncio.Lock()
-        self._answered: list[Answered] = []
+        self._waiting: list[list[Answered]] = []  # for each that waits, what was answered meanwhile
 
     async def ask(self, question: Question, approver: Approver | None) -> Decision:
         """The human's answer; no, where nobody can be asked."""
         if approver is None:
             return self.close(question, Decision("no", by="policy"))
-        before = len(self._answered)
-        async with self._one_at_a_time:
-            known = _said_no(question) or self._shared(question, before)
-            if known is not None:
-                return self.close(question, known)
-            _tell_asked(question)
-            decision = await approver(question)
-            self._answered.append((question, decision))
-            return self.close(question, decision)
+        meanwhile: list[Answered] = []
+        self._waiting.append(meanwhile)
+        try:
+            async with self._one_at_a_time:
+                known = _said_no(question) or _shared(question, meanwhile)
+                if known is not None:
+                    return self.close(question, known)
+                _tell_asked(question)
+                decision = await approver(question)
+                for each in self._waiting:
+                    each.append((question, decision))
+                return self.close(question, decision)
+        finally:
+            self._waiting = [each for each in self._waiting if each is not meanwhile]
 
     @staticmethod
     def close(question: Question, decision: Decision) -> Decision:
@@ -90,11 +95,12 @@ class Desk:
             )
         return decision
 
-    def _shared(self, question: Question, before: int) -> Decision | None:
-        """What was answered to the same question while this one waited; a yes that is meant once is not shared."""
-        return next(
-            (given for one, given in self._answered[before:] if one == question and given.answer == "yes"), None
-        )
+
+def _shared(question: Question, meanwhile: Iterable[Answered]) -> Decision | None:
+    """What was answered to the same question while this one waited; a yes that is meant once is not shared."""
+    same = replace(question, caller="")
+    found = (given for one, given in meanwhile if given.answer == "yes" and replace(one, caller="") == same)
+    return next(found, None)
 
 
 def _said_no(question: Question) -> Decision | None:
@@ -129,5 +135,6 @@ def _tell_asked(question: Question) -> None:
                 is_again=question.is_again,
                 installs=question.installs,
                 command=question.command,
+                caller=question.caller,
             )
         )

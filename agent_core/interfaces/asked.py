@@ -27,7 +27,9 @@ _TITLES = {
     "join": (" asks to join, and to", " asks to join"),
     "call": (" asks, before it runs, to", " asks to run"),
     "run": (" runs, and asks to", " runs, and asks to go on"),
+    "grant": ("", ""),
 }
+_AGAIN = {"grant": " as it is now, another version"}
 _SAID: dict[Answer, Span] = {
     "once": ("ok", "once"),
     "yes": ("ok", "yes, kept in functions/grants.toml"),
@@ -48,9 +50,10 @@ def grant_lines(question: Question) -> list[Line]:
     """Who asks and for what: all that a yes gives."""
     name, (title, without) = one_line(question.function, 80), _TITLES[question.moment]
     if question.is_again:
-        title = " is another version now, and asks again to"
-    wanted = question.missing.sentences()
-    head = line(("warn", "? "), ("name", name), title if wanted else without, ":" if wanted else ".")
+        title = _AGAIN.get(question.moment, " is another version now, and asks again to")
+    caller = line(", called by ", ("name", one_line(question.caller, 80)), ",") if question.caller else ()
+    wanted, whose = question.missing.sentences(), "You grant " if question.moment == "grant" else ""
+    head = line(("warn", "? "), whose, ("name", name), *caller, title if wanted else without, ":" if wanted else ".")
     installs = [line("      ", one_line(each, 4 * _LONGEST_LINE)) for each in question.installs]
     return [head, *(line("    ", ("strong", one_line(each, 2 * _LONGEST_LINE))) for each in wanted), *installs]
 

@@ -142,7 +142,7 @@ class Granting:
         at_top = imported_at_the_top(verdict.source, self._packages)
         return await self.packing.crowded(verdict.name, at_top, mates)
 
-    async def permit(self, function: Function, snapshot: Snapshot) -> Permit | Denied:
+    async def permit(self, function: Function, snapshot: Snapshot, caller: str = "") -> Permit | Denied:
         """How a call of a function is made, after a human was asked for what it lacks; or why it is not made."""
         lent = self.book.borrowed(function, snapshot)
         needs = await self.needs(function, snapshot)
@@ -155,7 +155,8 @@ class Granting:
         if question is None and self.packing.lacks(now):
             question = Question(function.name, Grants(packages=now.packages), now, is_again=True)
         if question is not None and (not now.covers(question.missing) or self.packing.lacks(now)):
-            decision = await self._ask(replace(question, lines=_shown(function, snapshot)), now | question.missing)
+            question = replace(question, lines=_shown(function, snapshot), caller=caller)
+            decision = await self._ask(question, now | question.missing)
             note = denial(question, decision)
             if decision.answer == "no" and (decision.by != "policy" or held.entry):
                 return Denied(note)
@@ -187,12 +188,12 @@ class Granting:
         found = self.reach.inside(_needs(text, function.name, self._packages, guarded))
         return self.packing.named(found, entry.grants) if entry else found
 
-    async def want(self, function: str, snapshot: Snapshot, grants: Grants) -> bool:
+    async def want(self, function: str, snapshot: Snapshot, grants: Grants, caller: str = "") -> bool:
         """Ask in the middle of a call for what it turned out to need; whether it may have it from now on."""
         held = snapshot.functions[function]
-        decision = await self._ask(
-            Question(function, grants, await self.book.allowed(held, snapshot), version=held.version, moment="run")
-        )
+        now = await self.book.allowed(held, snapshot)
+        question = Question(function, grants, now, version=held.version, moment="run", caller=caller)
+        decision = await self._ask(question)
         if decision.answer == "yes":
             await self.book.give(held, snapshot, grants, who())
         return decision.answer != "no"

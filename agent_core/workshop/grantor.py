@@ -1,6 +1,7 @@
 """What a human does with grants by hand: give, take back, look. A pending candidate joins by the same door."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..errors import UsageError, WorkspaceError
@@ -51,8 +52,8 @@ class Grantor:
         pending = await self._pending(name)
         if pending is not None:
             needs = self._granting.reach.inside(Grants.from_json(pending["verdict"]["needs"]))
-            question = Question(name, wanted or needs, why=pending["reason"], version=pending["verdict"]["version"])
-            return await self._explained(question)
+            version = pending["verdict"]["version"]
+            return await self._explained(Question(name, wanted or needs, why=pending["reason"], version=version))
         snapshot = self._registry.snapshot()
         function = snapshot.functions.get(name)
         if function is None:
@@ -69,7 +70,8 @@ class Grantor:
         return Grants(packages=now.packages) if self._granting.packing.lacks(now) else NOTHING
 
     async def _explained(self, question: Question) -> Question:
-        return await self._granting.packing.explained(question, question.granted | question.missing)
+        by_hand = replace(question, moment="grant")
+        return await self._granting.packing.explained(by_hand, question.granted | question.missing)
 
     async def grant(
         self, name: str, grants: Grants, author: Author | None = None, *, version: str = ""

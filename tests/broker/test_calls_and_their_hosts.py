@@ -46,10 +46,10 @@ class Human:
     granted: dict[str, tuple[str, ...]]
     agrees: tuple[str, ...] = ()
 
-    async def permit(self, function: Function, snapshot: Snapshot) -> Permit:
+    async def permit(self, function: Function, snapshot: Snapshot, caller: str = "") -> Permit:
         return Permit(snapshot.modules, self.cage.limits, Grants(network=self.granted.get(function.name, ())))
 
-    async def want(self, function: str, snapshot: Snapshot, grants: Grants) -> bool:
+    async def want(self, function: str, snapshot: Snapshot, grants: Grants, caller: str = "") -> bool:
         return function == "weather" and set(grants.network) <= set(self.agrees)
 
     async def guarded(self, snapshot: Snapshot) -> frozenset[str]:

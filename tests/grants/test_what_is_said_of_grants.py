@@ -1,13 +1,17 @@
 """What a model and a human read of needs and grants: what to do about them where, and what is there now."""
 
+import asyncio
+import gc
+
 import pytest
 
 from agent_core import present
-from agent_core.grants import Grants
+from agent_core.grants import Decision, Grants, Question
+from agent_core.grants.desk import Desk
 from agent_core.workshop import Author
 from tests.workshop.support import Room
 
-from .support import human
+from .support import Human, human
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 AGENT = Author("agent", "main", "turn", "scripted")
@@ -54,3 +58,57 @@ async def test_what_was_granted_is_shown_instead_of_what_was_lacking(here: Room,
     assert f"A human lets it: fetch from {host}." in present.introspection(after)
     await here.shop.grants.revoke("weather", None)
     assert (await here.shop.introspect("weather"))["verdict"] == before["verdict"]
+
+
+GETS = '''\
+def get(self, url: str) -> str:
+    """Fetch a page."""
+    return self.fetch(url).text()
+
+
+def relay(self, url: str) -> str:
+    """Let another fetch a page."""
+    return self.call("get", url=url)
+'''
+
+
+async def test_a_question_names_the_function_that_calls(here: Room, host: str) -> None:
+    await here.save(GETS, here.root / "functions" / "web.py")
+    asked = here.shop.granting.approver = human("yes")
+    assert (await here.shop.call("relay", {"url": f"http://{host}/Oslo"}))["value"] == "rain in Oslo"
+    assert [(one.function, one.moment, one.caller) for one in asked.asked] == [
+        ("get", "call", "relay"),
+        ("get", "run", "relay"),
+    ]
+
+
+async def test_what_a_human_grants_by_hand_is_said_to_be_theirs(here: Room, code: str, host: str) -> None:
+    await here.shop.create("weather", code, "sky", author=AGENT)
+    assert (await here.shop.grants.question("weather")).moment == "grant"
+    await here.save(code, here.root / "functions" / "sky.py")
+    assert (await here.shop.grants.question("weather", Grants(network=(host,)))).moment == "grant"
+
+
+async def ask(desk: Desk, asked: Human, *questions: Question) -> list[str]:
+    """The answers of a human who takes a moment, while all of these wait."""
+
+    async def slowly(question: Question) -> Decision:
+        await asyncio.sleep(0)
+        return await asked(question)
+
+    return [one.answer for one in await asyncio.gather(*(desk.ask(one, slowly) for one in questions))]
+
+
+async def test_questions_that_were_answered_are_not_kept() -> None:
+    desk, asked = Desk(), human("yes")
+    await ask(desk, asked, *(Question(f"f{number}") for number in range(20)))
+    asked.asked.clear()
+    gc.collect()
+    assert not [one for one in gc.get_objects() if isinstance(one, Question)]
+
+
+async def test_a_yes_is_shared_by_those_that_waited_whoever_called_them() -> None:
+    desk, asked = Desk(), human("yes", "no")
+    questions = [Question("f", Grants(network=("a.b",)), caller=caller) for caller in ("", "g", "h")]
+    assert await ask(desk, asked, *questions) == ["yes", "yes", "yes"]
+    assert await ask(desk, asked, questions[0]) == ["no"]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from agent_core.events import GrantAnswered
 from agent_core.grants import Grants, Question
+from agent_core.grants.approval import Moment
 from agent_core.interfaces.asked import denied_lines, fitting, hides_grants, kept, question_lines, typed_decision
 from agent_core.interfaces.columns import width
 from agent_core.interfaces.spans import Line, plain
@@ -129,6 +130,23 @@ def test_packages_that_cannot_be_had_are_not_told_as_forbidden() -> None:
     )
     told = plain(denied_lines([event]))
     assert told == "! denied, for what it needs cannot be had: f to import the package x\n  No\\x1b.\n"
+
+
+@pytest.mark.parametrize(
+    ("moment", "is_again", "caller", "head"),
+    [
+        pytest.param("join", False, "", "? f asks to join, and to:", id="before it joins"),
+        pytest.param("call", False, "", "? f asks, before it runs, to:", id="before a call"),
+        pytest.param("call", False, "g", "? f, called by g, asks, before it runs, to:", id="before a function's call"),
+        pytest.param("call", True, "g", "? f, called by g, is another version now, and asks again to:", id="again"),
+        pytest.param("run", False, "g", "? f, called by g, runs, and asks to:", id="while it runs for another"),
+        pytest.param("grant", False, "", "? You grant f:", id="by hand"),
+        pytest.param("grant", True, "", "? You grant f as it is now, another version:", id="by hand to a new version"),
+    ],
+)
+def test_the_first_line_says_who_asks_and_when(moment: Moment, is_again: bool, caller: str, head: str) -> None:
+    asking = Question("f", Grants(network=("a.b",)), moment=moment, is_again=is_again, caller=caller)
+    assert plain(question_lines(asking, 80)).splitlines() == [head, "    fetch from a.b"]
 
 
 def test_a_text_that_looks_like_a_new_one_hides_no_difference() -> None:
