@@ -14,11 +14,12 @@ from .interruption import Interrupted
 from .messages import Assistant, System
 from .model.ahead import Preparing, Tell
 from .model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
-from .model.reply import ModeChanged, Model, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
-from .model.request import Request
+from .model.reply import Mode, ModeChanged, Model, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
+from .model.request import FunctionShown, Request
 from .registry.snapshot import Snapshot
 from .settings import Settings
 from .storage import Entry, SaveText, Write, content_hash
+from .style import DIRECT, Style
 from .turn import Turn, assistant
 
 # Of the window, when the endpoint says that the request was too long all the same.
@@ -39,8 +40,9 @@ OpenModel = Callable[[str | None], Awaitable[Opened]]
 class Asker:
     """Asks the model of one agent."""
 
-    def __init__(self, shown: Shown, settings: Settings, open_model: OpenModel) -> None:
+    def __init__(self, shown: Shown, settings: Settings, open_model: OpenModel, style: Style = DIRECT) -> None:
         self.shown = shown
+        self.style = style
         self.line = ""
         self.context_tokens = 0
         self._settings = settings
@@ -60,6 +62,15 @@ class Asker:
         """The window in tokens; 0 before a model was needed."""
         return self._model.context_limit if self._model else 0
 
+    @property
+    def mode(self) -> Mode:
+        """How calls travel at present."""
+        return self._model.mode if self._model else "native"
+
+    def functions(self) -> tuple[FunctionShown, ...]:
+        """The functions as the agent's style shows them at present."""
+        return self.style.shown(self.shown.line, self.mode)
+
     async def model(self) -> Model:
         """The model, opened when first asked for."""
         if self._model is None:
@@ -76,7 +87,7 @@ class Asker:
         model = await self.model()
         if isinstance(model, Preparing):
             self.shown.choose(snapshot.functions, own_set)
-            await model.prepare(Request((System(self._told()),), self.shown.line), tell)
+            await model.prepare(Request((System(self._told()),), self.functions()), tell)
 
     async def change(self, name: str) -> None:
         """Another model for the steps to come; the one before stays if this one cannot be had."""
@@ -134,8 +145,8 @@ class Asker:
     def _prompt(self, turn: Turn, model: Model, window: int) -> Prompt:
         reply = self._settings.model.max_tokens or min(4096, window // 4)
         self._instructions = self._told()
-        budget = Budget(window, reply, model.overhead(self.shown.line), self._correction)
-        return build(self._instructions, turn.history, self.shown.line, budget)
+        budget = Budget(window, reply, model.overhead(self.functions()), self._correction)
+        return build(self._instructions, turn.history, self.functions(), budget)
 
     def _told(self) -> str:
         hidden = self.shown.hidden
@@ -144,11 +155,14 @@ class Asker:
 
     def _usual_instructions(self) -> str:
         # A model that writes under a schema is a small one: it is told less, and shown the rest.
-        return FOR_SMALL_MODELS if self._model is not None and self._model.mode == "constrained" else INSTRUCTIONS
+        if self.mode == "constrained":
+            return self.style.brief or FOR_SMALL_MODELS
+        return self.style.instructions or INSTRUCTIONS
 
     async def _stream(self, turn: Turn, model: Model, prompt: Prompt, excluded: frozenset[str]) -> Reply:
         request = Request(prompt.messages, prompt.functions, self._settings.model.max_tokens, excluded)
         said: list[str] = []
+        kind = events.Thought if self.style.by_function(model.mode) else events.Text
         try:
             async with turn.interruption:
                 async for piece in model.stream(request):
@@ -158,7 +172,7 @@ class Asker:
                             return piece
                         case TextPiece():
                             said.append(piece.text)
-                            turn.emit(events.Text(turn=turn.id, step=turn.step, text=piece.text))
+                            turn.emit(kind(turn=turn.id, step=turn.step, text=piece.text))
                         case ThoughtPiece():
                             turn.emit(events.Thought(turn=turn.id, step=turn.step, text=piece.text))
                         case RetryPiece():

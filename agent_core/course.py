@@ -26,9 +26,10 @@ _SHORTER = "Write it much shorter, or do it in parts"
 
 @dataclass(frozen=True, slots=True)
 class GoOn:
-    """Another step; `advice`, if any, is told to the model first."""
+    """Another step; `advice`, if any, is told to the model first, and then why it is awake."""
 
     advice: str = ""
+    heartbeat: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +125,19 @@ def _objection(reply: Reply, refused: Sequence[str], made: Collection[str]) -> t
     if not reply.text.strip():
         return "empty", "Your reply was empty. Answer the user, or call a function."
     if refused:
-        names = ", ".join(f"`{name}`" for name in refused)
-        said = f"Nothing was made or changed: {names} stands refused. "
-        return "refused", said + "Mend it with edit_function or create_function, or tell the user that it was not done."
+        return "refused", stands_refused(refused)
     claimed = [name for name in _CLAIM.findall(reply.text) if name not in made]
     if claimed:
         said = f"`{claimed[0]}` was not made in this turn. "
         return "claimed", said + "Reply again and say only what was done; if the user wants a new function, make it."
     return None
+
+
+def stands_refused(refused: Collection[str]) -> str:
+    """What the model is told that is about to end a turn in which candidates stand refused."""
+    names = ", ".join(f"`{name}`" for name in refused)
+    said = f"Nothing was made or changed: {names} stands refused. "
+    return said + "Mend it with edit_function or create_function, or tell the user that it was not done."
 
 
 def _sameness(done: Done) -> _Same:

@@ -17,11 +17,12 @@ class _Base:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnStarted(_Base):
-    """A message was taken up; it is on disk."""
+    """A message, or another `event` (heartbeat, login, system), was taken up; it is on disk."""
 
     type: ClassVar[str] = "turn_started"
     agent: str
     message: str
+    event: str = "message"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +195,7 @@ class Usage(_Base):
 class TurnEnded(_Base):
     """The agent hands back. `reason`: replied, interrupted, steps, repeated, failed, cancelled.
 
-    `usage` sums the turn's tokens; `made` lists functions created, changed or deleted in it.
+    `usage` sums the turn's tokens; `made` lists functions created, changed or deleted in it, and blocks remembered.
     """
 
     type: ClassVar[str] = "turn_ended"

@@ -26,9 +26,10 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """What the human, or an event, says."""
+    """What the human says; `packed` is the same with type and time, for a model that is told it so."""
 
     text: str
+    packed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The program tells the model something, such as a function that changed by another hand."""
+    """The program tells the model something, such as a function that changed by another hand; `packed` as in `User`."""
 
     text: str
+    packed: str = ""
 
 
 Message: TypeAlias = System | User | Assistant | Answer | Notice

@@ -43,10 +43,12 @@ class _Kept:
 class Style:
     """A way to talk. `instructions` (empty: the usual ones) and `brief` (for small models) are the preset's.
 
-    `verify` wants a thought and a message in an agent's first reply, in at most `attempts` more replies.
+    `preset` is where it is from. `verify` wants a thought and a message in an agent's first reply, and asks for it
+    again up to `attempts` times.
     """
 
     name: StyleName = "direct"
+    preset: str = "direct"
     instructions: str = ""
     brief: str = ""
     verify: bool = False
@@ -97,10 +99,12 @@ class Style:
 
     def packs_user(self, text: str, now: float) -> str:
         """A user's message as the model reads it."""
-        return self.event("user_message", {"message": text}, now) if self.packs else text
+        return self.event("user_message", {"message": text}, now) or text
 
     def event(self, kind: str, said: Mapping[str, Any], now: float) -> str:  # Any: JSON
-        """Something that happened as the model reads it: user_message, heartbeat, login or system_alert."""
+        """What happened as the model reads it: user_message, heartbeat, login or system_alert; empty for direct."""
+        if not self.packs:
+            return ""
         return json.dumps({"type": kind, **said, "time": moment(now)}, ensure_ascii=False)
 
 
@@ -110,16 +114,6 @@ DIRECT: Final = Style()
 def moment(at: float) -> str:
     """A time as packed messages tell it, in the zone of this machine."""
     return datetime.fromtimestamp(at).astimezone().strftime(_TIME)
-
-
-def unpacked(text: str) -> str:
-    """What a human said in a packed message; any other text is itself."""
-    try:
-        value = json.loads(text) if text.startswith('{"type"') else None
-    except ValueError:
-        return text
-    is_said = isinstance(value, dict) and value.get("type") == "user_message"
-    return str(value.get("message", "")) if is_said else text
 
 
 def _made_of(function: FunctionShown) -> tuple[FunctionShown, FunctionShown]:

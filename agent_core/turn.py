@@ -5,14 +5,16 @@ Every entry is on disk before anybody is told of it, and the history in memory f
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from . import events
+from .clock import Clock
 from .context import History
 from .interruption import Interruption
 from .messages import Answer, Assistant, Call, Message, Notice, User
-from .storage import Entry, Store, Write
+from .storage import Entry, Inbound, Store, Write
+from .style import DIRECT, Style, moment
 
 Emit = Callable[[events.Event], None]
 
@@ -38,7 +40,11 @@ class Turn:
     )
     made: dict[str, list[str]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-
+    style: Style = DIRECT
+    clock: Clock = field(default_factory=Clock)
+    is_first: bool = False  # of this agent
+    is_asked: bool = True  # whether somebody waits for an answer: not where a heartbeat began it
+    said: list[str] = field(default_factory=list)  # what the user was told by a function
     started: set[str] = field(default_factory=set)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -46,6 +52,8 @@ class Turn:
         self, entries: Sequence[Entry], *, writes: Sequence[Write] = (), takes: Sequence[str] = ()
     ) -> None:
         """Put entries on disk, with what must be true together with them, and then into the history."""
+        if self.style.packs:
+            entries = [self._packed(entry) for entry in entries]
         async with self._lock:
             appended = await self.store.append(self.id, self.attempt, self.n, entries, writes=writes, takes=takes)
             self.n, self.waits = appended.n, appended.waits
@@ -53,6 +61,23 @@ class Turn:
                 self.interruption.request()
             self.started.update(entry.payload["id"] for entry in entries if entry.kind == "call")
             self.history.add(self.id, messages_of(entries))
+
+    def say(self, text: str) -> None:
+        """Tell the user something that is on disk."""
+        self.said.append(text)
+        self.emit(events.Text(turn=self.id, step=self.step, text=text))
+
+    def _packed(self, entry: Entry) -> Entry:
+        """A message with type and time beside its text; what is packed already stays."""
+        if entry.kind not in ("user", "notice") or entry.payload.get("packed"):
+            return entry
+        kind = "user_message" if entry.kind == "user" else "system_alert"
+        packed = self.style.event(kind, {"message": entry.payload["text"]}, self.clock.now())
+        return replace(entry, payload={**entry.payload, "packed": packed})
+
+    def taken_up(self, event: Inbound) -> Entry:
+        """The entry of something that was taken from the inbox."""
+        return entry_of(event, self.style, self.clock.now())
 
     def warn(self, message: str) -> None:
         """Tell the human something; the turn goes on."""
@@ -80,6 +105,38 @@ def user(text: str) -> Entry:
 def notice(text: str) -> Entry:
     """The entry of something that the program tells the model."""
     return Entry("notice", {"text": text})
+
+
+def heartbeat(reason: str, style: Style, now: float) -> Entry:
+    """The entry of a heartbeat: the agent is awake, and why."""
+    packed = style.event("heartbeat", {"reason": reason}, now)
+    return Entry("notice", {"text": f"Heartbeat: {reason}", "packed": packed})
+
+
+def login(last: float | None, style: Style, now: float) -> Entry:
+    """The entry that says the user is there, and when they were the last time."""
+    before = "never: this is the first time" if last is None else moment(last)
+    text = f"The user is here. The last time was: {before}."
+    return Entry("notice", {"text": text, "packed": style.event("login", {"last_login": before}, now)})
+
+
+def entry_of(event: Inbound, style: Style, now: float) -> Entry:
+    """The entry of something that was taken from the inbox: a message, heartbeat, login, or a word of the system."""
+    text = str(event.payload.get("text", ""))
+    match event.kind:
+        case "message":
+            return user(text)
+        case "heartbeat":
+            return heartbeat(str(event.payload.get("reason", "time has passed.")), style, now)
+        case "login":
+            return login(event.payload.get("last"), style, now)
+        case _:
+            return notice(text)
+
+
+def said_by(event: Inbound) -> str:
+    """What an event says: the user's message, or why it came."""
+    return str(event.payload.get("text") or event.payload.get("reason") or "")
 
 
 def assistant(message: Assistant) -> Entry:
@@ -121,8 +178,8 @@ def _assistant(payload: dict[str, Any]) -> Assistant:
 
 
 _READERS: dict[str, Callable[[dict[str, Any]], Message]] = {
-    "user": lambda payload: User(payload["text"]),
-    "notice": lambda payload: Notice(payload["text"]),
+    "user": lambda payload: User(payload["text"], payload.get("packed", "")),
+    "notice": lambda payload: Notice(payload["text"], payload.get("packed", "")),
     "assistant": _assistant,
     "result": lambda payload: Answer(payload["call_id"], payload["name"], payload["text"]),
 }

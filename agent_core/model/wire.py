@@ -180,6 +180,8 @@ def _check_answered(waiting: set[str], what_follows: str) -> None:
 
 
 def _text(message: Message) -> str:
+    if isinstance(message, User | Notice) and message.packed:
+        return message.packed
     return NOTICE_PREFIX + message.text if isinstance(message, Notice) else message.text
 
 

@@ -6,7 +6,7 @@ The text is parsed and mended, what is lossless is coerced, and the rest is repo
 
 import difflib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jsonschema.exceptions import ValidationError
@@ -36,6 +36,17 @@ def read(
 def read_values(value: dict[str, Any], schema: Schema) -> dict[str, Any] | tuple[Problem, ...]:  # Any: JSON
     """The same for arguments that are parsed already, say those of a person or another function."""
     return _fitted(value, schema, LIMIT_CHARS)
+
+
+def renamed(raw: str, names: Mapping[str, str]) -> str:
+    """The same arguments by newer names; a text that holds none stays, for `read` to say so."""
+    try:
+        value = read_object(raw) if names else None
+    except NotJson:
+        return raw
+    if value is None:
+        return raw
+    return json.dumps({names.get(key, key): each for key, each in value.items()}, ensure_ascii=False)
 
 
 def _fitted(value: dict[str, Any], schema: Schema, characters: int) -> dict[str, Any] | tuple[Problem, ...]:
