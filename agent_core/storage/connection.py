@@ -5,9 +5,9 @@ time: the store's own.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -41,11 +41,15 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A connection, the clock that gives names and times, and how many calls of a function are kept one by one."""
+    """A connection, the clock that gives names and times, and how many calls of a function are kept one by one.
+
+    `kept` holds what searches keep of the file in memory.
+    """
 
     db: apsw.Connection
     clock: Clock
     keep_calls: int = KEEP_CALLS
+    kept: dict[Hashable, object] = field(default_factory=dict)
 
     def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:  # Any: columns as SQLite types them
         """Every row."""
@@ -55,6 +59,15 @@ class Session:
         """The first row."""
         rows = self.all(sql, *values)
         return rows[0] if rows else None
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Everything that is read in here is of one moment."""
+        self.all("begin")
+        try:
+            yield
+        finally:
+            self.all("rollback")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

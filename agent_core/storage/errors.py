@@ -1,6 +1,6 @@
 """What storage refuses, beyond the errors that every room shares.
 
-`LostLease` is in `agent_core.errors`: it passes through every room. These two are answers that a
+`LostLease` is in `agent_core.errors`: it passes through every room. These are answers that a
 caller acts on: read again and try again, or tell the sender to wait.
 """
 
@@ -16,6 +16,17 @@ class ManifestConflict(StorageError):
         what = f"`{module}` changed meanwhile: expected {_name(expected)}, found {_name(found)}."
         super().__init__(what, mend="Read the module again and repeat the change on what is there now.")
         self.module, self.expected, self.found = module, expected, found
+
+
+class BlockConflict(ManifestConflict):
+    """Somebody else changed this block in the meantime: nothing of the transaction was written. 0 is no block."""
+
+    code = "block-conflict"
+
+    def __init__(self, label: str, expected: int, found: int) -> None:
+        what = f"The block `{label}` changed meanwhile: expected version {expected}, found {found}."
+        StorageError.__init__(self, what, mend="Read the block again and repeat the change on what is there now.")
+        self.module, self.expected, self.found = label, str(expected), str(found)
 
 
 class InboxFull(StorageError):

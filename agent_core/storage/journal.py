@@ -13,7 +13,7 @@ from ..errors import LostLease, StorageError
 from .connection import Session, dump
 from .errors import InboxFull
 from .ledger import apply
-from .store import AgentRow, Appended, Due, Entry, Inbound, Post, Turn
+from .store import SUMMARY, AgentRow, Appended, Due, Entry, Inbound, Post, Turn
 from .writes import Write
 
 INBOX_LIMIT = 1_000
@@ -114,7 +114,8 @@ def append(session: Session, step: Step) -> Appended:
     for item in step.posts:
         post(session, item)
     apply(session, step.writes)
-    return Appended(n, bool(cancelled), waits=_waits(session, agent))
+    last = (seq << N_BITS | n) - 1 if step.entries else 0
+    return Appended(n, bool(cancelled), waits=_waits(session, agent), last=last)
 
 
 def _insert(session: Session, seq: int, step: Step) -> None:
@@ -174,11 +175,16 @@ def load(session: Session, turn: str) -> list[Entry]:
     )
 
 
+_PLACE = "select e.kind, e.payload, e.n, t.id, e.at, e.seq from"
+_SUMMARIES = f"{_PLACE} entry e join turn t on t.seq = e.turn where e.kind = 'summary' and t.agent = ? and e.seq > ?"
+
+
 def history(session: Session, agent: str, since: int, kinds: Collection[str]) -> list[Entry]:
-    """The visible entries of an agent after a place in its history."""
+    """The visible entries of an agent after a place in its history; summaries alone are found by an index."""
+    if set(kinds) == {SUMMARY}:
+        return _entries(session.all(f"{_SUMMARIES} and not t.hidden order by e.seq", agent, since))
     rows = session.all(
-        "select e.kind, e.payload, e.n, t.id, e.at, e.seq from turn t"
-        " join entry e on e.seq between max(t.seq << 20, ? + 1) and (t.seq + 1 << 20) - 1"
+        f"{_PLACE} turn t join entry e on e.seq between max(t.seq << 20, ? + 1) and (t.seq + 1 << 20) - 1"
         " where t.agent = ? and t.seq >= ? >> 20 and not t.hidden order by t.seq, e.seq",
         *(since, agent, since),
     )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import StorageError
+from . import memory_ledger
 from . import writes as w
 from .connection import Session, dump
 from .errors import ManifestConflict
@@ -185,7 +186,7 @@ def _drop_yes(session: Session, write: w.DropYes) -> None:
 
 
 # Any: each action takes the one class that it is listed under, which a mapping's type cannot say.
-_ACTIONS: dict[type[w.Write], Callable[[Session, Any], None]] = {
+_ACTIONS: dict[type[object], Callable[[Session, Any], None]] = {
     w.SaveText: _save_text,
     w.SaveVersion: _save_version,
     w.SetManifest: _set_manifest,
@@ -203,4 +204,5 @@ _ACTIONS: dict[type[w.Write], Callable[[Session, Any], None]] = {
     w.UnpinFunction: _unpin,
     w.SaveYes: _save_yes,
     w.DropYes: _drop_yes,
+    **memory_ledger.ACTIONS,
 }

@@ -16,7 +16,9 @@ from ..errors import StorageError
 from . import journal, ledger, lookups
 from .connection import KEEP_CALLS, Clock, Session, abandon
 from .faults import DAMAGE, SURROUNDINGS, explain
+from .memory_store import MemoryStore
 from .recovery import open_or_replace, replace
+from .sqlite_memory import SqliteMemory
 from .store import (
     SAID,
     AgentRow,
@@ -68,6 +70,11 @@ class SqliteStore:
     def recovered(self) -> str | None:
         """A sentence for the human where a damaged state file had to be put aside."""
         return self._recovered
+
+    @property
+    def memory(self) -> MemoryStore:
+        """What memory asks."""
+        return SqliteMemory(self._read)
 
     async def now(self) -> float:
         """The clock of this machine."""

@@ -8,11 +8,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from .memory_store import MemoryStore
 from .tallies import CallRow, KindRow, Stats
 from .writes import Write
 
 SAID = ("user", "assistant", "call", "result", "notice")
 """The kinds of entries that are part of the conversation; others (such as `request`) explain it."""
+
+SUMMARY = "summary"
+"""The kind of an entry that stands for what was said before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +69,15 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """The `n` to give to the next append; whether somebody asked for the turn to end; whether due events wait."""
+    """The `n` to give to the next append; whether somebody asked for the turn to end; whether due events wait.
+
+    `last` is the `seq` of the last entry that was written, 0 where there was none.
+    """
 
     n: int
     cancelled: bool
     waits: bool = False
+    last: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +152,10 @@ class Store(Protocol):
     @property
     def recovered(self) -> str | None:
         """A sentence for the human where a damaged state file had to be put aside."""
+
+    @property
+    def memory(self) -> MemoryStore:
+        """What memory asks."""
 
     async def now(self) -> float:
         """The store's clock, in seconds since the epoch."""

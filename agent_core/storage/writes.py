@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from .memory_writes import MemoryWrite
+
 Author: TypeAlias = Literal["human", "agent"]
 
 FAILURES = frozenset({"raised", "timed_out", "killed"})
@@ -204,4 +206,5 @@ Write: TypeAlias = (
     | UnpinFunction
     | SaveYes
     | DropYes
+    | MemoryWrite
 )

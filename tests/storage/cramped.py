@@ -27,7 +27,7 @@ def full_disk(folder: Path) -> Report:
 
 def size_limit(folder: Path) -> Report:
     """No file may grow past a limit, and then the limit is lifted."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, resource.RLIM_INFINITY))
     unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     return asyncio.run(_until_it_fails(folder, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)))
 

@@ -12,9 +12,12 @@ from tests.storage.support import begin, texts, user
 
 async def test_an_append_returns_the_place_of_the_next_one(store: Store) -> None:
     turn = await begin(store)
-    assert await store.append(turn.id, 1, 0, [user("a"), user("b")]) == Appended(2, cancelled=False)
-    assert await store.append(turn.id, 1, 2, [user("c")]) == Appended(3, cancelled=False)
-    assert [entry.n for entry in await store.load(turn.id)] == [0, 1, 2]
+    first = await store.append(turn.id, 1, 0, [user("a"), user("b")])
+    second = await store.append(turn.id, 1, 2, [user("c")])
+    written = await store.load(turn.id)
+    assert (first.n, second.n, first.cancelled) == (2, 3, False)
+    assert [entry.n for entry in written] == [0, 1, 2]
+    assert [first.last, second.last] == [entry.seq for entry in written[1:]]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +93,7 @@ async def test_of_two_writers_at_one_place_exactly_one_is_kept(store: Store, ope
 async def test_a_cancelled_turn_is_reported_by_every_next_append(store: Store) -> None:
     turn = await begin(store)
     await store.cancel(turn.id)
-    assert await store.append(turn.id, 1, 0, [user("x")]) == Appended(1, cancelled=True)
+    assert (await store.append(turn.id, 1, 0, [user("x")])).cancelled
     assert await store.append(turn.id, 1, 1, []) == Appended(1, cancelled=True)
 
 

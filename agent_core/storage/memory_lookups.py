@@ -1,0 +1,221 @@
+"""What memory keeps, read from SQL: blocks, sections, messages and passages by number, place or time."""
+
+import json
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from .connection import Session
+from .memory_store import Counts
+from .memory_writes import BlockChange, BlockRow, DocumentRow, PassageRow, Said, SectionRow, Shelf, Value
+from .sheets import Key, Lane, lane, numbers
+
+_BLOCKS = (
+    "select b.id, b.label, b.value, b.chars, b.description, b.read_only, b.shared, h.position, b.version, b.edited"
+    " from holding h join block b on b.id = h.block where h.agent = ? and h.attached order by h.position, b.seq"
+)
+_HOW_MANY = "select count(*) from said"
+_SAID = "select seq, agent, n, text, words, at, speaker, session, length, asks, timed, turn from said"
+_PASSAGES = "select id, agent, text, words, at, tags, source, place, document, n, seq from passage"
+_TEXTS = {"recall": "select seq, text from said as r", "archival": "select seq, text from passage as r"}
+_VECTORS = "select seq, vector from vector"
+_AMONG = "in (select value from json_each(?))"
+FEW_IDS = 10
+
+
+def agent_settings(session: Session, agent: str) -> dict[str, Any] | None:  # Any: JSON
+    """What was saved."""
+    row = session.one("select settings from agent where name = ?", agent)
+    return json.loads(row[0]) if row else None
+
+
+def blocks(session: Session, agent: str) -> list[BlockRow]:
+    """Those that are attached."""
+    return [_block(row) for row in session.all(_BLOCKS, agent)]
+
+
+def versions(session: Session, agent: str) -> dict[str, int]:
+    """Of the shared ones."""
+    rows = session.all(
+        "select b.id, b.version from holding h join block b on b.id = h.block"
+        " where h.agent = ? and h.attached and b.shared",
+        agent,
+    )
+    return dict(rows)
+
+
+def shared_blocks(session: Session) -> list[BlockRow]:
+    """Every one, by label."""
+    rows = session.all(
+        "select id, label, value, chars, description, read_only, shared, 0, version, edited from block where shared"
+        " order by label, seq"
+    )
+    return [_block(row) for row in rows]
+
+
+def block_history(session: Session, block: str) -> list[BlockChange]:
+    """Its lines."""
+    rows = session.all(
+        "select block, version, value, what, by, agent, turn, at from block_change where block = ? order by version",
+        block,
+    )
+    return [BlockChange(id, version, _value(value), *rest) for id, version, value, *rest in rows]
+
+
+def block_ids(session: Session, agent: str) -> dict[str, str]:
+    """Labels of all that it has or had."""
+    rows = session.all(
+        "select b.id, b.label from holding h join block b on b.id = h.block where h.agent = ? order by b.seq", agent
+    )
+    return dict(rows)
+
+
+def sections(session: Session, agent: str) -> list[SectionRow]:
+    """In their order."""
+    rows = session.all(
+        "select name, position, text, chars, edited from section where agent = ? order by position, name", agent
+    )
+    return [SectionRow(*row) for row in rows]
+
+
+def counts(session: Session, agent: str) -> Counts:
+    """From the lanes, which count as they grow."""
+    lanes = [lane(session, Key(agent, shelf)) for shelf in ("recall", "archival")]
+    messages, passages = (one.live if one else 0 for one in lanes)
+    edited = session.all(
+        "select coalesce(max(b.edited), 0.0) from holding h join block b on b.id = h.block"
+        " where h.agent = ? and h.attached and b.version > 1",
+        agent,
+    )[0][0]
+    return Counts(messages, passages, edited)
+
+
+def said(session: Session, agent: str, seqs: Collection[int]) -> list[Said]:
+    """By number."""
+    rows = session.all(f"{_SAID} where seq {_AMONG} and agent = ? order by seq", numbers([*seqs]), agent)
+    return [_said(row) for row in rows]
+
+
+def said_beside(session: Session, agent: str, places: Collection[int]) -> list[Said]:
+    """By place."""
+    rows = session.all(f"{_SAID} where agent = ? and n {_AMONG} order by n, seq", agent, numbers([*places]))
+    return [_said(row) for row in rows]
+
+
+def said_between(
+    session: Session, agent: str, span: tuple[float, float], offset: int, limit: int
+) -> tuple[int, list[Said]]:
+    """By time."""
+    where = "where agent = ? and at >= ? and at < ?"
+    total = session.all(f"{_HOW_MANY} {where}", agent, *span)[0][0]
+    rows = session.all(f"{_SAID} {where} order by at, seq limit ? offset ?", agent, *span, limit, offset)
+    return total, [_said(row) for row in rows]
+
+
+def last_said(session: Session, agent: str) -> Said | None:
+    """The one with the highest `seq`: places are given in this order."""
+    row = session.one(f"{_SAID} where agent = ? order by n desc, seq desc limit 1", agent)
+    return _said(row) if row else None
+
+
+def passages(session: Session, seqs: Collection[int]) -> list[PassageRow]:
+    """By number."""
+    return [_passage(row) for row in session.all(f"{_PASSAGES} where seq {_AMONG} order by seq", numbers([*seqs]))]
+
+
+def passages_beside(session: Session, agent: str, places: Collection[tuple[str, int]]) -> list[PassageRow]:
+    """By document and place."""
+    among = "(document, n) in (select value ->> 0, value ->> 1 from json_each(?))"
+    rows = session.all(
+        f"{_PASSAGES} where agent = ? and document <> '' and {among} order by document, n, seq",
+        *(agent, json.dumps([*places])),
+    )
+    return [_passage(row) for row in rows]
+
+
+def list_passages(session: Session, agent: str, tag: str, offset: int, limit: int) -> tuple[int, list[PassageRow]]:
+    """Newest first."""
+    if not tag:
+        rows = session.all(f"{_PASSAGES} where agent = ? order by seq desc limit ? offset ?", agent, limit, offset)
+        return counts(session, agent).passages, [_passage(row) for row in rows]
+    total = session.all("select count(*) from tag where agent = ? and tag = ?", agent, tag)[0][0]
+    chosen = "select passage from tag where agent = ? and tag = ? order by passage desc limit ? offset ?"
+    rows = session.all(f"{_PASSAGES} where seq in ({chosen}) order by seq desc", agent, tag, limit, offset)
+    return total, [_passage(row) for row in rows]
+
+
+def passage_ids(session: Session, agent: str, begins: str) -> list[str]:
+    """A few of those that begin so."""
+    rows = session.all(
+        "select id from passage where agent = ? and id >= ? and substr(id, 1, length(?)) = ? order by id limit ?",
+        *(agent, begins, begins, begins, FEW_IDS),
+    )
+    return [row[0] for row in rows]
+
+
+def documents(session: Session, agent: str) -> list[DocumentRow]:
+    """Oldest first."""
+    rows = session.all(
+        "select hash, agent, name, kind, at, done, total, complete from document where agent = ? order by seq", agent
+    )
+    return [_document(row) for row in rows]
+
+
+def unembedded(session: Session, shelf: Shelf, space: str, limit: int) -> list[tuple[int, str]]:
+    """Of each agent that has fewer vectors than rows."""
+    found: list[tuple[int, str]] = []
+    short = (
+        "select w.agent, w.rows - w.gone - coalesce(v.rows - v.gone, 0) as missing, v.id from lane w left join lane v"
+        " on v.agent = w.agent and v.shelf = w.shelf and v.space = ? where w.shelf = ? and w.space = '' and missing > 0"
+    )
+    for agent, missing, vectors in session.all(short, space, shelf):
+        found += _missing(session, _TEXTS[shelf], agent, vectors, min(missing, limit))
+    return sorted(found)[:limit]
+
+
+def _missing(session: Session, texts: str, agent: str, vectors: int | None, count: int) -> list[tuple[int, str]]:
+    """Those behind the last that has one; where these are too few, all are looked through."""
+    last = session.all("select coalesce(max(seq), 0) from vector where lane = ?", vectors)[0][0]
+    found = session.all(f"{texts} where agent = ? and seq > ? order by seq limit ?", agent, last, count)
+    if len(found) < count:
+        without = "not exists (select 1 from vector where lane = ? and seq = r.seq)"
+        found = session.all(f"{texts} where agent = ? and {without} order by seq limit ?", agent, vectors, count)
+    return [(seq, text) for seq, text in found]
+
+
+def vectors(session: Session, found: Lane, seqs: Collection[int]) -> list[tuple[int, bytes]]:
+    """As they were given."""
+    rows = session.all(f"{_VECTORS} where lane = ? and seq {_AMONG}", found.id, numbers([*seqs]))
+    return [(seq, vector) for seq, vector in rows]
+
+
+def vectors_of(session: Session, shelf: Shelf, space: str, seqs: Collection[int]) -> list[tuple[int, bytes]]:
+    """As they were given, whoever's they are."""
+    lanes = "(select id from lane where shelf = ? and space = ?)"
+    rows = session.all(f"{_VECTORS} where lane in {lanes} and seq {_AMONG}", shelf, space, numbers([*seqs]))
+    return [(seq, vector) for seq, vector in rows]
+
+
+def _block(row: tuple[Any, ...]) -> BlockRow:  # Any: columns as SQLite types them
+    id, label, value, limit, description, read_only, shared, *rest = row
+    return BlockRow(id, label, _value(value), limit, description, bool(read_only), bool(shared), *rest)
+
+
+def _value(text: str) -> Value:
+    value = json.loads(text)
+    return value if isinstance(value, str) else tuple(value)
+
+
+def _said(row: tuple[Any, ...]) -> Said:  # Any: columns as SQLite types them
+    one = Said(*row)
+    return replace(one, asks=bool(one.asks), timed=bool(one.timed))
+
+
+def _document(row: tuple[Any, ...]) -> DocumentRow:  # Any: columns as SQLite types them
+    one = DocumentRow(*row)
+    return replace(one, complete=bool(one.complete))
+
+
+def _passage(row: tuple[Any, ...]) -> PassageRow:  # Any: columns as SQLite types them
+    id, agent, text, words, at, tags, *rest = row
+    return PassageRow(id, agent, text, words, at, tuple(json.loads(tags)), *rest)
