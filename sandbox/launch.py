@@ -7,6 +7,7 @@ is no more trusted than the package: what is no answer ends it, and only what it
 """
 
 import asyncio
+import functools
 import json
 import os
 import signal
@@ -24,9 +25,7 @@ from . import cgroup
 from .errors import SandboxError
 from .plan import THREADS, Plan, Rlimits
 from .policy import Limits
-from .usage import descends, pid_of
-
-Answer: TypeAlias = asyncio.Future[tuple[dict[str, Any], list[int]]]  # JSON of the zygote, and descriptors
+from .usage import NOT_SEEN, Sight, descends, number_of, pid_of
 
 _MAX_ANSWER = 1 << 16
 _FAREWELL_S = 5.0
@@ -70,7 +69,7 @@ class Worker:
     channel: socket.socket
     output: int
     pidfd: int
-    seen_as: int = 0  # as the host numbers it, where it sees it
+    sight: Sight = NOT_SEEN
 
     def kill(self) -> None:
         """End it now, whatever it does."""
@@ -82,16 +81,21 @@ class Worker:
     def close(self) -> None:
         """Give the descriptors back."""
         self.channel.close()
+        self.sight.close()
         os.close(self.output)
         os.close(self.pidfd)
+
+
+Answer: TypeAlias = asyncio.Future[tuple[dict[str, Any], Worker | None]]  # JSON of the zygote; what it forked
 
 
 class Zygote:
     """A running zygote. Made by `start`."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", control: socket.socket) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", control: socket.socket, *, imports: bool = False) -> None:
         self._process = process
         self._control = control
+        self._imports = imports  # a stranger's package: then what it gives out is looked at
         self._waiting: deque[tuple[str, Answer]] = deque()  # with the order that each is for
         self._loop = asyncio.get_running_loop()
         self.ended = False
@@ -115,12 +119,12 @@ class Zygote:
                 start_new_session=True,
             )
         ours.setblocking(False)
-        zygote = cls(process, ours)
+        zygote = cls(process, ours, imports=bool(plan.access.packages))
         zygote._loop.add_reader(ours.fileno(), zygote._receive)
         try:
             if "limits" in plan.layers:
                 await asyncio.to_thread(zygote._share_out, plan.slots)
-            hello, _none = await zygote._ask(plan.to_json())
+            hello, _none = await zygote._send("plan", json.dumps(plan.to_json()).encode())
         except BaseException:
             await zygote.aclose()
             raise
@@ -140,58 +144,55 @@ class Zygote:
 
     def order(self, limits: Rlimits, *, ahead: bool = False) -> Answer:
         """Ask for a new worker; `collect` waits for it. One that is made ahead warms itself up."""
-        return self._send({"kind": "fork", "limits": asdict(limits), "ahead": ahead})
+        return self._send("fork", _fork_order(limits, ahead=ahead))
 
     async def collect(self, ordered: Answer) -> Worker:
         """The worker that was ordered: confined or dying, and given nothing yet."""
         try:
-            answer, descriptors = await asyncio.shield(ordered)
+            _answer, worker = ordered.result() if ordered.done() else await asyncio.shield(ordered)
         except asyncio.CancelledError:
             ordered.add_done_callback(self.discard)
             raise
-        return self._worker(answer, descriptors)
-
-    def _worker(self, answer: dict[str, Any], descriptors: list[int]) -> Worker:
-        if answer["kind"] != "forked":
+        if worker is None:
             raise NoPlace("too many calls wait for calls of their own: call less deeply, or one after another")
+        return worker
+
+    def _worker(self, pid: int, descriptors: list[int]) -> Worker | None:
+        """The worker of these descriptors; None where it is no worker of this zygote."""
         channel, output, pidfd = descriptors
-        seen_as = pid_of(pidfd)
-        if not (_is(stat.S_ISSOCK, channel) and _is(stat.S_ISFIFO, output) and descends(seen_as, self._process.pid)):
-            for descriptor in descriptors:
-                os.close(descriptor)
-            self._give_up()
-            raise ZygoteEnded("the zygote gave out what is none of its workers")
+        seen_as = pid_of(pidfd) if self._imports else number_of(pidfd)
+        if self._imports and not (
+            _is(stat.S_ISSOCK, channel) and _is(stat.S_ISFIFO, output) and descends(seen_as, self._process.pid)
+        ):
+            return None
         os.set_blocking(output, False)
-        worker = Worker(self, answer["pid"], socket.socket(fileno=channel), output, pidfd, seen_as)
+        worker = Worker(self, pid, socket.socket(fileno=channel), output, pidfd, Sight.of(seen_as))
         worker.channel.setblocking(False)
         return worker
 
     def discard(self, ordered: Answer) -> None:
         """A worker that nobody waits for any more: end it at once."""
-        if not ordered.cancelled() and ordered.exception() is None and ordered.result()[0]["kind"] == "forked":
-            self.release(self._worker(*ordered.result()))
+        if not ordered.cancelled() and ordered.exception() is None and (worker := ordered.result()[1]) is not None:
+            self.release(worker)
 
     def release(self, worker: Worker) -> Answer:
         """Kill a worker and let the zygote reap it; the future's answer has its exit status."""
         worker.kill()
         worker.close()
-        return self._send({"kind": "reap", "pid": worker.pid})
+        return self._send("reap", b'{"kind": "reap", "pid": %d}' % worker.pid)
 
-    def _send(self, order: dict[str, Any]) -> Answer:
+    def _send(self, kind: str, order: bytes) -> Answer:
         future: Answer = self._loop.create_future()
         try:
-            self._control.send(json.dumps(order).encode())
+            self._control.send(order)
         except OSError as error:
             future.set_exception(ZygoteEnded(f"the zygote has ended: {error}"))
             future.exception()  # seen: nobody has to wait for a reaping
             return future
-        self._waiting.append((order.get("kind", "plan"), future))
+        self._waiting.append((kind, future))
         late = self._loop.call_later(_ANSWER_S, self._give_up)
         future.add_done_callback(lambda _: late.cancel())
         return future
-
-    async def _ask(self, order: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
-        return await self._send(order)
 
     def _receive(self) -> None:
         try:
@@ -201,14 +202,15 @@ class Zygote:
         except OSError:
             data, descriptors = b"", []
         answer = _answer(data, descriptors, self._waiting[0][0]) if data and self._waiting else None
-        if answer is None:
+        worker = self._worker(answer["pid"], descriptors) if answer is not None and descriptors else None
+        if answer is None or (descriptors and worker is None):
             for descriptor in descriptors:
                 os.close(descriptor)
             self._give_up() if data else self._end()
             return
         _order, future = self._waiting.popleft()
         if not future.cancelled():
-            future.set_result((answer, descriptors))
+            future.set_result((answer, worker))
 
     def _give_up(self) -> None:
         """End a zygote that says nothing, or what is no answer."""
@@ -236,6 +238,11 @@ class Zygote:
             self._process.kill()
             await asyncio.to_thread(self._process.wait)
         await asyncio.to_thread(self.group.close)
+
+
+@functools.cache
+def _fork_order(limits: Rlimits, *, ahead: bool) -> bytes:
+    return json.dumps({"kind": "fork", "limits": asdict(limits), "ahead": ahead}).encode()
 
 
 def _is(kind: Callable[[int], bool], descriptor: int) -> bool:

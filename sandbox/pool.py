@@ -40,8 +40,8 @@ class Pool:
         async with self._starting:
             if self.zygote is None or self.zygote.ended:
                 if self.zygote is not None:
+                    self._discard_spares(self.zygote)
                     await self.zygote.aclose()
-                self._spares.clear()
                 self.zygote = await self._start()
             return self.zygote
 
@@ -89,12 +89,15 @@ class Pool:
         while len(self._spares) < SPARES:
             self._spares.append(self.zygote.order(self._default, ahead=True))
 
+    def _discard_spares(self, zygote: Zygote) -> None:
+        while self._spares:
+            self._spares.popleft().add_done_callback(zygote.discard)
+
     async def aclose(self) -> None:
         """End the zygote and what it forked, and remove its scratch folders where they were on the disk."""
         if self.zygote is None:
             return
-        for spare in self._spares:
-            spare.add_done_callback(self.zygote.discard)
+        self._discard_spares(self.zygote)
         await asyncio.sleep(0)
         await self.zygote.aclose()
         await asyncio.to_thread(shutil.rmtree, self.plan.scratch_folder, ignore_errors=True)

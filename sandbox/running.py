@@ -17,7 +17,7 @@ from .policy import Limits
 from .pool import Pool, kernel_limits
 from .protocol import Frame as Message
 from .protocol import pack
-from .usage import Used, measured, processor_time
+from .usage import Used
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +51,14 @@ class Session:
         self._loop.add_reader(self._worker.output, self.talk.listen)
         self._began = self._loop.time()
         self.talk.was_confined = self._was_used
-        self._used_before = self._processor_time() if self._was_used else 0.0
+        self._used_before = self._worker.sight.processor_time() if self._was_used else 0.0
         self._clock = Clock(self._limits.wall_s)  # now: it was not the call that waited for a worker
         return self
-
-    def _processor_time(self) -> float:
-        return processor_time(self._worker.seen_as) or 0.0
 
     async def __aexit__(self, *_error: object) -> None:
         self._loop.remove_reader(self._worker.output)
         self.talk.output.drain()
-        self.used = measured(self._worker.seen_as, self._used_before)  # before it is killed
+        self.used = self._worker.sight.used(self._used_before)  # before it is killed
         if not self.goes_on:
             self._reaped = self._pool.give_back(self._worker)
         self.seconds = self._loop.time() - self._began - self._clock.stood
@@ -80,7 +77,7 @@ class Session:
 
     async def _ready(self) -> bool:
         is_ready = await self.talk.ready()
-        self._used_before = self._processor_time()  # what it took to confine and warm itself is not the call's
+        self._used_before = self._worker.sight.processor_time()  # what it took to warm itself is not the call's
         return is_ready
 
     async def ended(self, end: Late | str | None) -> Killed | TimedOut:

@@ -60,7 +60,7 @@ async def _fly(pool: Pool, job: Message) -> tuple[list[str], Message | None]:
         async with asyncio.timeout(_LIMITS.wall_s):
             if not await talk.ready():
                 return ["confinement"], None
-            return _status_of(worker.seen_as), await talk.hold(pack(job), _nothing)
+            return _status_of(worker.sight.pid), await talk.hold(pack(job), _nothing)
     except (TimeoutError, ProtocolError):
         return [], None
     finally:

@@ -1,14 +1,21 @@
 """What a worker has used, as the kernel tells the host while the worker stands: nothing that the worker says counts.
 
-A reply does not wait for the reaping: whoever has been heard is looked at before it is killed.
+A reply does not wait for the reaping: whoever has been heard is looked at before it is killed. What that look needs is
+found and opened when the worker is made, which is before anybody waits for it.
 """
 
+import contextlib
 import os
+import sys
 import time
 from dataclasses import dataclass
 from typing import Final
 
 _CLOCK_OF_A_PROCESS: Final = 2  # as the kernel spells it: ~pid << 3 | 2
+_MAX_TEXT: Final = 1 << 14  # of a file of the kernel's, all of which are smaller
+_ASK: Final = 0xC040FF0B  # PIDFD_GET_INFO: 64 bytes that begin with what is asked for; not before Linux 6.13
+_ASKED: Final = (1).to_bytes(8, sys.byteorder).ljust(64, b"\0")
+_NUMBER: Final = slice(16, 20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +24,66 @@ class Used:
 
     cpu_s: float | None = None
     memory: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A worker as the host sees it: its number, and the kernel's words on it, held open; 0 and -1 where it does not."""
+
+    pid: int = 0
+    status: int = -1
+
+    @classmethod
+    def of(cls, pid: int) -> "Sight":
+        """A process that is not reaped before this is closed."""
+        with contextlib.suppress(OSError):
+            return cls(pid, os.open(f"/proc/{pid}/status", os.O_RDONLY | os.O_CLOEXEC)) if pid > 0 else cls()
+        return cls(pid)
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        if self.status >= 0:
+            os.close(self.status)
+
+    def processor_time(self) -> float:
+        """Seconds since the process was forked, also where it ended and is not reaped yet; 0 where nobody can tell."""
+        return _processor_time(self.pid) or 0.0
+
+    def used(self, since: float = 0.0) -> Used:
+        """What it has used until now, its processor time counted from `since` on."""
+        now = _processor_time(self.pid)
+        return Used(None if now is None else max(0.0, now - since), self._peak())
+
+    def _peak(self) -> int | None:
+        """The most bytes that were resident at once, what it shares with the zygote counted; of a living process."""
+        try:
+            status = os.pread(self.status, _MAX_TEXT, 0) if self.status >= 0 else b""
+        except OSError:
+            return None
+        said = status.partition(b"\nVmHWM:")[2].split(maxsplit=1)
+        return int(said[0]) << 10 if said else None
+
+
+NOT_SEEN: Final = Sight()
+
+
+def _processor_time(pid: int) -> float | None:
+    try:
+        return time.clock_gettime(~pid << 3 | _CLOCK_OF_A_PROCESS) if pid else None
+    except OSError:
+        return None
+
+
+def number_of(pidfd: int) -> int:
+    """As `pid_of`, of a descriptor that certainly is a process's: others would take the order for one of their own."""
+    import fcntl  # noqa: PLC0415 - Windows lacks it, and imports this module too
+
+    told = bytearray(_ASKED)
+    try:
+        fcntl.ioctl(pidfd, _ASK, told)
+    except OSError:  # an older kernel; one that is not seen or reaped
+        return pid_of(pidfd)
+    return int.from_bytes(told[_NUMBER], sys.byteorder)
 
 
 def pid_of(pidfd: int) -> int:
@@ -37,30 +104,6 @@ def descends(pid: int, ancestor: int) -> bool:
     return False
 
 
-def processor_time(pid: int) -> float | None:
-    """Seconds since the process was forked; also of one that ended and is not reaped yet."""
-    try:
-        return time.clock_gettime(~pid << 3 | _CLOCK_OF_A_PROCESS) if pid else None
-    except OSError:
-        return None
-
-
-def peak(pid: int) -> int | None:
-    """The most bytes that were resident at once, what it shares with the zygote counted; of a living process."""
-    try:
-        status = _read(f"/proc/{pid}/status")
-    except OSError:
-        return None
-    said = status.partition(b"\nVmHWM:")[2].split(maxsplit=1)
-    return int(said[0]) << 10 if pid and said else None
-
-
-def measured(pid: int, since: float = 0.0) -> Used:
-    """What a worker has used until now, its processor time counted from `since` on."""
-    now = processor_time(pid)
-    return Used(None if now is None else max(0.0, now - since), peak(pid))
-
-
 def reaped(pid: int) -> tuple[int, Used]:
     """Wait for a child's end: its exit status, and what it used in all."""
     _pid, status, spent = os.wait4(pid, 0)
@@ -68,9 +111,9 @@ def reaped(pid: int) -> tuple[int, Used]:
 
 
 def _read(path: str) -> bytes:
-    """A file of the kernel's, which is smaller than this; without a file object, as every call reads four."""
+    """A file of the kernel's."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return os.read(descriptor, 1 << 14)
+        return os.read(descriptor, _MAX_TEXT)
     finally:
         os.close(descriptor)
