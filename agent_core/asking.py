@@ -1,17 +1,20 @@
 """Ask the model once: what it is shown, its pieces as events, its tokens counted.
 
-Holds what lasts from step to step: the open model, the functions shown, and how far the estimate of
-tokens is off for this model.
+Holds what lasts from step to step: the open model, the functions shown, the system message of this turn, and how
+far the estimate of tokens is off for this model.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Final
 
 from . import __version__, events
-from .context import INSTRUCTIONS, Budget, Prompt, Shown, build
-from .errors import ContextOverflow
+from .context import INSTRUCTIONS, Budget, Prompt, Remembered, Room, Shown, SystemMessage, build
+from .errors import ContextOverflow, ModelError
 from .interruption import Interrupted
-from .messages import Assistant, System
+from .messages import Assistant, System, User
 from .model.ahead import Preparing, Tell
 from .model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
 from .model.reply import Mode, ModeChanged, Model, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
@@ -22,8 +25,12 @@ from .storage import Entry, SaveText, Write, content_hash
 from .style import DIRECT, Style
 from .turn import Turn, assistant
 
-# Of the window, when the endpoint says that the request was too long all the same.
-_SHRINK = 0.6
+# Of the room, what the conversation may still take, each time that the endpoint says it was too long all the same.
+_SHARES: Final = (1.0, 0.6, 0.3)
+_SUMMARY_S: Final = 180.0
+_LEARNT: Final = 1.1
+_CHARS_PER_TOKEN: Final = 3.4
+_CORRECTIONS: Final = (0.5, 4.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +47,25 @@ OpenModel = Callable[[str | None], Awaitable[Opened]]
 class Asker:
     """Asks the model of one agent."""
 
-    def __init__(self, shown: Shown, settings: Settings, open_model: OpenModel, style: Style = DIRECT) -> None:
+    def __init__(
+        self,
+        shown: Shown,
+        settings: Settings,
+        open_model: OpenModel,
+        remembered: Remembered | None = None,
+        style: Style = DIRECT,
+    ) -> None:
         self.shown = shown
-        self.style = style
         self.line = ""
         self.context_tokens = 0
+        self.style = style
         self._settings = settings
         self._open = open_model
         self._model: Model | None = None
         self._correction = 1.0
-        self._instructions = ""
+        self._system = SystemMessage(remembered)
+        self._room = Room(settings.memory)
+        self._rendered_for: object = None
         self._last_request: object = None
 
     @property
@@ -69,7 +85,7 @@ class Asker:
 
     def functions(self) -> tuple[FunctionShown, ...]:
         """The functions as the agent's style shows them at present."""
-        return self.style.shown(self.shown.line, self.mode)
+        return self.style.shown(self.shown.for_mode(self.mode), self.mode)
 
     async def model(self) -> Model:
         """The model, opened when first asked for."""
@@ -87,7 +103,8 @@ class Asker:
         model = await self.model()
         if isinstance(model, Preparing):
             self.shown.choose(snapshot.functions, own_set)
-            await model.prepare(Request((System(self._told()),), self.functions()), tell)
+            await self._render(model)
+            await model.prepare(Request((System(self._system.text),), self.functions()), tell)
 
     async def change(self, name: str) -> None:
         """Another model for the steps to come; the one before stays if this one cannot be had."""
@@ -110,54 +127,111 @@ class Asker:
         """
         model = await self.model()
         self.shown.choose(snapshot.functions, own_set)
-        try:
-            return await self._ask_in_mode(turn, model, model.context_limit, excluded)
-        except ContextOverflow:
-            turn.warn("The conversation is longer than the model's window: its oldest turns are left out.")
-            return await self._ask_in_mode(turn, model, int(model.context_limit * _SHRINK), excluded)
+        for share in _SHARES:
+            await self._make_ready(turn, model, share)
+            try:
+                return await self._ask_in_mode(turn, model, excluded)
+            except ContextOverflow:
+                if share == _SHARES[-1]:
+                    raise
+                # It has more tokens than was thought: this much at least.
+                told = self._prompt(turn, model).tokens
+                self._correct(max(model.context_limit / max(told, 1), _LEARNT))
+        raise AssertionError("the last try returns or raises")
+
+    async def summarize(self, turn: Turn, snapshot: Snapshot, own_set: frozenset[str]) -> str:
+        """Have the older part of the conversation summarised now; what came of it, in a sentence.
+
+        Raises:
+            Interrupted: the user ended it.
+            ModelError: the model cannot be had.
+        """
+        model = await self.model()
+        self.shown.choose(snapshot.functions, own_set)
+        await self._render(model)
+        made = await self._room.compact(turn, self._budget(model), partial(self._sum_up, turn, model))
+        self._rendered_for = None
+        if made is None:
+            return "There is nothing to summarise yet."
+        return f"A summary stands for {made.covers:,} messages now:\n{made.text}"
 
     def request_record(self, snapshot: Snapshot) -> tuple[list[Entry], list[Write]]:
         """What the request showed, where it differs from the one before: with the messages it can be made again."""
-        if self._last_request == (self.shown.line, self.model_name, self._instructions):
+        shown = (self.shown.line, self.model_name, self._system.sections)
+        if self._last_request == shown:
             return [], []
-        self._last_request = (self.shown.line, self.model_name, self._instructions)
+        self._last_request = shown
         names = [shown.name for shown in self.shown.line]
         versions = {name: snapshot.functions[name].version for name in names if name in snapshot.functions}
         parameters = self._settings.model.model_dump(exclude_none=True, exclude={"base_url"})
+        texts = [section.text for section in self._system.sections]
         request = {
             "program": __version__,
             "model": self.model_name,
             "parameters": parameters,
-            "instructions": content_hash(self._instructions),
+            "instructions": content_hash(texts[0]) if texts else "",
+            "sections": [content_hash(text) for text in texts],
             "functions": names,
             "versions": versions,
         }
-        return [Entry("request", request)], [SaveText(self._instructions)]
+        return [Entry("request", request)], [SaveText(text) for text in texts]
 
-    async def _ask_in_mode(self, turn: Turn, model: Model, window: int, excluded: frozenset[str]) -> Reply:
+    async def _make_ready(self, turn: Turn, model: Model, share: float) -> None:
+        """Have the system message of this turn, and a conversation that fits beside it."""
+        if self._rendered_for != (turn.id, model.mode):
+            turn.history.page(self._budget(model).page_chars(self._settings.memory, self._settings.turn.answer_chars))
+            await self._render(model, turn.id)
+        ask, budget = partial(self._sum_up, turn, model), self._budget(model)
+        if share < 1:
+            await self._room.compact(turn, budget, ask, share)
+        elif not await self._room.make(turn, budget, ask):
+            return
+        await self._render(model, turn.id)
+
+    async def _render(self, model: Model, turn: str = "") -> None:
+        hidden = self.shown.hidden
+        notes = f"{hidden} more functions are not shown: list_functions finds them." if hidden else ""
+        window = int(model.context_limit * _CHARS_PER_TOKEN)
+        await self._system.render(self._settings.instructions or self._usual_instructions(model), notes, window)
+        self._rendered_for = (turn, model.mode)
+
+    def _usual_instructions(self, model: Model) -> str:
+        # A model that writes under a schema is a small one: it is told less, and shown the rest.
+        if model.mode == "constrained":
+            return self.style.brief or FOR_SMALL_MODELS
+        return self.style.instructions or INSTRUCTIONS
+
+    async def _ask_in_mode(self, turn: Turn, model: Model, excluded: frozenset[str]) -> Reply:
         try:
-            return await self._stream(turn, model, self._prompt(turn, model, window), excluded)
+            return await self._stream(turn, model, self._prompt(turn, model), excluded)
         except ModeChanged as error:
             turn.warn(error.message)
             self._correction = 1.0
-            return await self._stream(turn, model, self._prompt(turn, model, window), excluded)
+            await self._make_ready(turn, model, 1.0)
+            return await self._stream(turn, model, self._prompt(turn, model), excluded)
 
-    def _prompt(self, turn: Turn, model: Model, window: int) -> Prompt:
+    def _budget(self, model: Model) -> Budget:
+        window = model.context_limit
         reply = self._settings.model.max_tokens or min(4096, window // 4)
-        self._instructions = self._told()
-        budget = Budget(window, reply, model.overhead(self.functions()), self._correction)
-        return build(self._instructions, turn.history, self.functions(), budget)
+        fixed = len(self._system.text.encode("utf-8", "replace")) + model.overhead(self.functions())
+        return Budget(window, reply, fixed, self._correction)
 
-    def _told(self) -> str:
-        hidden = self.shown.hidden
-        more = f"\n\n{hidden} more functions are not shown: list_functions finds them." if hidden else ""
-        return (self._settings.instructions or self._usual_instructions()) + more
+    def _prompt(self, turn: Turn, model: Model) -> Prompt:
+        return build(self._system.text, turn.history, self.functions(), self._budget(model))
 
-    def _usual_instructions(self) -> str:
-        # A model that writes under a schema is a small one: it is told less, and shown the rest.
-        if self.mode == "constrained":
-            return self.style.brief or FOR_SMALL_MODELS
-        return self.style.instructions or INSTRUCTIONS
+    async def _sum_up(self, turn: Turn, model: Model, told: str, material: str) -> str:
+        """What the model makes of the material; empty if it fails or takes too long."""
+        request = Request((System(told), User(material)), (), self._settings.model.max_tokens)
+        text = ""
+        try:
+            async with turn.interruption, asyncio.timeout(_SUMMARY_S):
+                async for piece in model.stream(request):
+                    if isinstance(piece, Reply):
+                        text = piece.text
+                        turn.count(piece.usage.prompt, piece.usage.completion, piece.usage.cached)
+        except (ModelError, TimeoutError):
+            return ""
+        return text
 
     async def _stream(self, turn: Turn, model: Model, prompt: Prompt, excluded: frozenset[str]) -> Reply:
         request = Request(prompt.messages, prompt.functions, self._settings.model.max_tokens, excluded)
@@ -183,11 +257,15 @@ class Asker:
             raise
         raise AssertionError("a model's stream ends with its reply or an error")
 
+    def _correct(self, factor: float) -> None:
+        least, most = _CORRECTIONS
+        self._correction = min(max(self._correction * factor, least), most)
+
     def _count(self, turn: Turn, usage: TokenUsage, prompt: Prompt, model: Model) -> None:
         self.context_tokens = usage.prompt + usage.completion
         if not usage.estimated and prompt.tokens > 0 and usage.prompt > 0:
-            # Half of the way at a time, and within bounds: odd reports do not throw the estimate off.
-            self._correction = min(max(self._correction * (1 + usage.prompt / prompt.tokens) / 2, 0.5), 4)
+            # Half of the way at a time: odd reports do not throw the estimate off.
+            self._correct((1 + usage.prompt / prompt.tokens) / 2)
         turn.count(usage.prompt, usage.completion, usage.cached)
         turn.emit(
             events.Usage(

@@ -60,7 +60,8 @@ class Turn:
             if appended.cancelled:
                 self.interruption.request()
             self.started.update(entry.payload["id"] for entry in entries if entry.kind == "call")
-            self.history.add(self.id, messages_of(entries))
+            for seq, entry in enumerate(entries, appended.last - len(entries) + 1):
+                self.history.add(self.id, messages_of([entry]), seq, entry.payload.get("chars", 0))
 
     def say(self, text: str) -> None:
         """Tell the user something that is on disk."""

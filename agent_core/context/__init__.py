@@ -1,8 +1,31 @@
-"""What the model sees at one step: instructions, functions, and as much of the conversation as fits."""
+"""What the model sees at one step: the system message, functions, and the conversation or what stands for it."""
 
 from .build import Budget, Prompt, build
-from .history import History
+from .history import PRESSURE, History, Summary
 from .instructions import INSTRUCTIONS
+from .paging import Reading, kept
+from .resume import claim, pop, resume
+from .room import KIND, Room
+from .sections import Remembered, Section, SystemMessage
 from .shown import Shown
 
-__all__ = ["INSTRUCTIONS", "Budget", "History", "Prompt", "Shown", "build"]
+__all__ = [
+    "INSTRUCTIONS",
+    "KIND",
+    "PRESSURE",
+    "Budget",
+    "History",
+    "Prompt",
+    "Reading",
+    "Remembered",
+    "Room",
+    "Section",
+    "Shown",
+    "Summary",
+    "SystemMessage",
+    "build",
+    "claim",
+    "kept",
+    "pop",
+    "resume",
+]

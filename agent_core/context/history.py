@@ -1,65 +1,147 @@
-"""The messages of a conversation, kept turn by turn so that whole turns can leave the window."""
+"""What of a conversation is in the context: a summary of its older part, and every message after that.
+
+Each message is known by its entry's number in storage (`seq`), so that a summary can say how far it reaches.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any, Final
 
-from ..messages import Answer, Assistant, Message
+from ..messages import Answer, Assistant, Message, Notice, System, User
+from .paging import in_part
 
 # Roles, separators and the wire's own words around one message, in bytes.
-_ENVELOPE = 24
+_ENVELOPE: Final = 24
+_LEAST_PAGE: Final = 200
+
+PRESSURE: Final = Notice(
+    "Memory pressure: what you can see of this conversation is nearly as much as fits. Soon its oldest part is replaced"
+    " by a summary; nothing is deleted. If something in it must stay before your eyes, write it into a memory block"
+    " now, briefly. conversation_search finds all that was said, now and later. Then go on with what you were doing."
+)
+"""Said once between two compactions; known by its text, also after a restart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What stands for the older part: `covers` messages up to the entry `upto`; `seq` is its own entry."""
+
+    text: str
+    covers: int
+    upto: int
+    style: str = "summary"
+    seq: int = 0
+
+    @classmethod
+    def read(cls, payload: dict[str, Any], seq: int) -> "Summary":  # Any: JSON
+        """From its entry."""
+        return cls(payload["text"], payload["covers"], payload["upto"], payload.get("style", "summary"), seq)
+
+    def payload(self) -> dict[str, Any]:  # Any: JSON
+        """For its entry."""
+        return {"text": self.text, "covers": self.covers, "upto": self.upto, "style": self.style}
+
+    def notice(self) -> Notice:
+        """As the model reads it."""
+        return Notice(
+            f"The {self.covers:,} oldest messages of this conversation are out of your sight. This stands for them;"
+            f" conversation_search(query) finds each of them word for word.\n{self.text}"
+        )
 
 
 @dataclass(slots=True)
-class Exchange:
-    """The messages of one turn and their size in bytes."""
+class Item:
+    """One message: whole, or as far as it was kept in its entry (`chars` long in truth), and as it is shown."""
 
     turn: str
-    messages: list[Message] = field(default_factory=list)
-    size: int = 0
+    seq: int
+    chars: int
+    whole: Message
+    shown: Message
+    size: int
 
-    def add(self, message: Message) -> None:
-        """Append one message; answers stand in the order of their calls, in whatever order they came."""
-        self.messages.insert(self._place(message), message)
-        self.size += size_of(message)
+
+@dataclass(slots=True)
+class History:
+    """Every message of an agent that is in its context, the oldest first."""
+
+    summary: Summary | None = None
+    items: list[Item] = field(default_factory=list)
+    size: int = 0
+    page_chars: int = 12_000
+    _notice: Notice | None = None
+
+    def add(self, turn: str, messages: Iterable[Message], seq: int = 0, chars: int = 0) -> None:
+        """Append what one entry says; answers stand in the order of their calls, in whatever order they came.
+
+        `chars` is how long the text is in truth, where its entry has but the first part.
+        """
+        for message in messages:
+            if is_pressure(message) and self.summary is not None and 0 < seq < self.summary.seq:
+                continue  # of the period before
+            shown = in_part(message, seq, chars, self.page_chars)
+            item = Item(turn, seq, chars, message, shown, size_of(shown))
+            self.items.insert(self._place(message), item)
+            self.size += item.size
+
+    @property
+    def warned(self) -> bool:
+        """Whether the model was told of memory pressure since the last compaction."""
+        return any(is_pressure(item.whole) for item in self.items)
+
+    def page(self, page_chars: int) -> None:
+        """Show long messages in parts of this size."""
+        if page_chars == self.page_chars:
+            return
+        self.page_chars = page_chars
+        for item in self.items:
+            shown = in_part(item.whole, item.seq, item.chars, page_chars)
+            if shown != item.shown:  # what is the same stays the same object: it is not written again
+                item.shown, item.size = shown, size_of(shown)
+        self.size = self._measured()
+
+    def fit(self, room: int) -> None:
+        """Show less and less of the longest messages, until all of it fits or there is nothing left to leave out."""
+        while self.size > room and self.page_chars > _LEAST_PAGE:
+            self.page(max(self.page_chars // 2, _LEAST_PAGE))
+
+    def compact(self, summary: Summary, covered: int = 0) -> None:
+        """Let a summary stand for the first messages, and for those that it took over."""
+        self.summary, self._notice = summary, summary.notice()
+        self.items = [item for item in self.items[covered:] if not is_pressure(item.whole)]
+        self.size = self._measured()
+
+    def clear(self) -> None:
+        """Forget everything; the record in storage keeps it."""
+        self.summary, self._notice, self.size = None, None, 0
+        self.items.clear()
+
+    def __iter__(self) -> Iterator[Message]:
+        if self._notice is not None:
+            yield self._notice
+        for item in self.items:
+            yield item.shown
+
+    def _measured(self) -> int:
+        noticed = size_of(self._notice) if self._notice else 0
+        return noticed + sum(item.size for item in self.items)
 
     def _place(self, message: Message) -> int:
-        end = len(self.messages)
+        end = len(self.items)
         if not isinstance(message, Answer):
             return end
-        asked = next(each for each in reversed(self.messages) if isinstance(each, Assistant))
+        asked = next(each.whole for each in reversed(self.items) if isinstance(each.whole, Assistant))
         order = [call.id for call in asked.calls]
-        while isinstance(before := self.messages[end - 1], Answer) and order.index(before.call_id) > order.index(
+        while isinstance(before := self.items[end - 1].whole, Answer) and order.index(before.call_id) > order.index(
             message.call_id
         ):
             end -= 1
         return end
 
 
-class History:
-    """Every message of an agent that is in its context, oldest turn first."""
-
-    def __init__(self) -> None:
-        self.exchanges: list[Exchange] = []
-
-    def add(self, turn: str, messages: Iterable[Message]) -> None:
-        """Append messages to a turn, which is the last one or a new one."""
-        if not self.exchanges or self.exchanges[-1].turn != turn:
-            self.exchanges.append(Exchange(turn))
-        for message in messages:
-            self.exchanges[-1].add(message)
-
-    def drop_last(self) -> None:
-        """Forget the last turn; the record in storage keeps it."""
-        if self.exchanges:
-            self.exchanges.pop()
-
-    def clear(self) -> None:
-        """Forget every turn; the record in storage keeps them."""
-        self.exchanges.clear()
-
-    def __iter__(self) -> Iterator[Message]:
-        for exchange in self.exchanges:
-            yield from exchange.messages
+def is_pressure(message: Message) -> bool:
+    """Whether it is the warning of memory pressure."""
+    return isinstance(message, Notice) and message.text == PRESSURE.text
 
 
 def size_of(message: Message) -> int:
@@ -70,8 +152,10 @@ def size_of(message: Message) -> int:
             return _bytes(message.text) + calls + _ENVELOPE
         case Answer():
             return _bytes(message.text) + 2 * _ENVELOPE
-        case _:
-            return _bytes(message.text) + _ENVELOPE
+        case User(text, packed) | Notice(text, packed):
+            return _bytes(packed or text) + _ENVELOPE
+        case System(text):
+            return _bytes(text) + _ENVELOPE
 
 
 def _bytes(text: str) -> int:

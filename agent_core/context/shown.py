@@ -6,10 +6,14 @@ what is new goes last, and what must leave is what was used least recently.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
+from ..model.reply import Mode
 from ..model.request import FunctionShown
 from ..registry.function import Function
+
+FOR_SMALL_MODELS: Final = frozenset({"core_memory_append", "core_memory_replace", "conversation_search"})
+"""Of the functions of memory, those that a model under a schema is shown: each costs it attention."""
 
 
 class Hidden(Protocol):
@@ -21,7 +25,10 @@ class Hidden(Protocol):
 class Shown:
     """The functions that one agent is shown; kept from step to step."""
 
-    def __init__(self, pinned: Iterable[Function], limit: int, hidden: Hidden) -> None:
+    def __init__(
+        self, pinned: Iterable[Function], limit: int, hidden: Hidden, memory: frozenset[str] = frozenset()
+    ) -> None:
+        """`memory` names those of the pinned functions that are about memory."""
         self._pinned = {function.name: _Place.of(function) for function in pinned}
         self._limit = limit
         self._hidden = hidden
@@ -31,6 +38,8 @@ class Shown:
         self._uses = 0
         self._seen: object = None
         self._kept: frozenset[str] = frozenset()
+        self._withheld = memory - FOR_SMALL_MODELS
+        self._small: tuple[object, tuple[FunctionShown, ...]] = (None, ())
         self.line: tuple[FunctionShown, ...] = ()
         self.hidden = 0
 
@@ -57,6 +66,14 @@ class Shown:
         places = [*self._pinned.values(), *self._places.values()]
         self.line = tuple(place.shown for place in places)
         return self.line
+
+    def for_mode(self, mode: Mode) -> tuple[FunctionShown, ...]:
+        """The last choice as a model of this mode is shown it; the same object while the choice is the same."""
+        if mode != "constrained" or not self._withheld:
+            return self.line
+        if self._small[0] is not self.line:
+            self._small = self.line, tuple(shown for shown in self.line if shown.name not in self._withheld)
+        return self._small[1]
 
     @property
     def pinned_count(self) -> int:

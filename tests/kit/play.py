@@ -9,8 +9,10 @@ from typing import Any, assert_never
 from .http import Answer, Request, Server
 from .render import events, text_events, whole
 from .rules import fault
-from .steps import Ask, Cut, Expect, Fail, Raw, Repeat, Say, Script, Seen, Stall, Step
+from .steps import Ask, Choose, Cut, Expect, Fail, Raw, Repeat, Say, Script, Seen, Stall, Step
 
+SUMMING_UP = "You keep the memory of an assistant"
+SUMMARY = Say("What happened:\nThey talked.")
 NO_RETRY = {"x-should-retry": "false"}
 
 
@@ -30,8 +32,17 @@ class ScriptedModel:
         key: str | None = None,
         port: int = 0,
         beside: Mapping[str, Sequence[dict[str, Any]]] | None = None,
+        summary: Step | Choose = SUMMARY,
+        reserves: bool = False,
     ) -> None:
-        """`beside` are answers to other requests, such as "GET /api/ps", each to one request, the last to all after."""
+        """`beside` are answers to other requests, such as "GET /api/ps", each to one request, the last to all after.
+
+        `summary` answers every request to sum up the conversation, beside the script. With `reserves`, the limit is
+        for the prompt and the longest reply that is asked for together.
+        """
+        self.summaries: list[Seen] = []
+        self._summary = summary
+        self._reserves = reserves
         self.asked_beside: list[tuple[str, dict[str, Any]]] = []
         self._beside = {what: list(answers) for what, answers in (beside or {}).items()}
         self.requests: list[Seen] = []
@@ -91,12 +102,16 @@ class ScriptedModel:
 
     async def _complete(self, request: Request, answer: Answer) -> None:
         seen = Seen(json.loads(request.body), request.headers)
-        self.requests.append(seen)
+        is_summary = seen.text.startswith(SUMMING_UP)
+        (self.summaries if is_summary else self.requests).append(seen)
         if seen.body.get("model") not in [entry["id"] for entry in self._models]:
             await answer.send(404, _error(f"The model `{seen.body.get('model')}` does not exist", "model_not_found"))
-        elif found := fault(seen.body, self._limit_tokens):
+        elif found := fault(seen.body, self._limit_tokens, reserves=self._reserves):
             self.refusals.append(found[0])
             await answer.send(400, _error(*found))
+        elif is_summary:
+            step = self._summary(seen) if callable(self._summary) else self._summary
+            await _play(step, seen, answer, -len(self.summaries))
         elif isinstance(step := self._next(seen), str):
             self.errors.append(step)
             await answer.send(500, _error(step, "script_error"), NO_RETRY)

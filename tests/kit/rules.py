@@ -12,11 +12,11 @@ ROLES = {"system", "developer", "user", "assistant", "tool"}
 MOST_FUNCTIONS = 128
 
 
-def fault(body: dict[str, Any], limit_tokens: int | None = None) -> tuple[str, str] | None:
-    """The message and the code of the first fault."""
+def fault(body: dict[str, Any], limit_tokens: int | None = None, *, reserves: bool = False) -> tuple[str, str] | None:
+    """The message and the code of the first fault; a server that reserves counts the longest reply in."""
     for message in (*_in_messages(body.get("messages")), *_in_functions(body.get("tools"))):
         return message, "invalid_request_error"
-    size = len(json.dumps(body)) // 4
+    size = len(json.dumps(body)) // 4 + (body.get("max_tokens") or 0 if reserves else 0)
     if limit_tokens is not None and size > limit_tokens:
         text = (
             f"This model's maximum context length is {limit_tokens} tokens. However, your messages resulted in {size}."

@@ -1,0 +1,113 @@
+"""Long messages in parts: what is shown of one at first, and the pages that `read_on` gives.
+
+The whole stands in storage under its entry's number, which is its name here: `text-` and the number in hex.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from ..errors import UsageError
+from ..messages import Answer, Assistant, Call, Message, Notice, System, User
+from ..storage import SaveText, Store, content_hash
+
+_NAME: Final = "text-"
+_PAGED: Final = ("user", "notice", "assistant", "result")
+_GENEROUS: Final = 2  # what the model wrote itself is cut at twice a page: its replies are bounded already
+_AROUND: Final = 120
+
+Payload = dict[str, Any]  # Any: JSON
+
+
+def kept(text: str, page_chars: int) -> tuple[Payload, tuple[SaveText, ...]]:
+    """A text for an entry: whole, or its first page with the hash under which all of it is kept, and that write."""
+    if len(text) <= page_chars:
+        return {"text": text}, ()
+    whole = SaveText(text.encode("utf-8", "replace").decode())
+    return {"text": text[:page_chars], "whole": content_hash(whole.text), "chars": len(text)}, (whole,)
+
+
+def in_part(message: Message, seq: int, chars: int, page_chars: int) -> Message:
+    """The message as the model is shown it; `chars` is how long it is where more is kept than stands in it."""
+    match message:
+        case System():
+            return message
+        case Assistant(text, calls):
+            most = page_chars * _GENEROUS
+            if len(text) <= most and all(len(call.arguments) <= most for call in calls):
+                return message
+            shorter = tuple(_shorter(call, most) for call in calls)
+            return replace(message, text=_first(text, seq, 0, most), calls=shorter)
+        case Answer(_, _, whole):
+            text = _first(whole, seq, chars, page_chars)
+            return message if text == whole else replace(message, text=text)
+        case User(whole, packed) | Notice(whole, packed):
+            text = _first(whole, seq, chars, page_chars)
+            return message if text == whole else replace(message, text=text, packed=_repacked(packed, text))
+
+
+def _first(text: str, seq: int, chars: int, page_chars: int) -> str:
+    total = max(chars, len(text))
+    if total <= page_chars:
+        return text
+    size, name = _size(page_chars), f"{_NAME}{seq:x}"
+    more = f"read_on(name={name!r}, page=2) gives the next" if seq else "the rest is not shown"
+    return f"{text[:size]}\n[Page 1 of {-(-total // size)}, {total:,} characters in all: {more}.]"
+
+
+def _size(page_chars: int) -> int:
+    """How much of a text stands on a page: what stands around it must fit as well."""
+    return max(page_chars - _AROUND, _AROUND)
+
+
+def _repacked(packed: str, text: str) -> str:
+    """A packed message with another text in it."""
+    if not packed:
+        return ""
+    return json.dumps({**json.loads(packed), "message": text}, ensure_ascii=False)
+
+
+def _shorter(call: Call, most: int) -> Call:
+    if len(call.arguments) <= most:
+        return call
+    return replace(call, arguments=json.dumps({"left_out": f"{len(call.arguments):,} characters"}))
+
+
+class Reading:
+    """Gives the pages of what one agent was shown in part; `page_chars` is asked for at each page."""
+
+    def __init__(self, store: Store, agent: str, page_chars: Callable[[], int]) -> None:
+        self._store = store
+        self._agent = agent
+        self._page_chars = page_chars
+
+    async def page(self, name: str, page: int) -> str:
+        """A page of a long text, with its place among the others.
+
+        Raises:
+            UsageError: nothing has this name, or it has no such page.
+        """
+        text = await self._whole(name)
+        size = _size(self._page_chars())
+        pages = max(-(-len(text) // size), 1)
+        if not 1 <= page <= pages:
+            raise UsageError(f"`{name}` has {pages} page{'' if pages == 1 else 's'}.", mend="Ask for one of them.")
+        more = f" Next: read_on(name={name!r}, page={page + 1})." if page < pages else " This is its end."
+        return f"Page {page} of {pages} of {name}.{more}\n{text[(page - 1) * size : page * size]}"
+
+    async def _whole(self, name: str) -> str:
+        seq = _number(name)
+        found = await self._store.history(self._agent, since=seq - 1, kinds=_PAGED) if seq > 0 else []
+        entry = next((each for each in found if each.seq == seq), None)
+        if entry is None:
+            raise UsageError(f"There is no long text named {name!r}.", mend="Take the name from where it was shown.")
+        whole = await self._store.text(entry.payload["whole"]) if "whole" in entry.payload else None
+        return str(whole if whole is not None else entry.payload["text"])
+
+
+def _number(name: str) -> int:
+    try:
+        return int(name.strip().removeprefix(_NAME), 16)
+    except ValueError:
+        return 0

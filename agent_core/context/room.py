@@ -1,0 +1,63 @@
+"""Keeps a conversation within the window: warns the model once, and has the older part summarised.
+
+What comes of it is an entry of the running turn, so that a restart finds the same context.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+from ..settings import MemorySettings
+from ..storage import Entry
+from .build import Budget, summary_chars, tail_bytes
+from .compact import AskFor, Order, summarised
+from .history import PRESSURE, History, Summary
+
+KIND: Final = "summary"
+_WORTH: Final = 0.7  # of the room must be filled, or a compaction would win nothing
+_LEAST_MATERIAL: Final = 2_000
+
+
+class Journal(Protocol):
+    """An open turn, as far as it matters here."""
+
+    history: History
+
+    async def append(self, entries: Sequence[Entry]) -> Any:  # Any: nothing is done with it
+        """Put entries on disk, and into the history."""
+
+    def warn(self, message: str) -> None:
+        """Tell the human something."""
+
+
+class Room:
+    """Makes room in the conversation of one agent."""
+
+    def __init__(self, settings: MemorySettings) -> None:
+        self._settings = settings
+
+    async def make(self, turn: Journal, budget: Budget, ask: AskFor) -> bool:
+        """Warn, or compact, where it is time; whether it was compacted."""
+        used, most, room = budget.tokens(turn.history.size), budget.most(self._settings), budget.room(self._settings)
+        if used >= most and turn.history.size >= room * _WORTH:
+            await self.compact(turn, budget, ask)
+            return True
+        if used >= budget.warned_at(self._settings) and not turn.history.warned:
+            await turn.append([Entry("notice", {"text": PRESSURE.text})])
+        return False
+
+    async def compact(self, turn: Journal, budget: Budget, ask: AskFor, share: float = 1.0) -> Summary | None:
+        """Let a summary stand for the older part; what stays takes at most this share of what it may."""
+        history, room = turn.history, int(budget.room(self._settings) * share)
+        tail = min(tail_bytes(room), history.size // 2)
+        order = Order(tail, summary_chars(room), max(room, _LEAST_MATERIAL), self._settings.compaction)
+        made = await summarised(history, order, ask)
+        if made is not None:
+            await turn.append([Entry(KIND, made[0].payload())])
+            before = history.summary.covers if history.summary else 0
+            history.compact(*made)
+            turn.warn(
+                f"The oldest {made[0].covers - before:,} messages in the context are a summary now; all of them can be"
+                " searched."
+            )
+        history.fit(room)
+        return made[0] if made else None

@@ -1,0 +1,105 @@
+"""The system message: ordered parts, the most stable first, for servers cache the longest unchanged prefix.
+
+Rendered when a turn begins and after a compaction; in between it stands as it is, whatever is edited.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from ..storage import Counts, SectionRow
+from ..untrusted import shorten
+
+POSITIONS: Final = {"instructions": 0, "memory": 100, "functions": 200, "statistics": 300}
+"""Where the parts of the program stand; a section of one's own may stand anywhere between them."""
+
+_GROWN: Final = 1.1  # the number of messages is told anew when it has grown by so much, or another part changed
+_MOST: Final = 0.5  # of the window
+_LEAST_CHARS: Final = 200
+
+
+class Remembered(Protocol):
+    """What memory gives to the system message."""
+
+    def render_blocks(self) -> str:
+        """The blocks as the model reads them."""
+
+    async def counts(self) -> Counts:
+        """How much there is beside them."""
+
+    async def custom_sections(self) -> Sequence[SectionRow]:
+        """The sections that somebody added."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the system message."""
+
+    name: str
+    position: int
+    text: str
+
+
+class SystemMessage:
+    """The system message of one agent, as it was last rendered."""
+
+    def __init__(self, remembered: Remembered | None = None) -> None:
+        self.sections: tuple[Section, ...] = ()
+        self.text = ""
+        self._remembered = remembered
+        self._counted: Counts | None = None
+        self._statistics = ""
+
+    async def render(self, instructions: str, notes: str, window_chars: int) -> None:
+        """Make it anew; `notes` is about functions. Parts that leave the conversation no room are shortened."""
+        parts = [Section("instructions", POSITIONS["instructions"], instructions)]
+        parts.append(Section("functions", POSITIONS["functions"], notes))
+        if self._remembered is not None:
+            parts.append(Section("memory", POSITIONS["memory"], self._remembered.render_blocks()))
+            parts += [Section(row.name, row.position, row.text) for row in await self._remembered.custom_sections()]
+            counts = await self._remembered.counts()
+            others = _ordered(parts)
+            if self._is_news(counts, others, window_chars):
+                self._counted, self._statistics = counts, statistics(counts)
+            parts.append(Section("statistics", POSITIONS["statistics"], self._statistics))
+        self.sections = fitting(_ordered(parts), int(window_chars * _MOST))
+        self.text = "\n\n".join(section.text for section in self.sections)
+
+    def _is_news(self, counts: Counts, others: tuple[Section, ...], window_chars: int) -> bool:
+        """Whether the statistics are told anew: if only a few messages came, the whole prefix stays as it was."""
+        before = self._counted
+        if before is None or (before.passages, before.edited) != (counts.passages, counts.edited):
+            return True
+        if counts.messages < before.messages or counts.messages > before.messages * _GROWN + 1:
+            return True
+        told = tuple(section for section in self.sections if section.name != "statistics")
+        return told != fitting(others, int(window_chars * _MOST))
+
+
+def statistics(counts: Counts) -> str:
+    """How much there is out of sight, and how to find it."""
+    edited = time.strftime("%Y-%m-%d %H:%M", time.localtime(counts.edited)) if counts.edited else "never"
+    return (
+        f"Memory: {counts.messages:,} messages in recall (conversation_search), {counts.passages:,} passages in"
+        f" archival memory (archival_memory_search); blocks last edited: {edited}."
+    )
+
+
+def _ordered(parts: Iterable[Section]) -> tuple[Section, ...]:
+    return tuple(sorted((part for part in parts if part.text.strip()), key=lambda part: (part.position, part.name)))
+
+
+def fitting(sections: tuple[Section, ...], most: int) -> tuple[Section, ...]:
+    """The sections, those beside the instructions shortened alike where together they are too long."""
+    extra = sum(len(section.text) for section in sections) - most
+    movable = sum(len(section.text) for section in sections if section.name != "instructions")
+    if extra <= 0 or not movable:
+        return sections
+    share = max(1 - extra / movable, 0)
+    return tuple(section if section.name == "instructions" else _cut(section, share) for section in sections)
+
+
+def _cut(section: Section, share: float) -> Section:
+    room = max(int(len(section.text) * share), _LEAST_CHARS)
+    return Section(section.name, section.position, shorten(section.text, room))
