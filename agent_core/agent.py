@@ -5,24 +5,24 @@ answered. Whatever ends a turn, its history is valid and on disk.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from . import events
-from .answers import Skipped, Unknown, answer, word
-from .context import KIND, PRESSURE, History, Reading, claim, resume
-from .context import pop as pop_turn
+from .context import History
 from .course import Ended
 from .errors import ModelError, WorkspaceError
 from .grants.desk import heard_by
 from .interruption import Interrupted
 from .messages import Message
 from .model.ahead import Tell
+from .settling import closing_answers, last_event
 from .step import Stepper
-from .storage import Entry, PinFunction, Post, Store, UnpinFunction
+from .storage import PinFunction, Post, Store, UnpinFunction
 from .storage import Turn as Claimed
-from .turn import Emit, Turn, messages_of, notice, unanswered, user
+from .talk import Talk, ask_alone
+from .turn import Emit, Turn, entry_of, messages_of, notice, said_by
 from .workshop import Author, Workshop
 
 Listener = Callable[[events.FunctionsChanged], None]
@@ -43,9 +43,12 @@ class Status:
 class Agent:
     """One assistant with its conversation; one turn runs at a time."""
 
-    def __init__(self, name: str, store: Store, workshop: Workshop, stepper: Stepper, owner: str) -> None:
+    def __init__(  # noqa: PLR0913 - what it is made of
+        self, name: str, store: Store, workshop: Workshop, stepper: Stepper, owner: str, *, talk: Talk | None = None
+    ) -> None:
         self.name = name
         self.workshop = workshop
+        self.talk = talk or Talk(name, store)
         self.restored = ""
         self._store = store
         self._stepper = stepper
@@ -69,11 +72,12 @@ class Agent:
         Calls whose outcome nobody saw are answered as unknown, and never run again by themselves.
         """
         self._stepper.own_set = frozenset(await self._store.pins(self.name))
-        claimed = await claim(self._store, self.name, self._owner)
+        claimed = await self._store.next(self.name, self._owner)
         if claimed is not None and claimed.attempt > 1:
             self.restored = await self._settle(claimed)
             claimed = None
-        await resume(self._store, self.name, self._history, messages_of)
+        for entry in await self._store.history(self.name):
+            self._history.add(entry.turn, messages_of([entry]))
         if claimed is not None:
             await self._begin(claimed, lambda _: None)
             await self._store.finish(claimed.id, claimed.attempt, "interrupted")
@@ -99,7 +103,27 @@ class Agent:
 
     async def waiting(self) -> list[str]:
         """Messages that no turn has taken up yet, oldest first."""
-        return [str(each.payload.get("text", "")) for each in await self._store.waiting(self.name)]
+        waiting = await self._store.waiting(self.name)
+        return [str(each.payload.get("text", "")) for each in waiting if each.kind == "message"]
+
+    async def heartbeats(self) -> AsyncIterator[None]:
+        """Comes each time that a timed heartbeat is due: `turn(None)` takes it up. Ends at once where there are none.
+
+        A host that stays alive iterates over it in a task of its own.
+        """
+        async for _ in self.talk.heartbeats(self._one_at_a_time.locked):
+            yield
+
+    async def ask_model(self, message: str) -> str:
+        """What the model says to one message by itself: no persona, no memory, no functions.
+
+        Raises:
+            ModelError: there is no usable answer.
+        """
+        text, usage = await ask_alone(await self._stepper.asker.model(), message)
+        if self._turn is not None:
+            self._turn.count(usage.prompt, usage.completion, usage.cached)
+        return text
 
     async def model_line(self) -> str:
         """Which model answers and why it was chosen, in one line.
@@ -127,8 +151,8 @@ class Agent:
     async def pop(self) -> str | None:
         """Take the last turn out of the context (not of the record); the user's message in it."""
         self._must_be_idle()
-        entries = await pop_turn(self._store, self.name)
-        await resume(self._store, self.name, self._history, messages_of)
+        entries = await self._store.hide_last_turn(self.name)
+        self._history.drop_last()
         return next((str(entry.payload["text"]) for entry in entries if entry.kind == "user"), None)
 
     async def begin_anew(self) -> int:
@@ -138,39 +162,6 @@ class Agent:
         self._history.clear()
         self._stepper.asker.context_tokens = 0
         return hidden
-
-    async def summarize(self) -> str:
-        """Have the older part of the conversation summarised now; what came of it.
-
-        Raises:
-            ModelError: the model cannot be had.
-        """
-        self._must_be_idle()
-        async with self._one_at_a_time:
-            await self._store.post(Post(self.name, KIND, {}, due=0.0))  # before all that waits
-            claimed = await self._store.next(self.name, self._owner)
-            assert claimed is not None
-            turn = Turn(
-                claimed.id, self.name, claimed.attempt, claimed.n, self._store, self._history, lambda _: None, self
-            )
-            self._turn = turn
-            try:
-                return await self._stepper.asker.summarize(turn, self.workshop.registry.snapshot(), self.own_set)
-            finally:
-                self._turn = None
-                await self._store.finish(turn.id, turn.attempt)
-
-    async def warn_memory(self) -> None:
-        """Have the model warned of memory pressure: at the next step, or by `turn(None)`."""
-        await self._store.post(Post(self.name, "notice", {"text": PRESSURE.text}))
-
-    async def read_on(self, name: str, page: int) -> str:
-        """A page of a text that was shown in part.
-
-        Raises:
-            UsageError: nothing has this name, or it has no such page.
-        """
-        return await Reading(self._store, self.name, lambda: self._history.page_chars).page(name, page)
 
     async def keep(self, function: str) -> None:
         """Put a function into this agent's own set: it is always shown to it.
@@ -249,18 +240,19 @@ class Agent:
         if claimed is None:
             return
         turn = await self._begin(claimed, emit)
-        self._turn = turn
+        self._turn = self.talk.turn = turn
         if self._ends_at_once:
             turn.interruption.request()
         try:
             with heard_by(turn):
                 ended = await self._steps(turn)
         finally:
-            self._turn = None
+            self._turn = self.talk.turn = None
+            self.talk.touch()
         if ended.warning:
             turn.warn(ended.warning)
         await self._store.finish(turn.id, turn.attempt, "done" if ended.reason == "replied" else ended.reason)
-        emit(_last_event(turn, ended))
+        emit(last_event(turn, ended))
 
     async def _steps(self, turn: Turn) -> Ended:
         try:
@@ -278,20 +270,22 @@ class Agent:
             raise
 
     async def _begin(self, claimed: Claimed, emit: Emit) -> Turn:
+        event, is_first = claimed.event, not any(self._history)
         turn = Turn(claimed.id, self.name, claimed.attempt, claimed.n, self._store, self._history, emit, self)
-        text = str(claimed.event.payload.get("text", ""))
-        await turn.append([user(text)])
-        emit(events.TurnStarted(turn=turn.id, agent=self.name, message=text))
+        turn.style, turn.clock, turn.is_first = self.talk.style, self.talk.clock, is_first
+        turn.is_asked = event.kind in ("message", "login")
+        await turn.append(await self.talk.opening(event, is_first=is_first))
+        emit(events.TurnStarted(turn=turn.id, agent=self.name, message=said_by(event), event=event.kind))
         return turn
 
     async def _settle(self, claimed: Claimed) -> str:
         """Close a turn that another process left open: every call gets its one answer."""
         entries = await self._store.load(claimed.id)
-        closing = [_unsettled(call.id, call.name, started) for call, started in unanswered(entries)]
+        closing = closing_answers(entries)
         closing.append(notice("The program was stopped here. The user may ask you to go on."))
         n = claimed.n
-        if not any(entry.kind == "user" for entry in entries):
-            closing.insert(0, user(str(claimed.event.payload.get("text", ""))))
+        if not any(entry.kind in ("user", "notice") for entry in entries):
+            closing.insert(0, entry_of(claimed.event, self.talk.style, self.talk.clock.now()))
         await self._store.append(claimed.id, claimed.attempt, n, closing)
         await self._store.finish(claimed.id, claimed.attempt, "interrupted")
         unknown = [entry.payload["name"] for entry in closing if entry.payload.get("outcome") == "unknown"]
@@ -301,23 +295,4 @@ class Agent:
     async def _settle_calls(self, turn: Turn, why: str) -> None:
         """The calls of a turn that ended early are answered, so that its history is valid."""
         entries = await self._store.load(turn.id)
-        closing = [_unsettled(call.id, call.name, started) for call, started in unanswered(entries)]
-        await turn.append([*closing, notice(why)])
-
-
-def _unsettled(call_id: str, name: str, started: bool) -> Entry:  # noqa: FBT001 - a fact about the call, not a mode
-    outcome = Unknown() if started else Skipped("the turn ended before it was started.")
-    said = {"call_id": call_id, "name": name, "text": answer(outcome, 1000)}
-    return Entry("result", {**said, "outcome": word(outcome), "seconds": 0.0, "detail": {}})
-
-
-def _last_event(turn: Turn, ended: Ended) -> events.TurnEnded:
-    return events.TurnEnded(
-        turn=turn.id,
-        step=turn.step,
-        reason=ended.reason,
-        reply=ended.reply,
-        steps=turn.step,
-        usage=turn.tokens,
-        made=turn.made,
-    )
+        await turn.append([*closing_answers(entries), notice(why)])

@@ -9,11 +9,11 @@ import difflib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from sandbox import Killed, Raised, Refused, Returned
 
-from . import answers, events
+from . import answers
 from .answers import CallOutcome, Interrupted, Skipped
 from .cage import Cage
 from .clock import Clock
@@ -21,13 +21,14 @@ from .errors import ToolwrightError
 from .grants import Denied, Permit
 from .interruption import Interrupted as StopRequested
 from .messages import Call
-from .registry.arguments import read as read_arguments
+from .registry.arguments import renamed
 from .registry.function import Function
 from .registry.snapshot import Snapshot
 from .requests import Requests
+from .running import Running
 from .settings import TurnSettings
 from .storage import Entry, Write
-from .turn import Turn, call_started, result
+from .turn import Turn, call_started
 from .untrusted import shorten
 from .workshop import Author, Plan, Workshop, recorded
 
@@ -36,20 +37,40 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class HostFunction:
-    """A function that runs in the host with the agent as `self`: its schema, and the function itself."""
+    """A function that runs in the host with the agent as `self`: its schema, and the function itself.
+
+    `after` hears of the plan once it was carried out, with its writes on disk.
+    """
 
     function: Function
     run: Callable[..., Awaitable[Plan | str]]
+    after: Callable[[Plan], None] | None = None
+
+
+class Alias(Protocol):
+    """A function of the host under an older name, or under its own with older names of its arguments."""
+
+    @property
+    def name(self) -> str:
+        """What it is called today."""
+
+    @property
+    def arguments(self) -> Mapping[str, str]:
+        """What its arguments are called today, by older names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What came of one call; `arguments` and `outcome` are what decides whether it repeats."""
+    """What came of one call; `arguments` and `outcome` are what decides whether it repeats.
+
+    `heartbeat`: the call asked for another step.
+    """
 
     call: Call
     text: str
     outcome: str
     excluded: frozenset[str] = frozenset()
+    heartbeat: bool = False
 
     @property
     def failed(self) -> bool:
@@ -60,23 +81,27 @@ class Done:
 class Dispatcher:
     """Runs the calls of one reply after another's."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it works with
         self,
         cage: Cage,
         workshop: Workshop,
         host: Mapping[str, HostFunction],
         settings: TurnSettings,
         clock: Clock,
+        *,
+        aliases: Mapping[str, Alias] | None = None,
     ) -> None:
         self._cage = cage
         self._workshop = workshop
         self._host = host
         self._settings = settings
         self._clock = clock
+        self._aliases = aliases or {}
         self._slots = asyncio.Semaphore(settings.parallel)
 
     async def run(self, calls: Sequence[Call], snapshot: Snapshot, turn: Turn) -> list[Done]:
         """Answer every call; what cannot run is answered too, and says why."""
+        calls = [self._meant(call, snapshot) for call in calls]
         taken, beyond = calls[: self._settings.max_calls], calls[self._settings.max_calls :]
         host = [call for call in taken if call.name in self._host]
         workers = [call for call in taken if self._runs(call, snapshot)]
@@ -94,6 +119,15 @@ class Dispatcher:
         workers = [call for call in calls[: self._settings.max_calls] if self._runs(call, snapshot)]
         return [self._started(call, snapshot) for call in workers[: self._settings.parallel]]
 
+    def _meant(self, call: Call, snapshot: Snapshot) -> Call:
+        """The call by the names of today; a function of the folder that has an older name is meant itself."""
+        alias = self._aliases.get(call.name)
+        if alias is None or alias.name not in self._host or call.name in snapshot.functions:
+            return call
+        own = self._host[alias.name].function.parameters.get("properties", {})
+        names = {old: new for old, new in alias.arguments.items() if old not in own}
+        return Call(call.id, alias.name, renamed(call.arguments, names))
+
     def _runs(self, call: Call, snapshot: Snapshot) -> bool:
         function = snapshot.functions.get(call.name)
         return function is not None and not self._workshop.quarantine.holds(function)
@@ -102,11 +136,11 @@ class Dispatcher:
         return [await self._in_host(call, snapshot, turn) for call in calls]
 
     async def _in_host(self, call: Call, snapshot: Snapshot, turn: Turn) -> Done:
-        running = _Running(call, turn, self._clock)
+        running = Running(call, turn, self._clock)
         if turn.interruption.requested:
             return await self._close(running, Skipped("the user ended the turn."))
         host = self._host[call.name]
-        arguments = read_arguments(call.arguments, host.function.parameters)
+        arguments = running.read(host.function)
         if not isinstance(arguments, dict):
             return await self._close(running, Refused(""), answers.bad_arguments(call.name, arguments))
         await turn.append([call_started(call, None)])
@@ -124,7 +158,7 @@ class Dispatcher:
             return await self._close(running, Refused("internal error"), text)
         return await self._carry_out(running, plan)
 
-    async def _carry_out(self, running: "_Running", plan: Plan | str) -> Done:
+    async def _carry_out(self, running: "Running", plan: Plan | str) -> Done:
         if isinstance(plan, str):
             return await self._close(running, None, plan)
 
@@ -134,18 +168,21 @@ class Dispatcher:
             await running.record(plan.text, plan.outcome, plan.detail, plan.writes)
 
         plan = self._readable(await self._workshop.carry_out(plan, record, Author("agent")))
+        if after := self._host[running.call.name].after:
+            after(plan)
         running.note_plan(plan)
         running.tell(plan.text, plan.outcome, plan.detail)
-        return Done(running.call, plan.text, plan.outcome, plan.excluded)
+        running.tell_remembered(plan.writes)
+        return Done(running.call, plan.text, plan.outcome, plan.excluded, running.heartbeat)
 
     def _readable(self, plan: Plan) -> Plan:
         """The plan with a text that no name, however long, can make too long to be read."""
         return replace(plan, text=shorten(plan.text, self._settings.answer_chars))
 
     async def _in_worker(self, call: Call, snapshot: Snapshot, turn: Turn) -> Done:
-        running = _Running(call, turn, self._clock)
+        running = Running(call, turn, self._clock)
         function = snapshot.functions[call.name]
-        arguments = read_arguments(call.arguments, function.parameters)
+        arguments = running.read(function)
         if not isinstance(arguments, dict):
             return await self._close(running, Refused(""), answers.bad_arguments(call.name, arguments))
         permit: Permit | None = None
@@ -166,7 +203,7 @@ class Dispatcher:
         return await self._close(running, outcome, lacks, writes=(record,), unproven=is_draft)
 
     async def _call(
-        self, running: "_Running", snapshot: Snapshot, arguments: dict[str, Any], permit: Permit
+        self, running: "Running", snapshot: Snapshot, arguments: dict[str, Any], permit: Permit
     ) -> CallOutcome:
         if running.call.id not in running.turn.started:
             await running.turn.append([self._started(running.call, snapshot)])
@@ -182,7 +219,7 @@ class Dispatcher:
 
     async def _not_run(self, call: Call, snapshot: Snapshot, turn: Turn, *, is_beyond: bool) -> Done:
         """The answer to a call that is one too many, or names nothing: after the others, which may have made it."""
-        running = _Running(call, turn, self._clock)
+        running = Running(call, turn, self._clock)
         if is_beyond:
             limit = f"one reply may ask for {self._settings.max_calls} calls; ask for this one again in the next step."
             return await self._close(running, Skipped(limit))
@@ -194,7 +231,7 @@ class Dispatcher:
 
     async def _close(
         self,
-        running: "_Running",
+        running: "Running",
         outcome: CallOutcome | None,
         text: str | None = None,
         writes: Sequence[Write] = (),
@@ -209,7 +246,7 @@ class Dispatcher:
             full, detail = f"{full}\n{answers.UNPROVEN}", {**detail, "unproven": True}
         await running.record(full, word, detail, writes)
         running.tell(full, word, detail)
-        return Done(running.call, full, word)
+        return Done(running.call, full, word, heartbeat=running.heartbeat)
 
 
 def _lacking(outcome: CallOutcome, permit: Permit | None) -> str:
@@ -217,69 +254,3 @@ def _lacking(outcome: CallOutcome, permit: Permit | None) -> str:
     if permit is None or (isinstance(outcome, Returned) and permit.grants):
         return ""
     return permit.note if isinstance(outcome, Returned | Raised | Killed) else ""
-
-
-class _Running:
-    """One call between its start and its answer."""
-
-    def __init__(self, call: Call, turn: Turn, clock: Clock) -> None:
-        self.call = call
-        self.turn = turn
-        self.step = turn.step
-        self.plan: Plan | None = None
-        self._clock = clock
-        self._began = clock.monotonic()
-        self._announced = False
-
-    def restart_clock(self) -> None:
-        self._began = self._clock.monotonic()
-
-    def seconds(self) -> float:
-        return self._clock.monotonic() - self._began
-
-    def announce(self) -> None:
-        self._announced = True
-        call = self.call
-        self.turn.emit(
-            events.CallStarted(
-                turn=self.turn.id, step=self.step, call_id=call.id, name=call.name, arguments=call.arguments
-            )
-        )
-
-    async def record(self, text: str, word: str, detail: dict[str, Any], writes: Sequence[Write]) -> None:
-        await self.turn.append([result(self.call, text, word, self.seconds(), detail)], writes=writes)
-
-    def tell_progress(self, done: float, total: float | None, note: str) -> None:
-        self.turn.emit(
-            events.Progress(
-                turn=self.turn.id,
-                step=self.step,
-                call_id=self.call.id,
-                name=self.call.name,
-                done=done,
-                total=total,
-                note=note,
-            )
-        )
-
-    def note_plan(self, plan: Plan) -> None:
-        if plan.made is not None:
-            self.turn.note_made(plan.made[0], plan.made[1])
-        if plan.refused is not None:
-            self.turn.refused[plan.refused] = plan.text
-
-    def tell(self, text: str, word: str, detail: dict[str, Any]) -> None:
-        if not self._announced:
-            self.announce()
-        self.turn.emit(
-            events.CallAnswered(
-                turn=self.turn.id,
-                step=self.step,
-                call_id=self.call.id,
-                name=self.call.name,
-                text=text,
-                outcome=word,
-                seconds=self.seconds(),
-                detail=detail,
-            )
-        )

@@ -5,6 +5,7 @@ Each phase leaves the conversation valid on disk.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from . import events
 from .asking import Asker
@@ -13,21 +14,40 @@ from .dispatch import Dispatcher, Done
 from .interruption import Interrupted
 from .messages import Assistant
 from .model.reply import Reply
+from .pacing import ByFunction
 from .registry.snapshot import Snapshot
 from .storage import FAILURES
-from .turn import Turn, assistant, notice, user
+from .style import SEND
+from .turn import Turn, assistant, heartbeat, notice
 from .workshop import Workshop, quarantine
+
+FIRST = "Begin with a thought of your own, and call send_message in the same reply."
+
+
+class Remembering(Protocol):
+    """Memory that others may change."""
+
+    async def changed_elsewhere(self) -> list[str]:
+        """What another hand changed since it was asked last, a sentence each."""
 
 
 class Stepper:
     """Takes the steps of one agent's turns."""
 
-    def __init__(self, asker: Asker, dispatcher: Dispatcher, workshop: Workshop, max_steps: int) -> None:
+    def __init__(
+        self,
+        asker: Asker,
+        dispatcher: Dispatcher,
+        workshop: Workshop,
+        max_steps: int,
+        memory: Remembering | None = None,
+    ) -> None:
         self.asker = asker
         self.own_set: frozenset[str] = frozenset()
         self._dispatcher = dispatcher
         self._workshop = workshop
         self._max_steps = max_steps
+        self._memory = memory
         self._changes: list[events.FunctionsChanged] = []
         self._forget = workshop.on_change(self._changes.append)
 
@@ -46,23 +66,49 @@ class Stepper:
         async with turn.interruption:
             turn.model = (await self.asker.model()).name
         await self._workshop.quarantine.refresh()  # another process may have released a function
-        course = Course()
+        course: Course | None = None
         for number in range(1, self._max_steps + 1):
             turn.step = number
             await self._take_up(turn)
             snapshot = self._workshop.registry.snapshot()
-            reply = await self.asker.ask(turn, snapshot, self.own_set, course.excluded)
+            course = course or self._course(turn)
+            reply = await self._ask(turn, snapshot, course)
             follows = await self._act(turn, reply, snapshot, course)
-            if follows.advice:
-                await turn.append([notice(follows.advice)])
+            await self._tell(follows, turn)
             if isinstance(follows, Ended):
                 return follows
         return Ended("steps", warning=f"The turn was ended after {self._max_steps} steps; “go on” takes it up again.")
 
+    def _course(self, turn: Turn) -> Course:
+        return ByFunction(turn=turn) if turn.style.by_function(self.asker.mode) else Course()
+
+    async def _tell(self, follows: GoOn | Ended, turn: Turn) -> None:
+        entries = [notice(follows.advice)] if follows.advice else []
+        if isinstance(follows, GoOn) and follows.heartbeat:
+            entries.append(heartbeat(follows.heartbeat, turn.style, turn.clock.now()))
+        if entries:
+            await turn.append(entries)
+
+    async def _ask(self, turn: Turn, snapshot: Snapshot, course: Course) -> Reply:
+        """One reply; an agent's first one again, until it has a thought and a message, or often enough."""
+        reply = await self.asker.ask(turn, snapshot, self.own_set, course.excluded)
+        if not (turn.is_first and turn.step == 1 and turn.style.verify):
+            return reply
+        for attempt in range(turn.style.attempts):
+            if _is_first_message(reply, by_function=turn.style.by_function(self.asker.mode)):
+                return reply
+            if not attempt:
+                await turn.append([notice(FIRST)])
+            reply = await self.asker.ask(turn, snapshot, self.own_set, course.excluded)
+        return reply
+
     async def _take_up(self, turn: Turn) -> None:
-        """What came meanwhile: messages of the user, and functions that changed by another hand."""
+        """What came meanwhile: messages and other events, memory and functions that changed by another hand."""
         waiting = await turn.store.waiting(turn.agent) if turn.waits else []
-        entries = [user(str(each.payload.get("text", ""))) for each in waiting]
+        entries = [turn.taken_up(each) for each in waiting]
+        turn.is_asked |= any(each.kind == "message" for each in waiting)
+        if self._memory is not None:
+            entries += [notice(each) for each in await self._memory.changed_elsewhere()]
         changes, self._changes[:] = list(self._changes), []
         if changes:
             entries.append(notice(self._workshop.tell_changes(changes)))
@@ -90,7 +136,12 @@ class Stepper:
             self.asker.shown.use(each.call.name)
         if turn.interruption.requested:
             raise Interrupted
-        return course.after_calls(done, reply.cut)
+        return await self._after_calls(turn, course.after_calls(done, reply.cut))
+
+    async def _after_calls(self, turn: Turn, follows: GoOn | Ended) -> GoOn | Ended:
+        """A turn that handed back after its calls goes on if somebody spoke meanwhile."""
+        is_over = isinstance(follows, Ended) and follows.reason == "replied"
+        return GoOn() if is_over and turn.waits and await turn.store.waiting(turn.agent) else follows
 
     async def _tell_quarantined(self, done: Sequence[Done], turn: Turn) -> None:
         """A function that kept failing leaves the model's sight: the human is told at once, and the model why."""
@@ -102,3 +153,10 @@ class Stepper:
 
 def _of_turn(change: events.FunctionsChanged, turn: Turn) -> events.FunctionsChanged:
     return replace(change, turn=turn.id, step=turn.step)
+
+
+def _is_first_message(reply: Reply, *, by_function: bool) -> bool:
+    """Whether a reply has a thought and a message."""
+    if not by_function:
+        return bool(reply.text.strip())
+    return bool((reply.text + reply.thought).strip()) and any(call.name == SEND for call in reply.calls)

@@ -39,14 +39,15 @@ def read_values(value: dict[str, Any], schema: Schema) -> dict[str, Any] | tuple
 
 
 def renamed(raw: str, names: Mapping[str, str]) -> str:
-    """The same arguments by newer names; a text that holds none stays, for `read` to say so."""
+    """The same arguments by newer names; one that is given under its own stays, and so does a text that holds none."""
     try:
-        value = read_object(raw) if names else None
+        value = read_object(raw)
     except NotJson:
         return raw
-    if value is None:
+    if not names.keys() & value.keys():
         return raw
-    return json.dumps({names.get(key, key): each for key, each in value.items()}, ensure_ascii=False)
+    older = {names[key]: each for key, each in value.items() if key in names}
+    return json.dumps({**older, **{key: each for key, each in value.items() if key not in names}}, ensure_ascii=False)
 
 
 def _fitted(value: dict[str, Any], schema: Schema, characters: int) -> dict[str, Any] | tuple[Problem, ...]:

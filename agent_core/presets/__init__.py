@@ -1,0 +1,186 @@
+"""Presets, personas and humans as files: those that come along, and the user's own in the workspace.
+
+A preset says how an agent works: its style, its instructions, which functions of the host it has.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from ..context import INSTRUCTIONS
+from ..errors import SettingsError, UsageError
+from ..model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
+from ..style import Style, StyleName
+
+Kind: TypeAlias = Literal["persona", "human"]
+
+_FOLDERS: Final[Mapping[Kind, str]] = {"persona": "personas", "human": "humans"}
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_STYLES: Final[Mapping[str, StyleName]] = {"direct": "direct", "memgpt": "memgpt"}
+_MOST_BYTES: Final = 200_000
+_TYPES: Final[Mapping[str, type]] = {
+    "about": str,
+    "style": str,
+    "instructions": str,
+    "brief": str,
+    "functions": list,
+    "verify": bool,
+    "attempts": int,
+    "persona": str,
+    "human": str,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """How an agent works. `functions` are those of the optional functions of the host that it has."""
+
+    name: str
+    about: str
+    style: Style
+    functions: frozenset[str]
+    persona: str
+    human: str
+
+    def has(self, function: str) -> bool:
+        """Whether an agent of this preset has a function of the host: those that are in no group all agents have."""
+        return function in self.functions or function not in _optional()
+
+
+def preset(root: Path, name: str, *, verify: bool = True) -> Preset:
+    """The preset of that name, the workspace's own before those that come along.
+
+    Raises:
+        UsageError: there is none.
+        SettingsError: its file is wrong.
+    """
+    given, folder = _given(root, name)
+    return _read(name, given, folder, verify=verify)
+
+
+def presets(root: Path) -> list[tuple[str, str]]:
+    """Every preset, by name, with what is said about it."""
+    return [(name, str(_given(root, name)[0].get("about", ""))) for name in _names(root)]
+
+
+def text_of(root: Path, kind: Kind, given: str) -> str:
+    """The text of a persona or a human that is given by name, or as text.
+
+    Raises:
+        UsageError: no file has that name.
+    """
+    if not _NAME.fullmatch(given):
+        return given.strip()
+    folder = _FOLDERS[kind]
+    for place in (_own(root, folder), _SHIPPED / folder):
+        file = place / f"{given}.txt" if place else None
+        if file is not None and file.is_file():
+            return _text(root, file).strip()
+    known = ", ".join(named(root, kind))
+    raise UsageError(f"There is no {kind} `{given}`.", mend=f"Known are: {known}. Your own go into {folder}/NAME.txt.")
+
+
+def named(root: Path, kind: Kind) -> list[str]:
+    """The personas or humans that can be chosen by name."""
+    places = [place for place in (_own(root, _FOLDERS[kind]), _SHIPPED / _FOLDERS[kind]) if place is not None]
+    return sorted({file.name[:-4] for place in places for file in place.iterdir() if file.name.endswith(".txt")})
+
+
+_SHIPPED: Final[Traversable] = resources.files(__package__)
+
+
+@cache
+def _shipped() -> Mapping[str, Any]:  # Any: TOML
+    return tomllib.loads((_SHIPPED / "presets.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _optional() -> frozenset[str]:
+    return frozenset(name for names in _shipped()["groups"].values() for name in names)
+
+
+def _names(root: Path) -> list[str]:
+    own = _own(root, "presets")
+    files = [file.name[:-5] for file in own.iterdir() if file.name.endswith(".toml")] if own else []
+    return sorted({*_shipped()["presets"], *files})
+
+
+def _given(root: Path, name: str) -> tuple[Mapping[str, Any], Traversable]:  # Any: TOML
+    own = _own(root, "presets")
+    if own is not None and _NAME.fullmatch(name) and (file := own / f"{name}.toml").is_file():
+        try:
+            return tomllib.loads(_text(root, file)), own
+        except tomllib.TOMLDecodeError as error:
+            raise SettingsError(f"presets/{name}.toml is not valid TOML: {error}.") from error
+    if name not in _shipped()["presets"]:
+        mend = f"Known are: {', '.join(_names(root))}. Your own go into presets/NAME.toml."
+        raise UsageError(f"There is no preset `{name}`.", mend=mend)
+    return _shipped()["presets"][name], _SHIPPED
+
+
+def _read(name: str, given: Mapping[str, Any], folder: Traversable, *, verify: bool) -> Preset:  # Any: TOML
+    _check(name, given)
+    style = Style(
+        _STYLES[given.get("style", "direct")],
+        name,
+        _instructions(folder, given.get("instructions", ""), INSTRUCTIONS.partition("\n\n")[2]),
+        _instructions(folder, given.get("brief", ""), FOR_SMALL_MODELS),
+        verify and given.get("verify", False),
+        given.get("attempts", 3),
+    )
+    functions = _functions(name, given.get("functions", [*_shipped()["presets"]["direct"]["functions"]]))
+    return Preset(
+        name, given.get("about", ""), style, functions, given.get("persona", "toolwright"), given.get("human", "basic")
+    )
+
+
+def _functions(preset: str, wanted: list[str]) -> frozenset[str]:
+    groups = _shipped()["groups"]
+    unknown = [each for each in wanted if each not in groups and each not in _optional()]
+    if unknown:
+        mend = f"Known are the groups {', '.join(groups)}, and what is in them."
+        raise SettingsError(f"The preset `{preset}` names `{unknown[0]}`, which is no function.", mend=mend)
+    return frozenset(name for each in wanted for name in groups.get(each, [each]))
+
+
+def _check(name: str, given: Mapping[str, Any]) -> None:  # Any: TOML
+    for key, value in given.items():
+        if key not in _TYPES:
+            what = f"The preset `{name}` has a key `{key}`, which no preset has."
+            raise SettingsError(what, mend=f"Known are: {', '.join(_TYPES)}.")
+        if type(value) is not _TYPES[key] or (key == "style" and value not in _STYLES):
+            raise SettingsError(f"In the preset `{name}`, `{key}` cannot be {value!r}.")
+
+
+def _instructions(folder: Traversable, file: str, functions: str) -> str:
+    if not file:
+        return ""
+    if not re.fullmatch(r"[A-Za-z0-9_-]+\.(txt|md)", file) or not (folder / file).is_file():
+        raise SettingsError(f"There is no file of instructions {file!r} beside the preset.")
+    root = folder.parent if isinstance(folder, Path) else Path()
+    return _text(root, folder / file).replace("\\\n", "").replace("{functions}", functions).strip()
+
+
+def _own(root: Path, folder: str) -> Path | None:
+    """A folder of the workspace, if it is there."""
+    place = root / folder
+    return place if place.is_dir() else None
+
+
+def _text(root: Path, file: Traversable) -> str:
+    """What a file says; of the workspace's own only what does not lead out of it: the folder may be a stranger's."""
+    try:
+        if isinstance(file, Path) and not file.is_relative_to(Path(str(_SHIPPED))):
+            if not file.resolve().is_relative_to(root.resolve()):
+                raise SettingsError(f"{file} leads out of the workspace, so it is not read.")
+            if file.stat().st_size > _MOST_BYTES:
+                raise SettingsError(f"{file} is larger than {_MOST_BYTES:,} bytes.")
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{file} cannot be read: {error}.") from error

@@ -1,0 +1,137 @@
+"""What an agent hears and says beside messages, in its style: the boot, logins, timed heartbeats and their pauses."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+from .clock import Clock
+from .messages import Assistant, Call, System, User
+from .model.reply import Model, Reply, TokenUsage
+from .model.request import Request
+from .settings import HeartbeatSettings
+from .storage import Entry, Inbound, Post, SaveAgent, Store
+from .style import DIRECT, SEND, Style
+from .turn import Turn, assistant, entry_of, login, result
+
+Kind: TypeAlias = Literal["login", "heartbeat", "system"]
+
+
+@dataclass(frozen=True, slots=True)
+class Older:
+    """What a function was called before, as the dispatcher understands it."""
+
+    name: str
+    arguments: Mapping[str, str] = field(default_factory=dict)
+
+
+OLD_NAMES: Final[Mapping[str, Older]] = {"message_chatgpt": Older("message_llm")}
+TIMED: Final = "the time for it has come, and nobody has said anything. You need not answer."
+_ALONE: Final = "Answer the question that you are asked, in plain text, and briefly."
+_BOOTED: Final = "I am awake, and the persona is mine. I try out whether a message reaches the user."
+SENT: Final = "The user was shown it."
+_FIRST: Final = "Hello! I am here."
+
+
+class Talk:
+    """The style of one agent, and how it stands with its user in this session."""
+
+    def __init__(
+        self,
+        agent: str,
+        store: Store,
+        style: Style = DIRECT,
+        heartbeat: HeartbeatSettings | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.style = style
+        self.clock = clock or Clock()
+        self.turn: Turn | None = None
+        self._agent = agent
+        self._store = store
+        self._settings = heartbeat or HeartbeatSettings()
+        self._is_here = False
+        self._woken = self.clock.now()
+        self._paused_until = 0.0
+
+    async def opening(self, event: Inbound, *, is_first: bool) -> list[Entry]:
+        """What a turn begins with: the boot of a new agent, the login of a new session, and what the turn is about."""
+        began = entry_of(event, self.style, self.clock.now())
+        if self._is_here or not self.style.packs:
+            return [began]
+        self._is_here = True
+        came = login(await self._last_said(), self.style, self.clock.now())
+        boot = _boot(self.clock.new_id()) if is_first else []
+        return [*boot, came] if event.kind == "login" else [*boot, came, began]
+
+    def send(self, message: str) -> str:
+        """Show the user a message of the running turn; what the model is told of it."""
+        if self.turn is not None:
+            self.turn.say(message)
+        return SENT
+
+    async def post(self, kind: Kind, text: str = "") -> None:
+        """Let an event wait that the next turn, or the running one at its next step, takes up.
+
+        `login`: the user is there and has not spoken, so that the agent speaks first; `heartbeat`: `text` is why;
+        `system`: `text` is what the program tells the agent.
+        """
+        payload = {"reason": text} if kind == "heartbeat" else {"text": text}
+        await self._store.post(Post(self._agent, kind, payload, due=self.clock.now()))
+
+    async def heartbeats(self, is_busy: Callable[[], bool]) -> AsyncIterator[None]:
+        """Comes each time that a heartbeat is due, which then waits in the inbox; nothing where there are none."""
+        every = self._settings.every_minutes * 60
+        if not (every and self.style.packs):
+            return
+        self._paused_until = float((await self._kept()).get("paused_until", 0))
+        self.touch()
+        while True:
+            wait = max(self._woken + every, self._paused_until) - self.clock.now()
+            if wait > 0:
+                await asyncio.sleep(wait)
+                continue  # somebody spoke meanwhile, or it paused itself
+            self.touch()
+            if not is_busy():
+                await self.post("heartbeat", TIMED)
+                yield
+
+    async def pause(self, minutes: float) -> str:
+        """No timed heartbeat for so long, capped by the settings; what it came to, in a sentence."""
+        most = self._settings.pause_max_minutes
+        for_minutes = max(min(minutes, most), 0)
+        self._paused_until = self.clock.now() + for_minutes * 60
+        kept = {**await self._kept(), "paused_until": self._paused_until}
+        await self._store.apply([SaveAgent(self._agent, kept)])
+        capped = f", which is the longest that may be ({minutes:g} were asked for)" if minutes > most else ""
+        return f"No timed heartbeat for {for_minutes:g} minutes{capped}."
+
+    def touch(self) -> None:
+        """Something happened: the next heartbeat is a whole interval away."""
+        self._woken = self.clock.now()
+
+    async def _kept(self) -> dict[str, Any]:  # Any: JSON
+        return await self._store.memory.agent_settings(self._agent) or {}
+
+    async def _last_said(self) -> float | None:
+        said = await self._store.history(self._agent, kinds=("user",))
+        return said[-1].at if said else None
+
+
+async def ask_alone(model: Model, message: str) -> tuple[str, TokenUsage]:
+    """What a model answers to one message by itself: no persona, no memory, no functions.
+
+    Raises:
+        ModelError: there is no usable answer.
+    """
+    pieces = [piece async for piece in model.stream(Request((System(_ALONE), User(message))))]
+    reply = pieces[-1]
+    assert isinstance(reply, Reply), "a model's stream ends with its reply or an error"
+    return reply.text, reply.usage
+
+
+def _boot(call_id: str) -> list[Entry]:
+    """An example of how it talks, as a small model needs one; the user is not shown it."""
+    call = Call(f"boot-{call_id[-8:]}", SEND, json.dumps({"message": _FIRST}))
+    return [assistant(Assistant(_BOOTED, (call,))), result(call, SENT, "returned", 0.0, {})]

@@ -1,0 +1,30 @@
+"""How an agent that wakes for events speaks, rests, and asks."""
+
+from agent_core import Agent
+
+
+async def send_message(self: Agent, message: str) -> str:
+    """Send a message to the user. It is the only thing of you that they see.
+
+    Args:
+        message: The text, as the user is to read it.
+    """
+    return str(self.talk.send(message))
+
+
+async def pause_heartbeats(self: Agent, minutes: float) -> str:
+    """Have no timed heartbeat for a while. A message of the user wakes you all the same.
+
+    Args:
+        minutes: How long, in minutes.
+    """
+    return str(await self.talk.pause(minutes))
+
+
+async def message_llm(self: Agent, message: str) -> str:
+    """Ask a language model that has no persona, no memory and no functions, and knows nothing of this conversation.
+
+    Args:
+        message: All that it has to know, and the question.
+    """
+    return str(await self.ask_model(message))
