@@ -10,7 +10,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from . import events
-from .context import History
+from .context import KIND, PRESSURE, History, Reading, claim, resume
+from .context import pop as pop_turn
 from .course import Ended
 from .errors import ModelError, WorkspaceError
 from .grants.desk import heard_by
@@ -72,12 +73,11 @@ class Agent:
         Calls whose outcome nobody saw are answered as unknown, and never run again by themselves.
         """
         self._stepper.own_set = frozenset(await self._store.pins(self.name))
-        claimed = await self._store.next(self.name, self._owner)
+        claimed = await claim(self._store, self.name, self._owner)
         if claimed is not None and claimed.attempt > 1:
             self.restored = await self._settle(claimed)
             claimed = None
-        for entry in await self._store.history(self.name):
-            self._history.add(entry.turn, messages_of([entry]))
+        await resume(self._store, self.name, self._history, messages_of)
         if claimed is not None:
             await self._begin(claimed, lambda _: None)
             await self._store.finish(claimed.id, claimed.attempt, "interrupted")
@@ -151,8 +151,8 @@ class Agent:
     async def pop(self) -> str | None:
         """Take the last turn out of the context (not of the record); the user's message in it."""
         self._must_be_idle()
-        entries = await self._store.hide_last_turn(self.name)
-        self._history.drop_last()
+        entries = await pop_turn(self._store, self.name)
+        await resume(self._store, self.name, self._history, messages_of)
         return next((str(entry.payload["text"]) for entry in entries if entry.kind == "user"), None)
 
     async def begin_anew(self) -> int:
@@ -162,6 +162,39 @@ class Agent:
         self._history.clear()
         self._stepper.asker.context_tokens = 0
         return hidden
+
+    async def summarize(self) -> str:
+        """Have the older part of the conversation summarised now; what came of it.
+
+        Raises:
+            ModelError: the model cannot be had.
+        """
+        self._must_be_idle()
+        async with self._one_at_a_time:
+            await self._store.post(Post(self.name, KIND, {}, due=0.0))  # before all that waits
+            claimed = await self._store.next(self.name, self._owner)
+            assert claimed is not None
+            turn = Turn(
+                claimed.id, self.name, claimed.attempt, claimed.n, self._store, self._history, lambda _: None, self
+            )
+            self._turn = turn
+            try:
+                return await self._stepper.asker.summarize(turn, self.workshop.registry.snapshot(), self.own_set)
+            finally:
+                self._turn = None
+                await self._store.finish(turn.id, turn.attempt)
+
+    async def warn_memory(self) -> None:
+        """Have the model warned of memory pressure: at the next step, or by `turn(None)`."""
+        await self._store.post(Post(self.name, "notice", {"text": PRESSURE.text}))
+
+    async def read_on(self, name: str, page: int) -> str:
+        """A page of a text that was shown in part.
+
+        Raises:
+            UsageError: nothing has this name, or it has no such page.
+        """
+        return await Reading(self._store, self.name, lambda: self._history.page_chars).page(name, page)
 
     async def keep(self, function: str) -> None:
         """Put a function into this agent's own set: it is always shown to it.
