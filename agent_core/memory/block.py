@@ -1,0 +1,104 @@
+"""A block: labelled text of a limited size that is always in the context."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+
+from ..storage import BlockRow, Value
+
+LIMIT = 2000
+
+
+class Block(BaseModel):
+    """A labelled piece of memory; its value is a text, or a list of lines that are edited one by one."""
+
+    model_config = ConfigDict(validate_assignment=True, extra="forbid")
+
+    label: Annotated[str, Field(description="What the block is called; its agent has no other of this label.")]
+    limit: int = Field(LIMIT, gt=0, description="How many characters its value may have, line ends included.")
+    value: str | list[str] = Field("", description="What it holds: a text, or a list of lines.")
+    description: str = Field("", description="What belongs into it, as the model reads it.")
+    read_only: bool = Field(False, description="Whether only a human may change it.")
+    shared: bool = Field(False, description="Whether other agents may have it too, and change it.")
+    position: int = Field(0, description="Where it stands among the blocks of its agent, lowest first.")
+
+    @field_validator("label")
+    @classmethod
+    def _can_be_a_tag(cls, label: str) -> str:
+        if not (0 < len(label) <= 64 and all(char.isalnum() or char in "_-./" for char in label)):
+            raise ValueError(f"`{label}` can be no label: 1 to 64 letters, digits and any of `_-./` are taken")
+        return label
+
+    @field_validator("value")
+    @classmethod
+    def _fits(cls, value: str | list[str], info: ValidationInfo) -> str | list[str]:
+        if isinstance(value, list):
+            value = [part for line in value for part in line.split("\n")]
+        _check_size(info.data.get("label", ""), _length(value), info.data.get("limit", LIMIT))
+        return value
+
+    @field_validator("limit")
+    @classmethod
+    def _holds_what_is_there(cls, limit: int, info: ValidationInfo) -> int:
+        _check_size(info.data.get("label", ""), _length(info.data.get("value", "")), limit)
+        return limit
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def text(self) -> str:
+        """The value as one text."""
+        return self.value if isinstance(self.value, str) else "\n".join(self.value)
+
+    @property
+    def lines(self) -> list[str]:
+        """The value line by line; none of an empty one."""
+        return self.text.split("\n") if self.text else []
+
+    def put(self, lines: list[str]) -> None:
+        """Give it these lines, in the form that its value has."""
+        self.value = "\n".join(lines) if isinstance(self.value, str) else lines
+
+    def render(self) -> str:
+        """The block as the model reads it."""
+        told = f' description="{self.description}"' if self.description else ""
+        kept = ' read_only="true"' if self.read_only else ""
+        size = f'characters="{len(self.text)}/{self.limit}"'
+        return f"<{self.label} {size}{told}{kept}>\n{self.text}\n</{self.label}>"
+
+
+def _length(value: str | list[str]) -> int:
+    return len(value) if isinstance(value, str) else len("\n".join(value))
+
+
+def _check_size(label: str, size: int, limit: int) -> None:
+    if size > limit:
+        raise ValueError(
+            f"`{label}` may hold {limit:,} characters and would have {size:,}, which is {size - limit:,} too many. "
+            "Shorten or remove something in it first."
+        )
+
+
+def reasons(error: ValidationError) -> str:
+    """What pydantic found, in our own words alone."""
+    return " ".join(one["msg"].removeprefix("Value error, ") for one in error.errors())
+
+
+def from_row(row: BlockRow) -> Block:
+    """The block of a row; what is kept already is within its limit."""
+    value = row.value if isinstance(row.value, str) else list(row.value)
+    return Block(
+        label=row.label,
+        limit=row.limit,
+        value=value,
+        description=row.description,
+        read_only=row.read_only,
+        shared=row.shared,
+        position=row.position,
+    )
+
+
+def kept_value(block: Block) -> Value:
+    """The value as storage keeps it."""
+    return block.value if isinstance(block.value, str) else tuple(block.value)

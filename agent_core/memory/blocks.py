@@ -1,0 +1,229 @@
+"""The blocks of one agent: kept in the store, edited by the methods of its memory class.
+
+An edit is planned on a copy and comes out as writes; it counts once they are on disk (`applied`, `commit`).
+A block that somebody else changed meanwhile is read again, and the same is done on what it has become.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from ..clock import Clock
+from ..registry.function import Function
+from ..storage import AttachBlock, BlockChange, BlockRow, DetachBlock, ManifestConflict, MemoryStore, Store
+from .block import Block
+from .classes import Memory, UnknownBlock
+from .offered import offered
+from .old_names import understood
+from .planned import Author, Deed, Edit, Order, adding, called, plan, refused
+from .rows import Difference, Kept, opened, undo_of
+
+_TRIES = 100  # each time that an edit is too late, another hand has made its own
+
+
+@dataclass(frozen=True, slots=True)
+class _Class:
+    """The author of the blocks that a memory class begins with."""
+
+    by: str = "class"
+    agent: str = ""
+    turn: str = ""
+
+
+class Blocks:
+    """The blocks of one agent; `load` first."""
+
+    def __init__(self, store: Store, kept: MemoryStore, agent: str, memory: Memory, clock: Clock) -> None:
+        self._store = store
+        self._kept = kept
+        self._agent = agent
+        self._clock = clock
+        self._first = memory
+        self._now = Kept(memory, {})
+        self._told: dict[str, BlockRow] = {}  # what the model knows, by id
+
+    @property
+    def memory(self) -> Memory:
+        """The blocks as they are; to be looked at, since only an edit changes what is kept."""
+        return self._now.memory
+
+    @property
+    def rows(self) -> list[BlockRow]:
+        """The blocks as they are kept, in order."""
+        return [*self._now.rows.values()]
+
+    async def load(self) -> None:
+        """Read the blocks; those of the class that this agent never had are kept for it."""
+        await self._read()
+        ever = {*(await self._kept.block_ids(self._agent)).values()}
+        missing = [block for block in self._first.blocks if block.label not in ever]
+        if missing:
+            await self.commit(await self._plan(adding(missing), _Class(), "begun"))
+        self._told = {row.id: row for row in self.rows}
+
+    async def _read(self) -> None:
+        self._now = opened(self._first, await self._kept.blocks(self._agent))
+
+    def functions(self) -> list[Function]:
+        """What the model is shown: the methods of the class."""
+        return offered(self.memory)
+
+    async def call(self, name: str, arguments: Mapping[str, Any], author: Author) -> Edit:  # Any: JSON
+        """Plan a call of one of the class's methods; older names are understood."""
+        name, given = understood(name, arguments)
+        if name not in {function.name for function in self.functions()}:
+            return refused(f"The memory has no function `{name}`.", author.by)
+        return await self._plan(called(name, given), author, name)
+
+    async def write(self, label: str, value: str | list[str], author: Author) -> Edit:
+        """Plan to give a block a whole new value."""
+
+        def put(memory: Memory) -> None:
+            block = memory[label]
+            if isinstance(block.value, str) and isinstance(value, list):
+                block.value = "\n".join(value)
+            elif isinstance(block.value, list) and isinstance(value, str):
+                block.value = value.split("\n") if value else []
+            else:
+                block.value = value
+
+        return await self._plan(put, author, "write")
+
+    async def add(self, block: Block, author: Author) -> Edit:
+        """Plan a further block."""
+        return await self._plan(adding([block]), author, "add")
+
+    async def set_up(self, label: str, author: Author, **changes: Any) -> Edit:  # Any: the block's fields
+        """Plan to change a block's limit, description or another of its fields."""
+
+        def put(memory: Memory) -> None:
+            for name, value in changes.items():
+                setattr(memory[label], name, value)
+
+        return await self._plan(put, author, f"set {', '.join(f'{name}={value}' for name, value in changes.items())}")
+
+    async def undo(self, label: str, author: Author) -> Edit:
+        """Plan to put back what a block held before its last change; again for the one before."""
+        found = undo_of(await self.history(label))
+        if found is None:
+            return refused(f"`{label}` has not been changed since it was made.", author.by)
+        state, what = found
+
+        def put(memory: Memory) -> str:
+            memory[label].value = state.value if isinstance(state.value, str) else [*state.value]
+            return f"As in version {state.version} again."
+
+        return await self._planned(Order(put, author, what, self._now, is_plain=True))
+
+    async def history(self, label: str) -> list[BlockChange]:
+        """Every change of a block, oldest first; also of one that the agent has no more."""
+        if label in self._now.rows:
+            return await self._kept.block_history(self._now.rows[label].id)
+        ids = [id for id, each in (await self._kept.block_ids(self._agent)).items() if each == label]
+        if not ids:
+            raise UnknownBlock(label, self.memory.labels)
+        return await self._kept.block_history(ids[-1])
+
+    async def share(self, label: str, author: Author) -> Edit:
+        """Plan to let other agents have a block."""
+        return await self.set_up(label, author, shared=True)
+
+    async def attach(self, label: str, author: Author) -> Edit:
+        """Plan to have a block that another agent shares; one's own of the same label makes way for it."""
+        shared = await self._kept.shared_blocks()
+        found = [row for row in shared if label in (row.label, row.id)]
+        if len(found) != 1:
+            among = ", ".join(f"{row.label} ({row.id})" for row in shared) or "none"
+            which = "Several shared blocks are" if found else "No shared block is"
+            return refused(f"{which} called `{label}`. Shared are: {among}.", author.by)
+        own = self._now.rows.get(found[0].label)
+        if own is not None and own.id == found[0].id:
+            return Edit(f"`{own.label}` is attached already.", by=author.by)
+        place = own.position if own else max((row.position for row in self.rows), default=-1) + 1
+        row = replace(found[0], position=place)
+        gone = (DetachBlock(self._agent, own.id),) if own else ()
+        writes = (*gone, AttachBlock(self._agent, row.id, place))
+        return Edit(f"`{row.label}` is attached.", writes, by=author.by, changed=(Difference(own, row),))
+
+    async def detach(self, label: str, author: Author) -> Edit:
+        """Plan to have a block no more; its history stays."""
+
+        def drop(memory: Memory) -> str:
+            gone = memory[label]
+            memory.blocks = [block for block in memory.blocks if block is not gone]
+            return f"`{label}` is out of the memory; its history stays."
+
+        return await self._plan(drop, author, "detach")
+
+    async def _plan(self, deed: Deed, author: Author, what: str) -> Edit:
+        return await self._planned(Order(deed, author, what, self._now))
+
+    async def _planned(self, order: Order) -> Edit:
+        edit = await plan(order, self._now, self._agent, self._clock)
+        return replace(edit, again=partial(self._again, order)) if edit.writes else edit
+
+    async def _again(self, order: Order) -> Edit:
+        await self._read()
+        return await self._planned(order)
+
+    async def commit(self, edit: Edit) -> Edit:
+        """Write an edit outside of a turn, as often as it takes; the edit as it came out."""
+        for _ in range(_TRIES):
+            try:
+                await self._store.apply(edit.writes)
+            except ManifestConflict:
+                if edit.again is None:
+                    raise
+                edit = await edit.again()
+            else:
+                self.applied(edit)
+                return edit
+        return refused("Others change it all the time. Try again later.", edit.by)
+
+    def applied(self, edit: Edit) -> None:
+        """An edit is on disk: the memory is as it says."""
+        if not edit.changed:
+            return
+        rows = dict(self._now.rows)
+        for change in edit.changed:
+            if change.before is not None:
+                rows.pop(change.before.label, None)
+            if change.after is not None:
+                rows[change.after.label] = change.after
+        self._now = opened(self._first, [*rows.values()])
+        if edit.by == "agent":
+            self._told |= {change.after.id: change.after for change in edit.changed if change.after}
+            self._told = {id: row for id, row in self._told.items() if row.label in rows}
+
+    def render(self) -> str:
+        """The blocks as the model reads them; from now on it knows them."""
+        self._told = {row.id: row for row in self.rows}
+        return "\n".join(block.render() for block in self.memory.blocks)
+
+    async def changed_elsewhere(self) -> list[str]:
+        """What other hands changed since the model was told of the blocks, as sentences; each is said once."""
+        found = await self._kept.versions(self._agent)
+        if found != {row.id: row.version for row in self.rows if row.id in found or row.shared}:
+            await self._read()
+        return await self._news()
+
+    async def _news(self) -> list[str]:
+        now = {row.id: row for row in self.rows}
+        changed = [row for id, row in now.items() if id not in self._told or self._told[id].version != row.version]
+        gone = [row for id, row in self._told.items() if id not in now]
+        said = [await self._told_of(row) for row in changed]
+        said += [
+            f"The block `{row.label}` is no longer in your memory." for row in gone if row.label not in self.memory
+        ]
+        self._told = now
+        return said
+
+    async def _told_of(self, row: BlockRow) -> str:
+        known = self._told.get(row.id)
+        text = self.memory[row.label].render()
+        if known is None:
+            return f"A block is new in your memory:\n{text}"
+        later = [change for change in await self._kept.block_history(row.id) if change.version > known.version]
+        hands = {f"agent `{one.agent}`" if one.by == "agent" else f"a {one.by}" for one in later}
+        return f"Your memory was changed by {' and '.join(sorted(hands)) or 'another hand'}. It reads now:\n{text}"

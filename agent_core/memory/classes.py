@@ -1,0 +1,165 @@
+"""Memory classes: which blocks an agent has, and the functions that edit them.
+
+A class's public methods become functions by the same loader as all others; they may edit any block of
+`self`, and the host keeps what they changed. Users write their own: trusted code of a human.
+"""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from ..errors import SettingsError, UsageError
+from . import edits
+from .block import Block
+from .edits import Edited, EditRefused
+
+
+class UnknownBlock(UsageError, AttributeError, LookupError):
+    """There is no block of that label; the message names those that there are."""
+
+    code = "unknown-block"
+
+    def __init__(self, label: str, known: list[str]) -> None:
+        names = ", ".join(f"`{one}`" for one in known) or "none yet"
+        super().__init__(f"There is no block `{label}`.", mend=f"The blocks are: {names}.")
+        self.label, self.known = label, known
+
+
+class Memory(BaseModel):
+    """What an agent always has before it: blocks in order, and the functions that edit them.
+
+    A class of one's own names its blocks in `starts_with` and adds methods; those of its bases that it is `without`
+    are not offered.
+    """
+
+    model_config = ConfigDict(validate_assignment=True)
+    starts_with: ClassVar[tuple[Block, ...]] = ()
+    without: ClassVar[frozenset[str]] = frozenset()
+
+    blocks: list[Block] = Field(default_factory=list, description="The blocks in their order, one per label.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _first_blocks(cls, data: Any) -> Any:  # Any: as pydantic hands it over
+        """`ChatMemory(human="…")`: the class's blocks, some with a value given by label."""
+        if not isinstance(data, dict):
+            return data
+        given = {key: value for key, value in data.items() if key not in cls.model_fields}
+        blocks = data.get("blocks", [block.model_copy(deep=True) for block in cls.starts_with])
+        known = {block.label: block for block in blocks if isinstance(block, Block)}
+        for label, value in given.items():
+            if label not in known:
+                raise ValueError(str(UnknownBlock(label, [*known])))
+            known[label].value = value
+        return {"blocks": blocks} | {key: value for key, value in data.items() if key in cls.model_fields}
+
+    @model_validator(mode="after")
+    def _one_per_label(self) -> "Memory":
+        twice = next((label for n, label in enumerate(self.labels) if label in self.labels[:n]), None)
+        if twice is not None:
+            raise ValueError(f"there are two blocks `{twice}`, and there can be one per label")
+        return self
+
+    @property
+    def labels(self) -> list[str]:
+        """The labels of the blocks, in order."""
+        return [block.label for block in self.blocks]
+
+    def __getitem__(self, label: str) -> Block:
+        found = next((block for block in self.blocks if block.label == label), None)
+        if found is None:
+            raise UnknownBlock(label, self.labels)
+        return found
+
+    def __contains__(self, label: object) -> bool:
+        return label in self.labels
+
+    def __getattr__(self, name: str) -> Block:
+        if name.startswith("_"):
+            return super().__getattr__(name)  # type: ignore[misc,no-any-return] # what pydantic keeps, at run time alone
+        return self[name]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if "blocks" in self.__dict__ and name not in type(self).model_fields and name in self.labels:
+            self[name].value = value  # type: ignore[assignment] # checked on assignment
+        else:
+            super().__setattr__(name, value)
+
+    def core_memory_append(self, name: str, content: str) -> str:
+        """Add what you learned to a block of your memory. One fact per line; what is there already is not added twice.
+
+        Args:
+            name: The block: `human` for what you know of the user, `persona` for what you are.
+            content: The fact to add, as a sentence that can be understood alone.
+        """
+        return self._edit(name, lambda lines: edits.append(lines, content))
+
+    def core_memory_replace(self, name: str, old_content: str, new_content: str) -> str:
+        """Change what a block of your memory says, when it is no longer true. The old text is gone afterwards.
+
+        Args:
+            name: The block.
+            old_content: The text to take out, as it stands there; a whole line is best.
+            new_content: The text that takes its place; empty to only take the old one out.
+        """
+        return self._edit(name, lambda lines: edits.replace(lines, old_content, new_content))
+
+    def core_memory_remove(self, name: str, content: str) -> str:
+        """Take a line or a part of one out of a block of your memory.
+
+        Args:
+            name: The block.
+            content: The text to take out, as it stands there.
+        """
+        return self._edit(name, lambda lines: edits.remove(lines, content))
+
+    def core_memory_rewrite(self, name: str, content: str) -> str:
+        """Write a block of your memory anew: all that it held is replaced. Use it to tidy up a block that is full.
+
+        Args:
+            name: The block.
+            content: All that it should hold from now on, one fact per line.
+        """
+        new = content.split("\n") if content else []
+        return self._edit(name, lambda _: Edited(new, f"It holds {len(new)} lines now."))
+
+    def _edit(self, label: str, change: Callable[[list[str]], Edited]) -> str:
+        block = self[label]
+        if block.read_only:
+            raise EditRefused(f"`{label}` is read-only: only a human may change it.")
+        edited = change(block.lines)
+        block.put(edited.lines)
+        return edited.said
+
+
+class ChatMemory(Memory):
+    """Memory of a conversation: who the agent is, and what it knows of its user."""
+
+    starts_with: ClassVar[tuple[Block, ...]] = (
+        Block(
+            label="persona", position=0, description="Who you are: your name, manner and what you have learned to do."
+        ),
+        Block(label="human", position=1, description="What you know of the user: name, people, likes, plans."),
+    )
+
+
+KNOWN: Mapping[str, type[Memory]] = {"chat": ChatMemory}
+
+
+def named(name: str) -> type[Memory]:
+    """The memory class that a setting names: a known one, or `package.module:Class`."""
+    if name in KNOWN:
+        return KNOWN[name]
+    module, _, inner = name.partition(":")
+    mend = f"Write `package.module:Class`, or one of: {', '.join(KNOWN)}."
+    if not (module and inner):
+        raise SettingsError(f"`{name}` names no memory class.", mend=mend)
+    try:
+        found = getattr(import_module(module), inner)  # the human's own, trusted code: design 14
+    except (ImportError, AttributeError) as error:
+        raise SettingsError(f"The memory class `{name}` cannot be loaded: {error}.", mend=mend) from error
+    if not (isinstance(found, type) and issubclass(found, Memory)):
+        raise SettingsError(f"`{name}` is no class derived from `agent_core.memory.classes.Memory`.", mend=mend)
+    return found

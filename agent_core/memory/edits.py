@@ -1,0 +1,226 @@
+"""Edits of a block's lines: append, replace, remove. Pure: lines in, lines and a sentence out.
+
+What is there already is not added again; what denies a line takes its place; what cannot be found is
+answered with the lines that it may have meant.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..errors import UsageError
+from . import repeated
+
+_SHOWN = 160
+_Span = tuple[int, int]
+
+
+class EditRefused(UsageError):
+    """An edit that cannot be made as it was asked for; the block is as it was."""
+
+    code = "edit-refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A block's lines after an edit, and what was done in words."""
+
+    lines: list[str]
+    said: str
+
+
+def append(lines: Sequence[str], content: str) -> Edited:
+    """Add each line of the content that is not there already; one that denies a line takes its place."""
+    new = [line.strip() for line in content.split("\n") if line.strip()]
+    if not new:
+        raise EditRefused("`content` is empty, so there is nothing to add.")
+    now, said = list(lines), []
+    for line in new:
+        added = _add(now, line)
+        now = added.lines
+        said.append(added.said)
+    return Edited(now, "\n".join(said))
+
+
+def _add(lines: list[str], line: str) -> Edited:
+    parts = repeated.apart(line)
+    held = [_holding(lines, part) for part in [line, *parts]]
+    number = held[0] if held[0] is not None else held[1]
+    if number is not None and (held[0] is not None or None not in held[1:]):
+        return Edited(lines, f"Already there, line {number + 1}: {shown(lines[number])}")
+    missing = [part for part, number in zip(parts, held[1:], strict=True) if number is None]
+    if len(missing) < len(parts):
+        return append(lines, "\n".join(missing))
+    rests = {n: rest for n, old in enumerate(lines) if (rest := _denied(old, parts)) is not None}
+    if rests:
+        said = f"It took the place of {listed(lines, [*rests])}, which says otherwise."
+        return Edited(_put(lines, rests, line), said)
+    return Edited([*lines, line], f"Added as line {len(lines) + 1}.{_beside(lines, line)}")
+
+
+def _holding(lines: Sequence[str], line: str) -> int | None:
+    """The line that says this already, alone or before something else."""
+    fact = repeated.read(line)
+    for number, old in enumerate(lines):
+        if repeated.same(repeated.read(old), fact) or repeated.same(repeated.read(repeated.clause(old)[0]), fact):
+            return number
+    return None
+
+
+def _denied(old: str, parts: Sequence[str]) -> str | None:
+    """What is left of a line that one of these denies; None where none does."""
+    facts = [repeated.read(part) for part in parts]
+    for first, rest in ((old, ""), repeated.clause(old)):
+        if any(repeated.opposite(repeated.read(first), fact) for fact in facts):
+            return rest
+    return None
+
+
+def _put(lines: Sequence[str], rests: Mapping[int, str], line: str) -> list[str]:
+    """The lines with one in the place of several, of which something is left."""
+    where = min(rests)
+    kept = [(n, old) for n, old in enumerate(lines) if n == where or n not in rests]
+    return [line + "".join(rests.values()) if n == where else old for n, old in kept]
+
+
+def _beside(lines: Sequence[str], line: str) -> str:
+    """Which line the new one may have made untrue: a small model adds where it should replace."""
+    close = repeated.close(line, lines, 1)
+    if not close:
+        return ""
+    old = lines[close[0]]
+    return (
+        f" Line {close[0] + 1} is about the same: {shown(old)}. If it no longer holds, take it out: "
+        f'core_memory_replace with old_content {_quoted(old)} and new_content "".'
+    )
+
+
+def replace(lines: Sequence[str], old: str, new: str) -> Edited:
+    """Put a new text in the place of an old one, which stands there once; an empty one takes it out."""
+    if not old.strip():
+        raise EditRefused("`old_content` is empty. To add a line, call core_memory_append.")
+    text = "\n".join(lines)
+    spans = _find(text, lines, old.strip("\n"))
+    if not spans:
+        return _absent(lines, old, new)
+    if len(spans) > 1:
+        numbers = sorted({text.count("\n", 0, start) for start, _ in spans})
+        raise EditRefused(
+            f"{_quoted(old)} stands there {len(spans)} times: {listed(lines, numbers)}. "
+            "Repeat with the whole line that is meant."
+        )
+    return _replaced(text, spans[0], new.strip("\n"))
+
+
+def remove(lines: Sequence[str], content: str) -> Edited:
+    """Take a text out, which stands there once."""
+    if not content.strip():
+        raise EditRefused("`content` is empty, so there is nothing to remove.")
+    return replace(lines, content, "")
+
+
+def _find(text: str, lines: Sequence[str], old: str) -> list[_Span]:
+    """Where the text is meant to be: as a whole line, as words, as letters, in other spelling, as the same fact."""
+    whole = _lines_where(lines, [line.strip() == old.strip() for line in lines])
+    if whole:
+        return whole[:1]
+    exact = re.escape(old)
+    words = r"\W+".join(map(re.escape, repeated.words_of(old)))
+    for pattern in (rf"(?<!\w){exact}(?!\w)", exact, rf"(?i:(?<!\w){words}(?!\w))" if words else ""):
+        if pattern and (found := [match.span() for match in re.finditer(pattern, text)]):
+            return found
+    sought = repeated.read(old)
+    return _lines_where(lines, [repeated.same(repeated.read(line), sought) for line in lines])
+
+
+def _lines_where(lines: Sequence[str], wanted: Sequence[bool]) -> list[_Span]:
+    spans, start = [], 0
+    for line, is_wanted in zip(lines, wanted, strict=True):
+        if is_wanted:
+            spans.append((start, start + len(line)))
+        start += len(line) + 1
+    return spans
+
+
+def _replaced(text: str, span: _Span, new: str) -> Edited:
+    start, end = text.rfind("\n", 0, span[0]) + 1, text.find("\n", span[1])
+    end = len(text) if end < 0 else end
+    before, after = text[:start].split("\n")[:-1], text[end + 1 :].split("\n") if end < len(text) else []
+    touched = text[start : span[0]] + new + text[span[1] : end]
+    old = text[start:end]
+    kept = touched.split("\n") if new else _tidied(touched)
+    number = len(before) + 1
+    if old == "\n".join(kept) or _reads_so(text, span, new):
+        return Edited(text.split("\n"), f"Line {number} reads so already: {shown(old)}")
+    others = [*before, *after]
+    facts = [repeated.read(line) for line in others]
+    fresh = [line for line in kept if not any(repeated.same(repeated.read(line), fact) for fact in facts)]
+    return Edited([*before, *fresh, *after], _told(number, old, kept, fresh) + _otherwise(others, fresh))
+
+
+def _reads_so(text: str, span: _Span, new: str) -> bool:
+    """Whether the new text holds the old one, and stands there already: "is" → "is not", asked for twice."""
+    old = text[slice(*span)]
+    return bool(new) and old in new and text.startswith(new, max(span[0] - new.index(old), 0))
+
+
+def _told(number: int, old: str, kept: list[str], fresh: list[str]) -> str:
+    if not kept:
+        return f"Removed line {number}: {shown(old)}."
+    if not fresh:
+        return f"Removed line {number}: {shown(old)}. What was to stand there, another line says already."
+    return f"Line {number} was {shown(old)} and is {shown(' / '.join(fresh))}."
+
+
+def _otherwise(others: Sequence[str], fresh: Sequence[str]) -> str:
+    facts = [repeated.read(part) for line in fresh for part in repeated.apart(line)]
+    numbers = [n for n, line in enumerate(others) if any(repeated.opposite(repeated.read(line), one) for one in facts)]
+    return f" But {listed(others, numbers)} says otherwise: take it out." if numbers else ""
+
+
+def _tidied(line: str) -> list[str]:
+    """What is left of a line that lost a part; nothing where no fact is left in it."""
+    line = re.sub(r"[ \t]{2,}", " ", line)
+    line = re.sub(r"([:,;(])\s*(?:,|;|\band\b)\s*", r"\1 ", line)
+    line = re.sub(r"(?:\s*[,;]|\s+and)\s*([.]?)\s*$", r"\1", line.rstrip())
+    words = repeated.read(line).words
+    return [line] if words and not line.rstrip().endswith(":") else []
+
+
+def _absent(lines: Sequence[str], old: str, new: str) -> Edited:
+    fact = repeated.read(new)
+    for number, line in enumerate(lines):
+        if repeated.same(repeated.read(line), fact):
+            return Edited(list(lines), f"Already there, line {number + 1}: {shown(line)}")
+    if not lines:
+        raise EditRefused("The block is empty. To add a line, call core_memory_append.")
+    close = repeated.nearest(old, lines) or [*range(min(len(lines), 5))]
+    raise EditRefused(
+        f"{_quoted(old)} does not stand there. There is {listed(lines, close)}. "
+        "Repeat with the exact text, or call core_memory_append if it is a new fact."
+    )
+
+
+def listed(lines: Sequence[str], numbers: Sequence[int]) -> str:
+    """Lines with their numbers."""
+    return "; ".join(f"line {number + 1}: {shown(lines[number])}" for number in numbers)
+
+
+def shown(text: str) -> str:
+    """A line in quotation marks, cut where it is long."""
+    return _quoted(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…")
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
+
+
+def difference(before: Sequence[str], after: Sequence[str]) -> str:
+    """What became of a block's lines, for its history."""
+    gone = [line for line in before if line not in after]
+    come = [line for line in after if line not in before]
+    if gone and come:
+        return f"{shown(' / '.join(gone))} became {shown(' / '.join(come))}"
+    if come:
+        return f"added {shown(' / '.join(come))}"
+    return f"removed {shown(' / '.join(gone))}" if gone else ""

@@ -1,0 +1,53 @@
+"""Names that MemGPT's functions had, and Letta's arguments have: understood when called, never shown."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """What an old name means today, and what its arguments are called now."""
+
+    name: str
+    arguments: Mapping[str, str] = field(default_factory=dict)
+
+
+_BLOCK = {"label": "name", "section": "name", "field": "name"}
+_CONTENT = {**_BLOCK, "new_content": "content", "text": "content"}
+_REPLACED = {**_BLOCK, "old_str": "old_content", "new_str": "new_content", "content": "new_content"}
+
+ALIASES: Mapping[str, Alias] = {
+    "edit_memory": Alias("core_memory_rewrite", _CONTENT),
+    "edit_memory_append": Alias("core_memory_append", _CONTENT),
+    "edit_memory_replace": Alias("core_memory_replace", _REPLACED),
+    "core_memory_append": Alias("core_memory_append", _CONTENT),
+    "core_memory_replace": Alias("core_memory_replace", _REPLACED),
+    "core_memory_remove": Alias("core_memory_remove", {**_BLOCK, "old_content": "content"}),
+    "core_memory_rewrite": Alias("core_memory_rewrite", _CONTENT),
+    "recall_memory_search": Alias("conversation_search"),
+    "recall_memory_search_date": Alias("conversation_search_date"),
+}
+
+
+def understood(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:  # Any: JSON
+    """Name and arguments as they are called now; an argument that is given under its own name stays."""
+    alias = ALIASES.get(name, Alias(name))
+    renamed = {alias.arguments.get(key, key): value for key, value in arguments.items() if key in alias.arguments}
+    own = {key: value for key, value in arguments.items() if key not in alias.arguments}
+    return alias.name, {**renamed, **own}
+
+
+def understood_text(name: str, raw: str) -> tuple[str, str]:
+    """The same for arguments that are still the model's text; one that is no JSON object stays as it is."""
+    if name not in ALIASES:
+        return name, raw
+    try:
+        arguments = json.loads(raw)
+    except ValueError:
+        arguments = None
+    if not isinstance(arguments, dict):
+        return ALIASES[name].name, raw
+    name, renamed = understood(name, arguments)
+    return name, raw if renamed == arguments else json.dumps(renamed, ensure_ascii=False)

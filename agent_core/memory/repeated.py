@@ -1,0 +1,178 @@
+"""Whether two lines say the same, the opposite, or speak of the same thing; by their words alone.
+
+Careful where it decides (a name, a number, a "not" makes another fact), generous where it only points.
+"""
+
+import difflib
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from .stem import stem
+
+_WORD = re.compile(r"\w+(?:['’]\w+)*")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_EMPTY = _words("a an the is are am be also too")
+_USER = _words("user human")
+_SELF = _words("i my me mine")
+_NOT = _words("not no never cannot")
+_ASIDE = _words("actually really longer anymore any more definitely certainly now do does so")
+_PHRASE = re.compile(r"\b(?:for sure|of course|at all)\b", re.IGNORECASE)
+_LINKS = _words(
+    "of in on at to for from with by and or but as it its this that these those was were has have had his her their he"
+    " she they who which while both will would can could did been being about into than then there"
+)
+_COMMON = _EMPTY | _ASIDE | _NOT | _LINKS
+_TOGETHER = re.compile(
+    r"^(\W*)([\w-]+(?:, [\w-]+)*),? and ([\w-]+)\b"
+    r"(?=.*\b(?:are|were|do|have|don['’]t|aren['’]t)\b)(.*)$",
+    re.DOTALL,
+)
+_CLAUSE = re.compile(r"(.+?)(\s*[,;]\s*(?=[a-z]).*)")
+_SPELLING = re.compile(r"(?<=\w\w)our(?=\w|$)|(?<=\w{3})ise\b")
+_ALIKE = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    stem: str
+    plain: bool  # neither a name nor a number, as far as its letters show
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A line's words: what is compared of it."""
+
+    text: str
+    words: tuple[_Word, ...]
+    whom: str
+    denied: bool
+
+    @property
+    def core(self) -> frozenset[str]:
+        """What it speaks of, whether it affirms or denies."""
+        return frozenset(word.stem for word in self.words) - _ASIDE - _NOT - {"of"}
+
+
+@lru_cache(maxsize=8192)
+def read(line: str) -> Fact:
+    """A line's words without those that say nothing."""
+    words: list[_Word] = []
+    whom, denied = "", False
+    text = unicodedata.normalize("NFKC", line).replace("’", "'")
+    for original in _WORD.findall(_PHRASE.sub("", text)):
+        word, short = _parted(original.casefold())
+        if word in _USER or word in _SELF:
+            whom = whom or ("user" if word in _USER else "self")
+        elif word not in _EMPTY:
+            words.append(_Word(_singular(word), original.islower() and len(word) > 4))
+        if short:
+            words.append(_Word("not", plain=False))
+        denied = denied or short or word in _NOT
+    return Fact(text.casefold().strip(), tuple(words), whom, denied)
+
+
+def _parted(word: str) -> tuple[str, bool]:
+    if word.endswith("n't"):
+        return ("can" if word == "can't" else word.removesuffix("n't")), True
+    return re.sub(r"'s?$|'(?:re|m)$", "", word), False
+
+
+def _singular(word: str) -> str:
+    """One form for singular and plural, British and American; the tense stays, since it makes another fact."""
+    if word in _ASIDE:
+        return word
+    word = _SPELLING.sub(lambda found: "or" if found[0] == "our" else "ize", word)
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    return f"{word[:-2]}y" if len(word) > 3 and word.endswith("ie") else word
+
+
+def same(one: Fact, other: Fact) -> bool:
+    """Whether they say the same: word by word, but for a slip of the pen in a common word."""
+    if one.whom and other.whom and one.whom != other.whom:
+        return False
+    if not one.words:
+        return one.text == other.text
+    if len(one.words) != len(other.words):
+        return False
+    return all(_alike(left, right) for left, right in zip(one.words, other.words, strict=True))
+
+
+def _alike(left: _Word, right: _Word) -> bool:
+    if left.stem == right.stem:
+        return True
+    if not (left.plain and right.plain) or left.stem[0] != right.stem[0]:
+        return False
+    return difflib.SequenceMatcher(None, left.stem, right.stem).ratio() >= _ALIKE
+
+
+def opposite(one: Fact, other: Fact) -> bool:
+    """Whether one denies just what the other affirms."""
+    return one.denied != other.denied and bool(one.core) and one.core == other.core
+
+
+def apart(line: str) -> list[str]:
+    """ "A and B are …" as what it says of each; any other line alone."""
+    found = _TOGETHER.match(line)
+    if found is None:
+        return [line]
+    before, first, last, rest = found.groups()
+    return [f"{before}{name}{rest}" for name in [*first.split(", "), last]]
+
+
+def clause(line: str) -> tuple[str, str]:
+    """A line's first clause and what follows it: "A is B", ", who likes C". A list of names is one clause."""
+    found = _CLAUSE.fullmatch(line)
+    return (found[1], found[2]) if found else (line, "")
+
+
+def close(line: str, lines: Sequence[str], most: int = 3) -> list[int]:
+    """Which of the lines speak of the same thing, the nearest first: by the words that few of them share."""
+    wanted = _subjects(line)
+    each = [_subjects(other) for other in lines]
+    spread = Counter(word for words in each for word in words)
+    scores = [sum(1 / spread[word] for word in wanted & words) for words in each]
+    enough = [
+        number
+        for number, words in enumerate(each)
+        if scores[number] >= 1 and len(wanted & words) >= 0.3 * min(len(wanted), len(words))
+    ]
+    return sorted(enough, key=lambda number: -scores[number])[:most]
+
+
+def _subjects(line: str) -> frozenset[str]:
+    stems = frozenset(stem(word.stem) for word in read(line).words if word.stem not in _COMMON)
+    key = line.split(":", 1)[0] if ":" in line else ""
+    return stems | {f"{_plain(key)}:"} if key and len(key) < 40 else stems
+
+
+def _plain(text: str) -> str:
+    return " ".join(word.stem for word in read(text).words)
+
+
+def nearest(text: str, lines: Sequence[str], most: int = 5) -> list[int]:
+    """The lines most like a text, letter by letter or in what they speak of, in their order."""
+    found = dict.fromkeys(close(text, lines, most))
+    sought = text.casefold()
+    matcher = difflib.SequenceMatcher(b=sought, autojunk=False)
+    scored = []
+    for number, line in enumerate(lines):
+        matcher.set_seq1(line.casefold())
+        if matcher.quick_ratio() > 0.5 and (ratio := matcher.ratio()) > 0.5:
+            scored.append((-ratio, number))
+    found |= dict.fromkeys(number for _, number in sorted(scored)[:most])
+    return sorted([*found][:most])
+
+
+def words_of(text: str) -> list[str]:
+    """The words as they are written, in order."""
+    return _WORD.findall(text)

@@ -1,0 +1,47 @@
+"""An agent's own parts of its system message: text under a name and at a place, kept by the store."""
+
+import re
+
+from ..clock import Clock
+from ..errors import UsageError
+from ..storage import DropSection, MemoryStore, SaveSection, SectionRow, Store
+
+_NAME = re.compile(r"[\w.-]{1,64}")
+LIMIT = 4000
+
+
+class Sections:
+    """The sections of one agent, in the order of their position and name."""
+
+    def __init__(self, store: Store, kept: MemoryStore, agent: str, clock: Clock | None = None) -> None:
+        self._store = store
+        self._kept = kept
+        self._agent = agent
+        self._clock = clock or Clock()
+
+    async def list(self) -> "list[SectionRow]":
+        """The sections, in order."""
+        return await self._kept.sections(self._agent)
+
+    async def set(self, name: str, position: int, text: str) -> SectionRow:
+        """Keep a section; one of the same name makes way for it."""
+        if not _NAME.fullmatch(name):
+            raise UsageError(
+                f"`{name}` can be no section's name.", mend="Take up to 64 letters, digits and any of `_-.`."
+            )
+        if (over := len(text) - LIMIT) > 0:
+            what = (
+                f"The section `{name}` may have {LIMIT:,} characters and would have {len(text):,}: {over:,} too many."
+            )
+            raise UsageError(what, mend="Shorten it.")
+        section = SectionRow(name, position, text, LIMIT, self._clock.now())
+        await self._store.apply([SaveSection(self._agent, section)])
+        return section
+
+    async def drop(self, name: str) -> None:
+        """Take a section away."""
+        known = [each.name for each in await self.list()]
+        if name not in known:
+            names = ", ".join(f"`{one}`" for one in known) or "none"
+            raise UsageError(f"There is no section `{name}`.", mend=f"There are: {names}.")
+        await self._store.apply([DropSection(self._agent, name)])

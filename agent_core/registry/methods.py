@@ -1,0 +1,99 @@
+"""A class's public methods → functions, read from its source text by the same code as a module's.
+
+For classes of trusted humans, which are loaded already: only their text is needed here, for schemas.
+"""
+
+import ast
+import inspect
+import sys
+
+from ..errors import UsageError
+from ..problem import Problem
+from .function import Function
+from .schema import read_module
+from .source import Source, parse
+from .tree import Definition, survey
+
+_LIMIT = 1 << 20
+
+
+def read_methods(of: type, beyond: type = object) -> tuple[tuple[Function, ...], tuple[Problem, ...]]:
+    """The functions that the public methods of a class make, inherited ones first, and the problems found.
+
+    Classes that `beyond` derives from are not looked at.
+    """
+    found: dict[str, Function] = {}
+    problems: list[Problem] = []
+    for one in reversed([each for each in of.__mro__ if each not in beyond.__mro__]):
+        functions, wrong = _own(one)
+        found |= {function.name: function for function in functions}
+        problems += wrong
+    methods = [each for each in found.values() if inspect.isfunction(inspect.getattr_static(of, each.name))]
+    return tuple(methods), tuple(problems)
+
+
+def _own(of: type) -> tuple[tuple[Function, ...], tuple[Problem, ...]]:
+    source = _source(of)
+    tree = parse(source, _LIMIT)
+    if isinstance(tree, Problem):
+        return (), (tree,)
+    methods = _methods(_definition(tree, of), tree)
+    # The module without its own functions, and the methods in their place: imports and types mean what they mean there.
+    around = [node for node in tree.body if not isinstance(node, Definition) and not _exports(node)]
+    reading = read_module(source, _LIMIT, tree=ast.Module([*around, *methods], []))
+    return reading.functions, reading.problems
+
+
+def _source(of: type) -> Source:
+    try:
+        text = inspect.getsource(sys.modules[of.__module__])
+    except (OSError, TypeError, KeyError) as error:
+        raise UsageError(
+            f"The source of the class `{of.__qualname__}` is not at hand, so its methods cannot be described.",
+            mend="Put the class into a file that can be imported.",
+        ) from error
+    module = ".".join(part.strip("_") or "main" for part in of.__module__.split("."))
+    return Source.of(module, text, inspect.getsourcefile(of) or module)
+
+
+def _definition(tree: ast.Module, of: type) -> ast.ClassDef:
+    """The class in its module's text, also one that is made within a function."""
+    node: ast.AST = tree
+    for name in of.__qualname__.split("."):
+        if name != "<locals>":
+            node = next((inner for inner in ast.walk(node) if inner is not node and _is_named(inner, name)), node)
+    if not isinstance(node, ast.ClassDef):
+        raise UsageError(f"The class `{of.__qualname__}` does not stand in the source of `{of.__module__}`.")
+    return node
+
+
+def _is_named(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name
+
+
+def _methods(of: ast.ClassDef, module: ast.Module) -> list[Definition]:
+    """What a model may call: no validators of pydantic, properties or class methods."""
+    names = survey(module)
+    return [
+        node
+        for node in survey(ast.Module(of.body, [])).public()
+        if not any(_makes_other(names.origin(_called(one))) for one in node.decorator_list)
+    ]
+
+
+def _called(decorator: ast.expr) -> ast.expr:
+    return decorator.func if isinstance(decorator, ast.Call) else decorator
+
+
+def _makes_other(origin: str) -> bool:
+    return origin.startswith("pydantic.") or origin in {
+        "builtins.property",
+        "builtins.staticmethod",
+        "builtins.classmethod",
+    }
+
+
+def _exports(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign) and any(
+        isinstance(one, ast.Name) and one.id == "__all__" for one in node.targets
+    )

@@ -1,0 +1,139 @@
+"""Blocks outlive the process; each edit is in the history and can be taken back."""
+
+import pytest
+
+from agent_core.memory.block import Block
+from agent_core.memory.classes import ChatMemory, Memory, UnknownBlock
+from agent_core.storage import SqliteStore
+from tests.memory.blocks.conftest import HUMAN, By, OpenBlocks, edit
+
+
+async def test_an_edit_is_there_when_the_blocks_are_loaded_again(blocks_of: OpenBlocks) -> None:
+    await edit(await blocks_of(), "core_memory_append", name="human", content="Name: Chad")
+    again = await blocks_of()
+    assert again.memory.human.value == "Name: Chad"
+    assert "Name: Chad" in again.render()
+
+
+async def test_an_answer_tells_how_the_block_reads_now(blocks_of: OpenBlocks) -> None:
+    blocks = await blocks_of(memory=ChatMemory(human="Name: Chad"))
+    said = await edit(blocks, "core_memory_append", name="human", content="Plays chess")
+    assert "`human` reads now (22 of 2,000 characters):\nName: Chad\nPlays chess" in said
+
+
+async def test_a_planned_edit_counts_only_once_it_is_on_disk(blocks_of: OpenBlocks, store: SqliteStore) -> None:
+    blocks = await blocks_of()
+    edit = await blocks.call("core_memory_append", {"name": "human", "content": "Name: Chad"}, By())
+    assert blocks.memory.human.text == ""
+    await store.apply(edit.writes)
+    blocks.applied(edit)
+    assert blocks.memory.human.value == "Name: Chad"
+
+
+async def test_two_edits_one_after_another_need_no_new_reading(blocks_of: OpenBlocks) -> None:
+    blocks = await blocks_of()
+    for fact in ("Name: Chad", "Plays chess"):
+        await edit(blocks, "core_memory_append", name="human", content=fact)
+    assert blocks.memory.human.lines == ["Name: Chad", "Plays chess"]
+    assert [row.version for row in blocks.rows] == [1, 3]
+
+
+async def test_the_history_has_who_when_and_what_of_each_edit(blocks_of: OpenBlocks) -> None:
+    blocks = await blocks_of()
+    await edit(blocks, "core_memory_append", name="human", content="Name: Chad")
+    await blocks.commit(await blocks.write("human", "Name: Bob", HUMAN))
+    first, added, written = await blocks.history("human")
+    assert (first.by, added.by, added.turn, written.by) == ("class", "agent", "t1", "human")
+    assert added.what == 'core_memory_append: added "Name: Chad"'
+    assert written.what == 'write: "Name: Chad" became "Name: Bob"'
+
+
+async def test_each_undo_goes_back_one_more_change_to_the_beginning(blocks_of: OpenBlocks) -> None:
+    blocks = await blocks_of()
+    for fact in ("one", "two", "three"):
+        await edit(blocks, "core_memory_append", name="human", content=fact)
+    values = []
+    for _ in range(3):
+        await blocks.commit(await blocks.undo("human", HUMAN))
+        values.append(blocks.memory.human.value)
+    assert values == ["one\ntwo", "one", ""]
+    assert (await blocks.undo("human", HUMAN)).outcome == "refused"
+    assert len(await blocks.history("human")) == 7
+
+
+async def test_an_undo_after_a_new_edit_takes_back_that_edit(blocks_of: OpenBlocks) -> None:
+    blocks = await blocks_of()
+    await edit(blocks, "core_memory_append", name="human", content="one")
+    await edit(blocks, "core_memory_append", name="human", content="two")
+    await blocks.commit(await blocks.undo("human", HUMAN))
+    await edit(blocks, "core_memory_append", name="human", content="three")
+    await blocks.commit(await blocks.undo("human", HUMAN))
+    assert blocks.memory.human.value == "one"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        pytest.param({"name": "human", "content": "x" * 25}, "5 too many", id="beyond-the-limit"),
+        pytest.param({"name": "rules", "content": "x"}, "only a human", id="read-only"),
+        pytest.param({"name": "humans", "content": "x"}, "`human`, `rules`", id="unknown-block"),
+        pytest.param({"name": "human", "contents": "x"}, "contents", id="wrong-argument"),
+    ],
+)
+async def test_an_edit_that_cannot_be_is_refused_and_says_why(
+    blocks_of: OpenBlocks, arguments: dict[str, str], says: str
+) -> None:
+    held = [Block(label="human", limit=20), Block(label="rules", value="Be kind", read_only=True)]
+    blocks = await blocks_of(memory=Memory(blocks=held))
+    edit = await blocks.call("core_memory_append", arguments, By())
+    assert (edit.outcome, edit.writes) == ("refused", ())
+    assert says in edit.text
+
+
+async def test_a_block_of_lines_is_edited_line_by_line_and_stays_one(blocks_of: OpenBlocks) -> None:
+    memory = Memory(blocks=[Block(label="tasks", value=["Wash up"])])
+    blocks = await blocks_of(memory=memory)
+    await edit(blocks, "core_memory_append", name="tasks", content="Buy milk\nCall Ann")
+    await edit(blocks, "core_memory_replace", name="tasks", old_content="milk", new_content="oat milk")
+    assert (await blocks_of(memory=memory)).memory.tasks.value == ["Wash up", "Buy oat milk", "Call Ann"]
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        pytest.param("edit_memory", {"name": "human", "content": "Name: Bob"}, id="edit"),
+        pytest.param(
+            "edit_memory_replace", {"name": "human", "old_content": "Chad", "new_content": "Bob"}, id="replace"
+        ),
+        pytest.param("core_memory_replace", {"label": "human", "old_str": "Chad", "new_str": "Bob"}, id="letta"),
+    ],
+)
+async def test_older_names_are_understood_and_never_shown(
+    blocks_of: OpenBlocks, function: str, arguments: dict[str, str]
+) -> None:
+    blocks = await blocks_of(memory=ChatMemory(human="Name: Chad"))
+    await edit(blocks, function, **arguments)
+    assert blocks.memory.human.value == "Name: Bob"
+    assert not [each.name for each in blocks.functions() if each.name.startswith("edit_memory")]
+
+
+async def test_a_block_can_be_added_set_up_and_taken_away_with_its_history_kept(blocks_of: OpenBlocks) -> None:
+    blocks = await blocks_of()
+    await blocks.commit(await blocks.add(Block(label="plans", value="Rome"), HUMAN))
+    await blocks.commit(await blocks.set_up("plans", HUMAN, limit=50))
+    await blocks.commit(await blocks.detach("plans", HUMAN))
+    again = await blocks_of()
+    assert again.memory.labels == ["persona", "human"]
+    assert [change.what for change in await again.history("plans")] == ['add: added "Rome"', "set limit=50"]
+
+
+async def test_what_the_class_begins_with_comes_back_only_once(blocks_of: OpenBlocks) -> None:
+    blocks = await blocks_of(memory=ChatMemory(human="Name: Chad"))
+    await blocks.commit(await blocks.detach("persona", HUMAN))
+    again = await blocks_of(memory=ChatMemory(human="Name: Nobody"))
+    assert (again.memory.labels, again.memory.human.value) == (["human"], "Name: Chad")
+
+
+async def test_the_history_of_no_block_at_all_names_the_blocks(blocks_of: OpenBlocks) -> None:
+    with pytest.raises(UnknownBlock, match=r"`persona`, `human`"):
+        await (await blocks_of()).history("nothing")

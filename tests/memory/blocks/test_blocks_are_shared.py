@@ -1,0 +1,99 @@
+"""Agents that share a block see one another's edits, and lose none."""
+
+from agent_core.clock import Clock
+from agent_core.memory.block import Block
+from agent_core.memory.blocks import Blocks
+from agent_core.memory.classes import ChatMemory, Memory
+from agent_core.storage import SqliteStore
+from tests.memory.blocks.conftest import HUMAN, By, OpenBlocks, edit
+
+B = By(agent="b")
+
+
+async def _pair(blocks_of: OpenBlocks) -> tuple[Blocks, Blocks]:
+    """Two agents with one block between them."""
+    one = await blocks_of("a", Memory(blocks=[Block(label="team", value="Ann leads", shared=True, limit=100_000)]))
+    other = await blocks_of("b", ChatMemory())
+    await other.commit(await other.attach("team", HUMAN))
+    other.render()
+    return one, other
+
+
+async def test_an_edit_of_another_agent_is_told_once_at_the_next_step(blocks_of: OpenBlocks) -> None:
+    one, other = await _pair(blocks_of)
+    await edit(one, "core_memory_append", name="team", content="Bob cooks")
+    (said,) = await other.changed_elsewhere()
+    assert "changed by agent `a`" in said
+    assert "Ann leads\nBob cooks" in said
+    assert await other.changed_elsewhere() == []
+    assert await one.changed_elsewhere() == []
+
+
+async def test_an_edit_by_the_human_beside_a_turn_is_told_at_the_next_step(blocks_of: OpenBlocks) -> None:
+    blocks = await blocks_of()
+    await blocks.commit(await blocks.write("human", "Name: Bob", HUMAN))
+    (said,) = await blocks.changed_elsewhere()
+    assert "changed by a human" in said
+
+
+async def test_what_is_rendered_is_not_told_again(blocks_of: OpenBlocks) -> None:
+    blocks = await blocks_of()
+    await blocks.commit(await blocks.write("human", "Name: Bob", HUMAN))
+    assert "Name: Bob" in blocks.render()
+    assert await blocks.changed_elsewhere() == []
+
+
+async def test_a_block_that_comes_or_goes_is_told(blocks_of: OpenBlocks) -> None:
+    _, other = await _pair(blocks_of)
+    beside = await blocks_of("b", ChatMemory())
+    await beside.commit(await beside.detach("team", HUMAN))
+    assert await other.changed_elsewhere() == ["The block `team` is no longer in your memory."]
+    await beside.commit(await beside.attach("team", HUMAN))
+    (said,) = await other.changed_elsewhere()
+    assert said.startswith("A block is new in your memory")
+
+
+async def test_an_edit_that_comes_late_is_made_on_what_is_there_by_then(blocks_of: OpenBlocks) -> None:
+    one, other = await _pair(blocks_of)
+    await edit(one, "core_memory_append", name="team", content="Bob cooks")
+    await edit(other, "core_memory_append", name="team", content="Cid sings")
+    await edit(one, "core_memory_replace", name="team", old_content="Bob cooks", new_content="Bob bakes")
+    again = await blocks_of("b")
+    assert again.memory.team.lines == ["Ann leads", "Bob bakes", "Cid sings"]
+    assert [change.agent for change in await again.history("team")] == ["a", "a", "b", "a"]
+
+
+async def test_writing_anew_what_another_has_just_changed_is_refused_with_how_it_reads(blocks_of: OpenBlocks) -> None:
+    one, other = await _pair(blocks_of)
+    await edit(one, "core_memory_append", name="team", content="Bob cooks")
+    said = await edit(other, "core_memory_rewrite", name="team", content="Cid sings")
+    assert "Bob cooks" in said
+    assert (await blocks_of("b")).memory.team.lines == ["Ann leads", "Bob cooks"]
+    await edit(other, "core_memory_rewrite", name="team", content="Cid sings")
+    assert (await blocks_of("a")).memory.team.lines == ["Cid sings"]
+
+
+async def test_ones_own_block_of_the_same_label_makes_way_and_its_history_stays(
+    blocks_of: OpenBlocks, store: SqliteStore
+) -> None:
+    one = await blocks_of("a", ChatMemory(human="Name: Chad"))
+    other = await blocks_of("b", ChatMemory(human="Name: Bob"))
+    await one.commit(await one.share("human", HUMAN))
+    await other.commit(await other.attach("human", HUMAN))
+    assert (other.memory.human.value, other.memory.labels) == ("Name: Chad", ["persona", "human"])
+    assert len(await store.memory.block_ids("b")) == 3
+
+
+async def test_what_nobody_shares_cannot_be_attached_and_the_shared_are_named(blocks_of: OpenBlocks) -> None:
+    one, other = await _pair(blocks_of)
+    edit = await one.attach("humans", HUMAN)
+    assert (edit.outcome, "team (" in edit.text) == ("refused", True)
+    edit = await other.attach("team", HUMAN)
+    assert (edit.writes, "already" in edit.text) == ((), True)
+
+
+async def test_two_agents_that_load_at_once_begin_with_a_block_each(store: SqliteStore) -> None:
+    first, second = (Blocks(store, store.memory, "a", ChatMemory(), Clock()) for _ in range(2))
+    await first.load()
+    await second.load()
+    assert [row.id for row in first.rows] == [row.id for row in second.rows]

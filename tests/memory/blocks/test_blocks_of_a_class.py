@@ -1,0 +1,174 @@
+"""Blocks and memory classes as a human's code sees them, and their methods as the model does."""
+
+import copy
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from agent_core.errors import SettingsError, UsageError
+from agent_core.memory.block import Block
+from agent_core.memory.classes import ChatMemory, Memory, UnknownBlock, named
+from agent_core.memory.offered import methods_of, offered
+from agent_core.memory.old_names import understood_text
+from agent_core.registry.methods import read_methods
+from tests.memory.blocks.conftest import By, OpenBlocks, edit
+from tests.memory.blocks.own_class import TaskMemory
+
+
+def test_a_block_is_looked_up_by_its_label_in_both_ways() -> None:
+    memory = ChatMemory(human="Name: Chad")
+    assert memory.human is memory["human"]
+    assert (str(memory.human), memory.labels, "human" in memory) == ("Name: Chad", ["persona", "human"], True)
+
+
+def test_a_value_can_be_set_by_its_label_and_is_checked() -> None:
+    memory = ChatMemory()
+    memory.human = "Name: Chad"
+    with pytest.raises(ValidationError, match="500 too many"):
+        memory.human = "x" * 2500
+    assert memory.human.value == "Name: Chad"
+
+
+def test_an_unknown_label_names_the_known_ones() -> None:
+    with pytest.raises(UnknownBlock, match=r"`humans`.*`persona`, `human`"):
+        _ = ChatMemory().humans
+    with pytest.raises(ValidationError, match=r"`humans`.*`persona`, `human`"):
+        ChatMemory(humans="Name: Chad")
+    assert not hasattr(ChatMemory(), "humans")
+
+
+def test_two_memories_of_a_class_share_no_block() -> None:
+    first = ChatMemory(human="Name: Chad")
+    assert (ChatMemory().human.value, copy.deepcopy(first)) == ("", first)
+
+
+def test_there_is_one_block_per_label() -> None:
+    with pytest.raises(ValidationError, match="two blocks `human`"):
+        Memory(blocks=[Block(label="human"), Block(label="human")])
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        pytest.param({"value": "x" * 12}, "may hold 10 characters and would have 12, which is 2 too many", id="text"),
+        pytest.param({"value": ["aaaa", "bbbb", "cc"]}, "would have 12, which is 2 too many", id="lines"),
+        pytest.param({"limit": 3}, "may hold 3 characters and would have 4, which is 1 too many", id="limit"),
+        pytest.param({"label": "no spaces"}, "letters, digits", id="label"),
+    ],
+)
+def test_what_a_block_cannot_be_is_refused_by_how_much(change: dict[str, object], says: str) -> None:
+    block = Block(label="human", limit=10, value="1234")
+    for name, value in change.items():
+        with pytest.raises(ValidationError, match=says):
+            setattr(block, name, value)
+    assert (block.value, block.limit) == ("1234", 10)
+
+
+@pytest.mark.parametrize("model", [Block, Memory, ChatMemory, TaskMemory])
+def test_every_field_has_a_description(model: type[BaseModel]) -> None:
+    assert all(field.description for field in model.model_fields.values())
+
+
+def test_the_functions_of_memory_have_the_argument_names_of_memgpt() -> None:
+    shown = {each.name: [*each.parameters["properties"]] for each in offered(ChatMemory())}
+    assert shown == {
+        "core_memory_append": ["name", "content"],
+        "core_memory_replace": ["name", "old_content", "new_content"],
+        "core_memory_remove": ["name", "content"],
+        "core_memory_rewrite": ["name", "content"],
+    }
+
+
+def test_the_model_is_shown_the_labels_that_it_may_edit() -> None:
+    memory = Memory(blocks=[Block(label="human"), Block(label="rules", read_only=True)])
+    assert offered(memory)[0].parameters["properties"]["name"]["enum"] == ["human"]
+
+
+def test_the_methods_of_a_class_of_ones_own_are_read_by_the_same_loader() -> None:
+    functions = {each.name: each for each in methods_of(TaskMemory)}
+    assert [*functions] == ["core_memory_append", "core_memory_replace", "core_memory_remove", "task_push", "task_pop"]
+    assert functions["core_memory_append"].description == "Add to a block, loudly."
+    properties = functions["task_push"].parameters["properties"]
+    assert properties["priority"]["enum"] == ["low", "high"]
+    assert properties["task"]["description"] == "What is to be done."
+
+
+async def test_a_class_of_ones_own_edits_its_blocks_and_they_are_kept(blocks_of: OpenBlocks) -> None:
+    blocks = await blocks_of(memory=TaskMemory())
+    await edit(blocks, "task_push", task="Wash up")
+    said = await edit(blocks, "task_push", task="Call Ann", priority="high")
+    assert said.startswith("2 tasks wait.\n`tasks` reads now")
+    assert (await edit(blocks, "task_pop")).startswith("Call Ann")
+    assert (await blocks_of(memory=TaskMemory())).memory.tasks.value == ["Wash up"]
+
+
+async def test_what_a_method_raises_is_an_answer_and_changes_nothing(blocks_of: OpenBlocks) -> None:
+    blocks = await blocks_of(memory=TaskMemory())
+    edit = await blocks.call("task_pop", {}, By())
+    assert (edit.outcome, edit.text[:11]) == ("refused", "ValueError:")
+    edit = await blocks.call("task_push", {"task": "x" * 61}, By())
+    assert (edit.outcome, "1 too many" in edit.text) == ("refused", True)
+
+
+@pytest.mark.parametrize("hidden", ["few", "waiting", "_hidden", "model_dump", "core_memory_rewrite", "render"])
+async def test_what_is_no_function_of_the_class_cannot_be_called(blocks_of: OpenBlocks, hidden: str) -> None:
+    edit = await (await blocks_of(memory=TaskMemory())).call(hidden, {}, By())
+    assert (edit.outcome, hidden in edit.text) == ("refused", True)
+
+
+def test_a_class_that_is_made_in_a_function_is_read_too() -> None:
+    class Inner(Memory):
+        def note(self, text: str) -> str:
+            """Note a text.
+
+            Args:
+                text: The text.
+            """
+            return text
+
+    assert [each.name for each in methods_of(Inner)][-1] == "note"
+
+
+def test_a_method_that_no_model_can_call_is_told_to_the_one_who_wrote_it() -> None:
+    class Wrong(Memory):
+        def note(self, *texts: str) -> None:
+            """Note texts."""
+
+    with pytest.raises(SettingsError, match=r"\*texts"):
+        methods_of(Wrong)
+
+
+def test_a_class_without_source_says_where_to_put_it() -> None:
+    with pytest.raises(UsageError, match="into a file"):
+        read_methods(type("Made", (), {"__module__": "nowhere"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        pytest.param("chatty", "names no memory class", id="unknown"),
+        pytest.param("no_such_package:Class", "cannot be loaded", id="no-module"),
+        pytest.param("json:Nothing", "cannot be loaded", id="no-class"),
+        pytest.param("json:JSONDecoder", "no class derived from", id="another-class"),
+    ],
+)
+def test_a_setting_that_names_no_memory_class_is_refused(name: str, says: str) -> None:
+    with pytest.raises(SettingsError, match=says):
+        named(name)
+
+
+def test_a_setting_names_a_memory_class() -> None:
+    assert (named("chat"), named("tests.memory.blocks.own_class:TaskMemory")) == (ChatMemory, TaskMemory)
+
+
+@pytest.mark.parametrize(
+    ("raw", "now"),
+    [
+        pytest.param('{"name": "human", "content": "x"}', '{"name": "human", "content": "x"}', id="as-it-is"),
+        pytest.param('{"label": "human", "text": "é"}', '{"name": "human", "content": "é"}', id="renamed"),
+        pytest.param('{"name": ', '{"name": ', id="broken-stays"),
+        pytest.param("[1]", "[1]", id="no-object"),
+    ],
+)
+def test_an_old_call_is_understood_in_the_models_own_text(raw: str, now: str) -> None:
+    assert understood_text("edit_memory_append", raw) == ("core_memory_append", now)
