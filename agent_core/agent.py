@@ -7,7 +7,6 @@ answered. Whatever ends a turn, its history is valid and on disk.
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 
 from . import events
 from .context import KIND, PRESSURE, History, Reading, claim, resume
@@ -19,26 +18,15 @@ from .interruption import Interrupted
 from .messages import Message
 from .model.ahead import Tell
 from .settling import closing_answers, last_event
+from .status import Status, status_of
 from .step import Stepper
 from .storage import PinFunction, Post, Store, UnpinFunction
 from .storage import Turn as Claimed
-from .talk import Talk, ask_alone
+from .talk import Talk
 from .turn import Emit, Turn, entry_of, messages_of, notice, said_by
 from .workshop import Author, Workshop
 
 Listener = Callable[[events.FunctionsChanged], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """What a bottom bar shows about an agent."""
-
-    agent: str
-    model: str
-    context_tokens: int
-    context_limit: int
-    functions_shown: int
-    functions_known: int
 
 
 class Agent:
@@ -50,6 +38,7 @@ class Agent:
         self.name = name
         self.workshop = workshop
         self.talk = talk or Talk(name, store)
+        self.talk.model = stepper.asker.model
         self.restored = ""
         self._store = store
         self._stepper = stepper
@@ -113,17 +102,6 @@ class Agent:
         """
         async for _ in self.talk.heartbeats(self._one_at_a_time.locked):
             yield
-
-    async def ask_model(self, message: str) -> str:
-        """What the model says to one message by itself: no persona, no memory, no functions.
-
-        Raises:
-            ModelError: there is no usable answer.
-        """
-        text, usage = await ask_alone(await self._stepper.asker.model(), message)
-        if self._turn is not None:
-            self._turn.count(usage.prompt, usage.completion, usage.cached)
-        return text
 
     async def model_line(self) -> str:
         """Which model answers and why it was chosen, in one line.
@@ -222,16 +200,7 @@ class Agent:
 
     def status(self) -> Status:
         """The figures for a bottom bar; cheap."""
-        asker = self._stepper.asker
-        known = len(self.workshop.registry.snapshot().functions) + asker.shown.pinned_count
-        return Status(
-            self.name,
-            asker.model_name,
-            asker.context_tokens,
-            asker.context_limit,
-            min(len(asker.shown.line), known),
-            known,
-        )
+        return status_of(self.name, self._stepper.asker, len(self.workshop.registry.snapshot().functions))
 
     def on_change(self, listener: Listener) -> Callable[[], None]:
         """Hear of functions that change by another hand; the returned callable ends it."""

@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from .clock import Clock
 from .messages import Assistant, Call, System, User
-from .model.reply import Model, Reply, TokenUsage
+from .model.reply import Model, Reply
 from .model.request import Request
 from .settings import HeartbeatSettings
 from .storage import Entry, Inbound, Post, SaveAgent, Store
@@ -48,6 +48,7 @@ class Talk:
         self.style = style
         self.clock = clock or Clock()
         self.turn: Turn | None = None
+        self.model: Callable[[], Awaitable[Model]] | None = None
         self._agent = agent
         self._store = store
         self._settings = heartbeat or HeartbeatSettings()
@@ -70,6 +71,21 @@ class Talk:
         if self.turn is not None:
             self.turn.say(message)
         return SENT
+
+    async def ask(self, message: str) -> str:
+        """What the agent's model says to one message by itself: no persona, no memory, no functions.
+
+        Raises:
+            ModelError: there is no usable answer.
+        """
+        assert self.model is not None
+        model = await self.model()
+        pieces = [piece async for piece in model.stream(Request((System(_ALONE), User(message))))]
+        reply = pieces[-1]
+        assert isinstance(reply, Reply), "a model's stream ends with its reply or an error"
+        if self.turn is not None:
+            self.turn.count(reply.usage.prompt, reply.usage.completion, reply.usage.cached)
+        return reply.text
 
     async def post(self, kind: Kind, text: str = "") -> None:
         """Let an event wait that the next turn, or the running one at its next step, takes up.
@@ -117,18 +133,6 @@ class Talk:
     async def _last_said(self) -> float | None:
         said = await self._store.history(self._agent, kinds=("user",))
         return said[-1].at if said else None
-
-
-async def ask_alone(model: Model, message: str) -> tuple[str, TokenUsage]:
-    """What a model answers to one message by itself: no persona, no memory, no functions.
-
-    Raises:
-        ModelError: there is no usable answer.
-    """
-    pieces = [piece async for piece in model.stream(Request((System(_ALONE), User(message))))]
-    reply = pieces[-1]
-    assert isinstance(reply, Reply), "a model's stream ends with its reply or an error"
-    return reply.text, reply.usage
 
 
 def _boot(call_id: str) -> list[Entry]:
