@@ -1,0 +1,10 @@
+"""Texts as vectors: the same length for every text, near where the meaning is near.
+
+A model is loaded when the first text is embedded, in a thread, and nothing is ever downloaded. Vectors
+of one model say nothing beside another's: whatever keeps them keeps `space` too.
+"""
+
+from .choose import embedder
+from .embedder import Embedder, EmbeddingUnavailable
+
+__all__ = ["Embedder", "EmbeddingUnavailable", "embedder"]

@@ -1,0 +1,32 @@
+"""Which embedding model the settings mean; nothing is loaded by choosing."""
+
+from importlib import import_module
+from typing import Literal, TypeAlias
+
+from ..errors import UsageError
+from .embedder import Embedder
+from .minilm import minilm
+from .static import wordllama
+
+Name: TypeAlias = Literal["wordllama", "minilm", "endpoint", "none"]
+
+
+def embedder(name: Name, *, model: str | None = None, url: str = "", key: str = "") -> Embedder | None:
+    """The model of that name; None where texts are found by words alone.
+
+    Raises:
+        UsageError: an endpoint's model needs an address and a name.
+    """
+    match name:
+        case "none":
+            return None
+        case "wordllama":
+            return wordllama()
+        case "minilm":
+            return minilm()
+    if not (url and model):
+        raise UsageError(
+            "An endpoint that embeds needs an address and a model.", mend="Set `[memory] embedding_model`."
+        )
+    made: Embedder = import_module(f"{__package__}.endpoint").EndpointModel(url, model, key)  # httpx2 is slow to import
+    return made

@@ -1,0 +1,63 @@
+"""A model behind `/v1/embeddings`: any server that speaks as OpenAI's does. Texts leave this machine."""
+
+import math
+from array import array
+from collections.abc import Sequence
+from typing import Any, Final
+
+import httpx2
+
+from .embedder import EmbeddingUnavailable
+
+_BATCH: Final = 64
+_TIMEOUT_S: Final = 60.0
+_SHOWN: Final = 200
+
+
+class EndpointModel:
+    """An embedder that asks one model at one address."""
+
+    recipe = "minilm"
+
+    def __init__(self, url: str, model: str, key: str = "") -> None:
+        self.space = f"{model}@endpoint"
+        self._model = model
+        self._url = f"{url.rstrip('/')}/embeddings"
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+
+    async def embed(self, texts: Sequence[str]) -> list[bytes]:
+        """A vector for each text, made length 1 whatever the endpoint gives."""
+        vectors: list[bytes] = []
+        async with httpx2.AsyncClient(headers=self._headers, timeout=_TIMEOUT_S) as client:
+            for start in range(0, len(texts), _BATCH):
+                vectors += await self._batch(client, [text or "." for text in texts[start : start + _BATCH]])
+        return vectors
+
+    async def _batch(self, client: httpx2.AsyncClient, texts: list[str]) -> list[bytes]:
+        try:
+            response = await client.post(self._url, json={"model": self._model, "input": texts})
+        except httpx2.HTTPError as error:
+            raise self._unavailable(str(error) or type(error).__name__) from error
+        if response.status_code != httpx2.codes.OK:
+            raise self._unavailable(f"{response.status_code} {response.text[:_SHOWN]}")
+        try:
+            return _vectors(response.json(), len(texts))
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._unavailable("its answer has no list of vectors") from error
+
+    def _unavailable(self, why: str) -> EmbeddingUnavailable:
+        mend = "Check `embedding_model` and the endpoint, or set `[memory] embedding` to `wordllama`."
+        return EmbeddingUnavailable(f"`{self._model}` cannot embed at {self._url}: {why}.", mend=mend)
+
+
+def _vectors(answer: Any, count: int) -> list[bytes]:  # Any: JSON
+    rows = sorted(answer["data"], key=lambda row: row["index"])
+    if len(rows) != count:
+        raise ValueError("another number of vectors than of texts")
+    return [_unit([float(each) for each in row["embedding"]]) for row in rows]
+
+
+def _unit(vector: list[float]) -> bytes:
+    length = math.sqrt(sum(each * each for each in vector)) or 1.0
+    values = array("f", (each / length for each in vector))
+    return values.tobytes()

@@ -1,0 +1,162 @@
+"""Archival: passages that an agent put aside, or that were cut from its sources, found by words and meaning.
+
+A passage has no form of a talk: what counts is its words, its meaning, and a little what stands beside it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ..clock import Clock
+from ..embedding import Embedder
+from ..errors import UsageError
+from ..storage import DropPassages, MemoryStore, PassageRow, SavePassages, Store
+from . import asked, hints, words
+from .bm25 import bm25, rarity, top
+from .found import Found, Item, page_of
+from .planned import Edit
+from .signals import Signal
+from .stem import stem
+from .vectors import Vectors
+from .weights import pool, summed, weights
+
+PAGE: Final = 5
+_PASSAGES: Final = "passages"
+_SHOWN_ID: Final = 18  # the time in milliseconds and twelve random bits
+_ID_FROM: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A passage to be kept, as its source gives it: `document` is a content hash, `n` the place in it."""
+
+    text: str
+    source: str
+    place: str = ""
+    document: str = ""
+    n: int = 0
+    tags: tuple[str, ...] = ()
+
+
+class Archival:
+    """The passages of one agent."""
+
+    def __init__(self, store: Store, kept: MemoryStore, agent: str, embedder: Embedder | None, clock: Clock) -> None:
+        self.vectors = Vectors(store, kept, "archival", embedder)
+        self._store = store
+        self._kept = kept
+        self._agent = agent
+        self._clock = clock
+
+    async def insert(self, content: str, tags: Iterable[str] = ()) -> Edit:
+        """A passage of the agent's own, kept with the writes.
+
+        Raises:
+            UsageError: there is nothing to keep.
+        """
+        text = content.strip()
+        if not text:
+            raise UsageError("`content` is empty, so there is nothing to keep.")
+        passage = self._passage(Piece(text, "", tags=_tags(tags)))
+        total = (await self._kept.counts(self._agent)).passages + 1
+        said = f"Kept as {passage.id[:_SHOWN_ID]}; archival memory now holds {total} {_plural(total)}."
+        return Edit(said, (SavePassages((passage,)),))
+
+    async def add_passages(self, pieces: Sequence[Piece]) -> None:
+        """Keep passages of a source, now."""
+        await self._store.apply([self.saving(pieces)])
+
+    def saving(self, pieces: Sequence[Piece]) -> SavePassages:
+        """The write that keeps passages of a source, for those who put it together with others."""
+        return SavePassages(tuple(self._passage(piece) for piece in pieces))
+
+    async def delete(self, id: str) -> Edit:
+        """Delete the passage whose id begins so, with the writes.
+
+        Raises:
+            UsageError: there is none, or there are several.
+        """
+        begins = id.strip()
+        found = await self._kept.passage_ids(self._agent, begins) if len(begins) >= _ID_FROM else []
+        if len(found) != 1:
+            many = f"{len(found)} passages begin so: {', '.join(found)}." if found else ""
+            raise UsageError(f"No one passage has the id `{id}`. {many}".strip(), mend="Take it from a search.")
+        return Edit(f"Deleted {found[0][:_SHOWN_ID]}.", (DropPassages(self._agent, (found[0],)),))
+
+    async def search(self, query: str, tags: Iterable[str] = (), page: int = 0, count: int = PAGE) -> Found:
+        """The passages that fit a question best and have all of these tags, a page of them from 0."""
+        await self.vectors.embed()
+        wanted = set(_tags(tags))
+        if not query.strip():
+            return await self._newest(sorted(wanted), page, count)
+        question = asked.read(query, (), self._clock.now())
+        ranked = [row for row in await self.rank(question) if wanted <= set(row.tags)]
+        shown = page_of(ranked, page, count)
+        notes = hints.of(question, [row.text for row in shown], self.vectors.trouble)
+        return Found(_PASSAGES, _items(shown), page, len(ranked), count, frozenset(question.terms), notes)
+
+    async def rank(self, question: asked.Asked) -> list[PassageRow]:
+        """The passages that hold a word of the question or are near it, best first."""
+        limits = pool("archival")
+        worded = await self._kept.search_words("archival", self._agent, question.words, limits["words"])
+        vector = await self.vectors.of(question.text)
+        near = await self.vectors.near(self._agent, vector, limits["vectors"])
+        rows = await self._kept.passages({hit.seq for hit in [*worded, *near]})
+        cosines = await self.vectors.cosines(vector, [row.seq for row in rows])
+        total = (await self._kept.counts(self._agent)).passages
+        own = _own(rows, question.terms, {hit.seq for hit in worded}, total)
+        signals = {"own": own, "beside": _beside(rows, own)}
+        if cosines:
+            signals["meaning"] = [cosines.get(row.seq, 0.0) for row in rows]
+        scores = summed(signals, weights("archival", self.vectors.recipe), len(rows))
+        return [rows[place] for place in sorted(range(len(rows)), key=lambda place: -scores[place])]
+
+    async def _newest(self, tags: Sequence[str], page: int, count: int) -> Found:
+        """Without a question: what is there, newest first."""
+        first = tags[0] if tags else ""
+        total, rows = await self._kept.list_passages(self._agent, first, max(page, 0) * count, count)
+        return Found(_PASSAGES, _items([row for row in rows if set(tags) <= set(row.tags)]), page, total, count)
+
+    def _passage(self, piece: Piece) -> PassageRow:
+        return PassageRow(
+            id=self._clock.new_id(),
+            agent=self._agent,
+            text=piece.text,
+            words=words.indexed(piece.text, None if piece.document else self._clock.now(), piece.tags),
+            at=self._clock.now(),
+            tags=piece.tags,
+            source=piece.source,
+            place=piece.place,
+            document=piece.document,
+            n=piece.n,
+        )
+
+
+def _tags(tags: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(tag.strip().lower() for tag in tags if tag.strip()))
+
+
+def _plural(count: int) -> str:
+    return _PASSAGES.removesuffix("s") if count == 1 else _PASSAGES
+
+
+def _own(rows: Sequence[PassageRow], terms: Sequence[str], worded: set[int], total: int) -> Signal:
+    counted = []
+    for row in rows:
+        stems = [stem(word) for word in row.words.split()]
+        counted.append(({term: stems.count(term) for term in terms if term in stems}, len(stems)))
+    rare = rarity(terms, [(held, row.seq in worded) for (held, _), row in zip(counted, rows, strict=True)], total)
+    return top(bm25([held for held, _ in counted], [size for _, size in counted], rare))
+
+
+def _beside(rows: Sequence[PassageRow], own: Signal) -> Signal:
+    """The better score of the two passages that stand beside one in its source, as far as they were found."""
+    at = {(row.document, row.n): score for row, score in zip(rows, own, strict=True) if row.document}
+    return [max(at.get((row.document, row.n - 1), 0.0), at.get((row.document, row.n + 1), 0.0)) for row in rows]
+
+
+def _items(rows: Iterable[PassageRow]) -> tuple[Item, ...]:
+    return tuple(
+        Item(row.seq, row.text, row.at, ", ".join(filter(None, (row.source, row.place))), row.id[:_SHOWN_ID], row.tags)
+        for row in rows
+    )

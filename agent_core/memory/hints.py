@@ -1,0 +1,52 @@
+"""What else could be asked: the parts of a question that its results do not hold, and names that they bring up."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from .asked import Asked
+from .stem import stem
+from .words import STOP, content, split, stems
+
+_PARTS: Final = re.compile(r"[?;]+|,?\s+\b(?:and(?: also)?|as well as|or|then)\b\s+|,\s+", re.IGNORECASE)
+_NAME: Final = re.compile(r"(?<=[a-z,;:] )[A-Z][a-z]{2,}(?: [A-Z][a-z]+)*")
+_MANY: Final = re.compile(
+    r"\b(both|all|each|every|list|which|compare|how many|how often|what (kinds?|types?|[a-z]+s)\b|in common)\b", re.I
+)
+_FEWEST: Final = 2
+_SHOWN: Final = 4
+
+
+def of(asked: Asked, texts: Sequence[str], trouble: str) -> tuple[str, ...]:
+    """Sentences that go under a page of results; none where they hold all that was asked for."""
+    notes = []
+    if trouble:
+        notes.append(f"Searched by words alone: {trouble}")
+    if not texts:
+        return (*notes, "Try other words, fewer words, or a date with conversation_search_date.")
+    if lacking := _lacking(asked, texts):
+        notes.append(f"None of these holds: {', '.join(lacking)}. Search for it alone, or in other words.")
+    parts = _parts(asked.text)
+    if len(parts) >= _FEWEST:
+        notes.append(f"The question has parts; search for each alone: {'; '.join(parts)}.")
+    elif (_MANY.search(asked.text) or lacking) and (names := _names(asked, texts)):
+        notes.append(f"To follow up, search again with what was found, such as: {', '.join(names)}.")
+    return tuple(notes)
+
+
+def _lacking(asked: Asked, texts: Iterable[str]) -> list[str]:
+    held = {term for text in texts for term in stems(split(text))}
+    named = {name.lower() for name in asked.named} | {name.lower() for time in asked.times for name in split(time.text)}
+    return [word for word in asked.words if stem(word) not in held and word not in named][:_SHOWN]
+
+
+def _parts(text: str) -> list[str]:
+    parts = [part.strip(" .") for part in _PARTS.split(text)]
+    return [part for part in parts if len(content(part)) >= _FEWEST][:_SHOWN] if len(parts) > 1 else []
+
+
+def _names(asked: Asked, texts: Sequence[str]) -> list[str]:
+    spoken = set(split(asked.text)) | STOP
+    found = Counter(name for text in texts for name in set(_NAME.findall(text)) if not spoken & set(split(name)))
+    return [name for name, _ in found.most_common(_SHOWN)]

@@ -1,0 +1,36 @@
+"""What each signal counts in a search: data, with its origin beside it in `weights.toml`."""
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import TypeAlias
+
+Weights: TypeAlias = Mapping[str, float]
+
+
+@cache
+def weights(shelf: str, recipe: str) -> Weights:
+    """The weights for a shelf and an embedding model; of the words alone where the model has none of its own."""
+    tables = _tables()[shelf]
+    return tables.get(recipe, tables["none"])
+
+
+@cache
+def pool(shelf: str) -> Mapping[str, int]:
+    """How many rows a search gathers: by words, by vector, and how many places `around` the best `beside` of each."""
+    return {name: int(value) for name, value in _tables()["pool"][shelf].items()}
+
+
+@cache
+def _tables() -> dict[str, dict[str, Weights]]:
+    return tomllib.loads(files(__package__).joinpath("weights.toml").read_text("utf-8"))
+
+
+def summed(signals: Mapping[str, list[float]], counted: Weights, rows: int) -> list[float]:
+    """The score of each row; a signal that is not there counts nothing."""
+    scores = [0.0] * rows
+    for name, weight in counted.items():
+        if values := signals.get(name):
+            scores = [score + weight * value for score, value in zip(scores, values, strict=True)]
+    return scores

@@ -1,0 +1,59 @@
+"""The words of a text: which count for search, and what its form says. Pure values."""
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final
+
+from .stem import stem
+
+_STOP: Final = """
+a an the of to in on for and or but if so is are was were be been being am do does did done what which who whom whose
+when where why how i me my mine you your yours he she it its him his her hers they them their theirs we us our ours with
+at by from as that this these those can could would will should shall may might must have has had having there here
+please about s t d m re ve ll don didn doesn isn wasn aren won not no yes too very just than then
+"""
+STOP: Final = frozenset(_STOP.split())
+_WORD: Final = re.compile(r"[^\W_]+")
+_TIMED: Final = re.compile(
+    r"\b(yesterday|today|tonight|tomorrow|last|next|ago|recent(ly)?|week(end)?s?|months?|years?|just"
+    r"|(mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may|june|july|august|september|october"
+    r"|november|december|this (morning|afternoon|evening)|\d{4}|\d{1,2}(st|nd|rd|th)|[01]?\d:\d\d)\b",
+    re.IGNORECASE,
+)
+_ASKS_WITHIN: Final = 3
+
+
+def split(text: str) -> list[str]:
+    """The words of a text, in lower case."""
+    return _WORD.findall(text.lower())
+
+
+def content(text: str) -> list[str]:
+    """The words that say what a text is about."""
+    return [word for word in split(text) if word not in STOP]
+
+
+def stems(words: Iterable[str]) -> list[str]:
+    """Words by their stems."""
+    return [stem(word) for word in words]
+
+
+def indexed(text: str, at: float | None = None, also: Iterable[str] = ()) -> str:
+    """What the text index reads: content words, with the date of a message and names that belong to it."""
+    return " ".join([*dated(at), *also, *content(text)])
+
+
+def dated(at: float | None) -> list[str]:
+    """A time as words that questions use: day, month and year."""
+    return [] if at is None else datetime.fromtimestamp(at).astimezone().strftime("%-d %B %Y").lower().split()
+
+
+def asks(text: str) -> bool:
+    """Whether a message ends as a question."""
+    return "?" in text[-_ASKS_WITHIN:]
+
+
+def timed(text: str) -> bool:
+    """Whether a text names a time."""
+    return _TIMED.search(text) is not None
