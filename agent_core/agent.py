@@ -274,7 +274,8 @@ class Agent:
     async def _begin(self, claimed: Claimed, emit: Emit) -> Turn:
         event, is_first = claimed.event, not any(self._history)
         turn = Turn(claimed.id, self.name, claimed.attempt, claimed.n, self._store, self._history, emit, self)
-        turn.style, turn.clock, turn.is_first = self.talk.style, self.talk.clock, is_first
+        turn.style, turn.clock = self.talk.style, self.talk.clock
+        turn.verify = is_first and self.talk.verify and turn.style.verify
         turn.is_asked = event.kind in ("message", "login")
         await turn.append(await self.talk.opening(event, is_first=is_first))
         emit(events.TurnStarted(turn=turn.id, agent=self.name, message=said_by(event), event=event.kind))

@@ -92,7 +92,7 @@ class Stepper:
     async def _ask(self, turn: Turn, snapshot: Snapshot, course: Course) -> Reply:
         """One reply; an agent's first one again, until it has a thought and a message, or often enough."""
         reply = await self.asker.ask(turn, snapshot, self.own_set, course.excluded)
-        if not (turn.is_first and turn.step == 1 and turn.style.verify):
+        if not (turn.verify and turn.step == 1):
             return reply
         for attempt in range(turn.style.attempts):
             if _is_first_message(reply, by_function=turn.style.by_function(self.asker.mode)):

@@ -47,6 +47,7 @@ class Talk:
     ) -> None:
         self.style = style
         self.clock = clock or Clock()
+        self.verify = True
         self.turn: Turn | None = None
         self.model: Callable[[], Awaitable[Model]] | None = None
         self._agent = agent

@@ -42,7 +42,7 @@ class Turn:
     refused: dict[str, str] = field(default_factory=dict)
     style: Style = DIRECT
     clock: Clock = field(default_factory=Clock)
-    is_first: bool = False  # of this agent
+    verify: bool = False  # whether its first reply must have a thought and a message
     is_asked: bool = True  # whether somebody waits for an answer: not where a heartbeat began it
     said: list[str] = field(default_factory=list)  # what the user was told by a function
     started: set[str] = field(default_factory=set)

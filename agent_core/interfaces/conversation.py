@@ -3,12 +3,13 @@
 The prompt and the plain mode drive the same object; what differs is the voice that it speaks with.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import aclosing, asynccontextmanager
 
 from agent_core.agent import Agent
 from agent_core.assemble import Workspace
-from agent_core.errors import ToolwrightError
+from agent_core.errors import ToolwrightError, UsageError
 from agent_core.events import FunctionsChanged, TurnEnded
 from agent_core.interruption import Interrupted, Interruption
 from agent_core.messages import Message, User
@@ -18,7 +19,7 @@ from .faults import crash_line, fault_lines, innermost
 from .listeners import Listener
 from .options import RunOptions
 from .spans import Line, line
-from .told import CallLog, changed_lines
+from .told import CallLog, changed_lines, is_speech
 from .voice import Voice
 
 
@@ -51,11 +52,12 @@ class Conversation:
         try:
             async with aclosing(self.agent.turn(message)) as turn:  # ended here, whatever goes wrong in telling it
                 async for event in turn:
-                    heard.hear(event)
+                    if listener is not None or not is_speech(event):
+                        heard.hear(event)
                     reason = event.reason if isinstance(event, TurnEnded) else reason
         finally:
             self.busy = False
-        self.failed |= reason != "replied"
+        self.failed |= reason not in ("replied", "")  # nothing waited: no turn
         return reason == "replied"
 
     async def say(self, message: str) -> None:
@@ -66,6 +68,28 @@ class Conversation:
                 await self.turn(None)
         except ToolwrightError as error:
             self.explain(error)
+
+    async def be_spoken_to(self, listener: Listener | None = None) -> None:
+        """Let the agent speak first."""
+        await self.agent.talk.post("login")
+        await self.turn(None, listener)
+
+    @asynccontextmanager
+    async def awake(self, listener: Listener | None = None) -> AsyncIterator[None]:
+        """While this lasts the agent has its timed heartbeats."""
+        beating = asyncio.create_task(self._beat(listener))
+        try:
+            yield
+        finally:
+            beating.cancel()
+            await asyncio.gather(beating, return_exceptions=True)
+
+    async def _beat(self, listener: Listener | None) -> None:
+        async for _ in self.agent.heartbeats():
+            await self.guarded(self._one_turn(listener))
+
+    async def _one_turn(self, listener: Listener | None) -> None:
+        await self.turn(None, listener)
 
     async def guarded(self, work: Awaitable[None]) -> None:
         """Do something that ends nothing when it goes wrong: a fault of our own is told, and its traceback kept."""
@@ -125,6 +149,13 @@ def greeting(model: str, history: Sequence[Message]) -> list[Line]:
     return [line(("dim", sentence)) for sentence in sentences if sentence]
 
 
+def _check_preset(options: RunOptions, agent: Agent) -> None:
+    had = agent.talk.style.preset
+    if options.preset not in (None, had):
+        what = f"The agent {agent.name} has been of the preset {had} since its first use."
+        raise UsageError(what, mend=f"For another agent: toolwright run --preset {options.preset} --agent NAME")
+
+
 @asynccontextmanager
 async def opened(options: RunOptions, voice: Voice) -> AsyncIterator[Conversation]:
     """The workspace, its agent, and a conversation with it; everything is closed at the end."""
@@ -132,7 +163,10 @@ async def opened(options: RunOptions, voice: Voice) -> AsyncIterator[Conversatio
     async with Workspace.open(
         root, flags=options.flags(), environment=options.environment(), approver=voice.approver
     ) as workspace:
-        conversation = Conversation(workspace, await workspace.agent(options.agent), voice)
+        agent = await workspace.agent(options.agent)
+        _check_preset(options, agent)
+        agent.talk.verify = options.verify
+        conversation = Conversation(workspace, agent, voice)
         workspace.workshop.granting.packing.environment.tell = voice.status
         quiet = conversation.agent.on_change(conversation.announce)
         try:

@@ -12,7 +12,7 @@ from .asked import denied_lines
 from .scene import print_json
 from .spans import Line, line, write
 from .standings import quarantine_lines
-from .told import CallLog, call_line, ended_lines, verdict_part
+from .told import CallLog, call_line, ended_lines, verdict_part, was_told
 
 WIDTH = 100
 
@@ -38,7 +38,7 @@ class PlainText:
     def __init__(self, log: CallLog) -> None:
         self._log = log
         self._open_line = False
-        self._said = ""
+        self._said = self._heard = ""
         self._step = 0
         self._began = time.monotonic()
         self._denied: list[events.GrantAnswered] = []
@@ -48,7 +48,7 @@ class PlainText:
         self._note_step(event.step)
         match event:
             case events.TurnStarted():
-                self._began = time.monotonic()
+                self._began, self._heard = time.monotonic(), ""
             case events.Text():
                 self._say(event.text)
             case events.CallStarted():
@@ -80,6 +80,7 @@ class PlainText:
         sys.stdout.write(visible(text))
         sys.stdout.flush()
         self._said += text
+        self._heard += text
         self._open_line = not text.endswith("\n") if text else self._open_line
 
     def _talk(self, lines: list[Line]) -> None:
@@ -91,7 +92,7 @@ class PlainText:
         self._talk([call_line(call, WIDTH), *verdict_part(call)])
 
     def _ended(self, event: events.TurnEnded) -> None:
-        if event.reply and event.reply.strip() != self._said.strip():
+        if not was_told(event.reply, self._heard):
             self._end_line()
             self._say(event.reply)
         self._talk([*denied_lines(self._denied), *ended_lines(event, time.monotonic() - self._began)])

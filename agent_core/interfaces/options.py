@@ -1,10 +1,13 @@
 """What `toolwright run` was asked for, and the settings that its flags stand for."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from agent_core.errors import UsageError
 
 TOUR = "tour"
 
@@ -21,6 +24,12 @@ class RunOptions:
     max_steps: int | None = None
     stream: bool = True
     as_json: bool = False
+    preset: str | None = None
+    persona: str | None = None
+    human: str | None = None
+    first: bool = False
+    verify: bool = True
+    yes: bool = False
     key: str = field(default="", repr=False)
     """A key that was typed: for this run, in memory only."""
 
@@ -42,8 +51,22 @@ class RunOptions:
             "model.base_url": self.base_url,
             "model.stream": None if self.stream else False,
             "turn.max_steps": self.max_steps,
+            "memory.preset": self.preset,
+            "memory.persona": _words("persona", self.persona),
+            "memory.human": _words("human", self.human),
         }
 
     def environment(self) -> Mapping[str, str]:
         """The process's variables, and the key that was typed among them; no other process sees it there."""
         return {**os.environ, "OPENAI_API_KEY": self.key} if self.key else os.environ
+
+
+def _words(kind: str, given: str | None) -> str | None:
+    """A name as it is, or what the file says that was given instead."""
+    if given is None or re.fullmatch(r"[A-Za-z0-9_-]{1,64}", given):
+        return given
+    try:
+        return Path(given).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        mend = f"--{kind} takes the name of one, or a file of text."
+        raise UsageError(f"The {kind} {given!r} cannot be read: {error}.", mend=mend) from error

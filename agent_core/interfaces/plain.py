@@ -24,6 +24,8 @@ async def one_message(options: RunOptions, message: str) -> bool:
     async with opened(options, PlainVoice()) as talk, asyncio.TaskGroup() as group:
         await _ready(talk)
         with _ctrl_c(group, talk.interrupt):
+            if options.first:
+                await talk.be_spoken_to(_listener(options))
             return await talk.turn(message, _listener(options))
 
 
@@ -31,11 +33,15 @@ async def each_line(options: RunOptions) -> bool:
     """A turn for each line of standard input; whether all ended with a reply."""
     typed = Typed()
     voice = PlainVoice(typed.answer, typed.fresh_answer) if sys.stdin.isatty() else PlainVoice()
-    async with opened(options, voice) as talk, asyncio.TaskGroup() as group:
+    heard = _listener(options)
+    async with opened(options, voice) as talk, talk.awake(heard), asyncio.TaskGroup() as group:
         model = await _ready(talk)
         if sys.stdin.isatty() and not options.as_json:
             voice.aloud(greeting(model, await talk.agent.history()))
             await _open_with(talk, options.opening)
+        if options.first:
+            with _ctrl_c(group, talk.interrupt):
+                await talk.guarded(talk.be_spoken_to(heard))
         typed.start()
         while not talk.left and (text := await typed.line(MARK)) is not None:
             with _ctrl_c(group, lambda: _stop(talk, typed)):

@@ -6,7 +6,8 @@ The prompt and the plain output show the same lines; only the reply's text diffe
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_core.events import CallAnswered, CallStarted, FunctionsChanged, TurnEnded, to_json
+from agent_core.events import CallAnswered, CallStarted, Event, FunctionsChanged, TurnEnded, to_json
+from agent_core.style import SEND
 from agent_core.untrusted import one_line
 
 from .columns import cut, width
@@ -97,6 +98,22 @@ def changed_lines(event: FunctionsChanged) -> list[Line]:
     if not (event.loaded or event.changed or event.removed):
         return below
     return [changes_line(change, "by hand" if event.by == "human" else f"by {event.by}"), *indented(below)]
+
+
+def was_told(reply: str, heard: str) -> bool:
+    """Whether a reply is in what was shown already, however it was spaced."""
+    return "".join(reply.split()) in "".join(heard.split())
+
+
+def is_speech(event: Event) -> bool:
+    """Whether it is of a call that only speaks to the user, who has its text."""
+    match event:
+        case CallStarted():
+            return event.name == SEND
+        case CallAnswered():
+            return event.name == SEND and event.outcome == "returned"
+        case _:
+            return False
 
 
 def ended_lines(event: TurnEnded, seconds: float) -> list[Line]:

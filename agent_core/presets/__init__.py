@@ -53,7 +53,7 @@ class Preset:
         return function in self.functions or function not in _optional()
 
 
-def preset(root: Path, name: str, *, verify: bool = True) -> Preset:
+def preset(root: Path, name: str) -> Preset:
     """The preset of that name, the workspace's own before those that come along.
 
     Raises:
@@ -61,7 +61,7 @@ def preset(root: Path, name: str, *, verify: bool = True) -> Preset:
         SettingsError: its file is wrong.
     """
     given, folder = _given(root, name)
-    return _read(name, given, folder, verify=verify)
+    return _read(name, given, folder)
 
 
 def presets(root: Path) -> list[tuple[str, str]]:
@@ -124,14 +124,14 @@ def _given(root: Path, name: str) -> tuple[Mapping[str, Any], Traversable]:  # A
     return _shipped()["presets"][name], _SHIPPED
 
 
-def _read(name: str, given: Mapping[str, Any], folder: Traversable, *, verify: bool) -> Preset:  # Any: TOML
+def _read(name: str, given: Mapping[str, Any], folder: Traversable) -> Preset:  # Any: TOML
     _check(name, given)
     style = Style(
         _STYLES[given.get("style", "direct")],
         name,
         _instructions(folder, given.get("instructions", ""), INSTRUCTIONS.partition("\n\n")[2]),
         _instructions(folder, given.get("brief", ""), FOR_SMALL_MODELS),
-        verify and given.get("verify", False),
+        given.get("verify", False),
         given.get("attempts", 3),
     )
     functions = _functions(name, given.get("functions", [*_shipped()["presets"]["direct"]["functions"]]))

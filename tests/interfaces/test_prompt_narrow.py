@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.agent import Status
 from agent_core.interfaces.columns import width
 from agent_core.interfaces.repl.bar import Bar
+from agent_core.status import Status
 from tests.interfaces.support import flags
 from tests.kit import scripted
 from tests.kit.terminal import terminal

@@ -20,6 +20,12 @@ from ..scene import Scene, scene
 @click.option("--model", metavar="NAME", help="A model of the endpoint, local/NAME, or tour: a scripted demonstration.")
 @click.option("--base-url", metavar="URL", help="An endpoint that speaks chat completions.")
 @click.option("--message", metavar="TEXT", help="One turn with this message; - reads it from standard input.")
+@click.option("--preset", metavar="NAME", help="How a new agent works: direct, memgpt, or one of presets/.")
+@click.option("--persona", metavar="NAME|FILE", help="Who a new agent is: of personas/, or a file.")
+@click.option("--human", metavar="NAME|FILE", help="Who you are, to a new agent: of humans/, or a file.")
+@click.option("--first", is_flag=True, help="The agent speaks first.")
+@click.option("--no-verify", "verify", flag_value=False, default=True, help="Take a new agent's first reply as it is.")
+@click.option("--yes", "-y", is_flag=True, help="Where there is no workspace, make one without asking.")
 @click.option("--max-steps", type=click.IntRange(1), metavar="N", help="Model replies in one turn, at most.")
 @click.option("--stream/--no-stream", default=True, help="Whether to ask the endpoint to stream.")
 @scene
@@ -43,6 +49,11 @@ def _talk(options: RunOptions) -> int:
 def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None:
     """What the human chooses where there is no model, or no workspace; without a human the error stays what it is."""
     found = innermost(error)
+    if options.yes and isinstance(found, NoWorkspace):
+        from agent_core.starters import create
+
+        create(options.root)
+        return options
     if options.message is not None or options.as_json or not _at_terminal():
         raise error
     from ..menu import choose, make_workspace

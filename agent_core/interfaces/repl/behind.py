@@ -66,7 +66,7 @@ class Session:
 async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[Session]:
     """A conversation that is ready: workspace open, model chosen, the human greeted."""
     voice = TerminalVoice(prompt)
-    async with opened(options, voice) as talk:
+    async with opened(options, voice) as talk, talk.awake():
         prompt.bar.unsafe = talk.workspace.settings.sandbox.unsafe
         prompt.bar.status = talk.agent.status
         await talk.greet()
@@ -75,6 +75,8 @@ async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[Session]
             group.create_task(talk.guarded(_show_level(talk, prompt)))
             # A model that reads slowly reads what every request begins with.
             preparing = group.create_task(talk.guarded(talk.agent.prepare()))
+            if options.first:
+                group.create_task(talk.guarded(talk.be_spoken_to()))
             try:
                 yield Session(talk, voice)
             finally:

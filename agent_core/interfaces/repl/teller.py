@@ -9,7 +9,7 @@ from agent_core.events import Event
 from ..asked import denied_lines
 from ..spans import Line, line
 from ..standings import SLASH, quarantine_lines
-from ..told import CallLog, call_line, ended_lines, verdict_part
+from ..told import CallLog, call_line, ended_lines, verdict_part, was_told
 from ..verdicts import outcome_lines
 from . import render
 from .live import Live, Running
@@ -33,10 +33,10 @@ class Teller:
         """Show what happened."""
         if event.step != self._step:
             self._finish_text()
-            self._step, self._said = event.step, ""
+            self._step = event.step
         match event:
             case events.TurnStarted():
-                self._live.waiting = WAITING
+                self._live.waiting, self._said = WAITING, ""
             case events.Text():
                 self._text(event.text)
             case events.Thought():
@@ -107,10 +107,9 @@ class Teller:
             self._lines(outcome_lines({"outcome": "returned", "output": call.detail["output"]}))
 
     def _ended(self, event: events.TurnEnded) -> None:
-        said = self._said
         self._finish_text()
         self._live.clear()
-        if event.reply.strip() and event.reply.strip() not in said:
+        if not was_told(event.reply, self._said):
             self._block(event.reply)
         self._lines([*ended_lines(event, time.monotonic() - self._began), line("")])
 
