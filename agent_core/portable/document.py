@@ -1,0 +1,283 @@
+"""The file of an agent, as a shape: what is written, and what is checked before anything of a file is used.
+
+The published JSON Schema (`docs/agent-file.schema.json`) is made from these classes.
+"""
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
+
+from .packed import is_packed
+
+FORMAT = "toolwright-agent"
+VERSION = 1
+LONGEST = 16 << 20
+"""Characters of one text."""
+SHAPED = ("user", "notice", "assistant", "call", "result", "summary")
+"""The kinds of entries whose payload has a shape that the program relies on."""
+
+
+class Part(BaseModel):
+    """A part of the file: no field is unknown, none is converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class Said(BaseModel):
+    """What an entry says; it may hold more than the program relies on."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True, allow_inf_nan=False)
+
+
+Text: TypeAlias = Annotated[str, Field(max_length=LONGEST)]
+Short: TypeAlias = Annotated[str, Field(max_length=1000)]
+Id: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,100}$")]
+Hash: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+Time: TypeAlias = Annotated[float, Field(ge=0, le=1e11, description="Seconds since 1970.")]
+Count: TypeAlias = Annotated[int, Field(ge=0, le=1 << 40)]
+Place: TypeAlias = Annotated[int, Field(ge=-(1 << 40), le=1 << 40)]
+Payload: TypeAlias = dict[str, Any]  # Any: JSON
+Value: TypeAlias = Text | list[Text]
+
+
+def _json_object(text: str) -> str:
+    if text and not is_packed(text):
+        raise ValueError("expected the JSON of an object")
+    return text
+
+
+class AgentPart(Part):
+    """Who it is: its name, how it was set up, and the functions that are always shown to it."""
+
+    name: Name
+    settings: Payload | None = Field(None, description="What was chosen for it; None: what the workspace says.")
+    pins: list[Name] = []
+
+
+class ChangePart(Part):
+    """A line of a block's history: what it became, what was done, by whom, in which turn."""
+
+    version: Annotated[int, Field(ge=1, le=1 << 40)]
+    value: Value
+    what: Text
+    by: Short
+    agent: Short
+    turn: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{0,100}$")]
+    at: Time
+
+
+class BlockPart(Part):
+    """A block as it is, with its history; one that is not attached was the agent's once."""
+
+    id: Id
+    label: Annotated[str, Field(pattern=r"^[\w./-]{1,64}$")]
+    value: Value
+    limit: Annotated[int, Field(ge=1, le=1 << 40)]
+    description: Text = ""
+    read_only: bool = False
+    shared: bool = False
+    attached: bool = True
+    position: Place = 0
+    version: Annotated[int, Field(ge=1, le=1 << 40)]
+    edited: Time
+    history: list[ChangePart]
+
+
+class SectionPart(Part):
+    """A section of the system message that is the agent's own."""
+
+    name: Annotated[str, Field(pattern=r"^[\w.-]{1,64}$")]
+    position: Place
+    text: Text
+    limit: Count
+    edited: Time
+
+
+class Told(Said):
+    """A text; of a long one its beginning, `chars` that it has in all, and the hash under which the `whole` is kept."""
+
+    text: Text
+    chars: Count = 0
+    whole: Hash = ""
+
+
+class Heard(Told):
+    """What was said or told; `packed` is the same as a model of the MemGPT style reads it."""
+
+    packed: Annotated[Text, AfterValidator(_json_object)] = ""
+
+
+class CallPart(Said):
+    """A call as the model asked for it; `arguments` is its JSON text."""
+
+    id: Short
+    name: Short
+    arguments: Text
+
+
+class Reply(Told):
+    """A reply of the model."""
+
+    calls: list[CallPart]
+    thought: Text = ""
+
+
+class Started(Said):
+    """A call that is about to run."""
+
+    id: Short
+    name: Short
+
+
+class Answered(Told):
+    """The answer of a call."""
+
+    call_id: Short
+    name: Short
+
+
+class Summed(Told):
+    """A summary: it stands for so many messages, up to the entry of this number, counted through the file from 1."""
+
+    covers: Count
+    upto: Count
+
+
+class EntryPart(Part):
+    """A line of a turn's journal."""
+
+    at: Time
+
+
+class ToldPart(EntryPart):
+    """What the user said, or the program told the model."""
+
+    kind: Literal["user", "notice"]
+    payload: Heard
+
+
+class ReplyPart(EntryPart):
+    """What the model said."""
+
+    kind: Literal["assistant"]
+    payload: Reply
+
+
+class StartedPart(EntryPart):
+    """A call began."""
+
+    kind: Literal["call"]
+    payload: Started
+
+
+class AnsweredPart(EntryPart):
+    """A call was answered."""
+
+    kind: Literal["result"]
+    payload: Answered
+
+
+class SummedPart(EntryPart):
+    """The conversation before was summarised."""
+
+    kind: Literal["summary"]
+    payload: Summed
+
+
+class OtherPart(EntryPart):
+    """Something for the record, such as what a request was made of."""
+
+    model_config = ConfigDict(json_schema_extra={"not": {"properties": {"kind": {"enum": list(SHAPED)}}}})
+
+    kind: Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")]
+    payload: Payload
+
+
+def _tag(entry: Any) -> str:  # Any: whatever stands in the file
+    kind = entry.get("kind") if isinstance(entry, dict) else getattr(entry, "kind", None)
+    if kind in ("user", "notice"):
+        return "told"
+    return kind if isinstance(kind, str) and kind in SHAPED else "other"
+
+
+AnyEntry: TypeAlias = Annotated[
+    Annotated[ToldPart, Tag("told")]
+    | Annotated[ReplyPart, Tag("assistant")]
+    | Annotated[StartedPart, Tag("call")]
+    | Annotated[AnsweredPart, Tag("result")]
+    | Annotated[SummedPart, Tag("summary")]
+    | Annotated[OtherPart, Tag("other")],
+    Discriminator(_tag),
+]
+
+
+class EventSays(Said):
+    """What an event says: a message's text, a heartbeat's reason, when the user was there before a login."""
+
+    text: Text = ""
+    reason: Text = ""
+    last: Time | None = None
+
+
+class EventPart(Part):
+    """Something that came for the agent: a message, a heartbeat; `due` is missing where it was to be taken at once."""
+
+    kind: Short
+    payload: EventSays
+    at: Time
+    key: Short | None = None
+    due: Time | None = None
+
+
+class TurnPart(Part):
+    """A turn: the events that it took, and its journal; a hidden one is out of the context and stays on record."""
+
+    id: Id
+    state: Annotated[str, Field(pattern=r"^[a-z_-]{1,40}$")]
+    started: Time
+    ended: Time | None = None
+    hidden: bool = False
+    events: Annotated[list[EventPart], Field(min_length=1)]
+    entries: Annotated[list[AnyEntry], Field(max_length=1 << 20)]
+
+
+class PassagePart(Part):
+    """A piece of text in archival memory; `words` is what its index reads, made anew where it is missing."""
+
+    id: Id
+    text: Text
+    at: Time
+    words: Text | None = None
+    tags: list[Short] = []
+    source: Short = ""
+    place: Short = ""
+    document: Short = ""
+    n: Count = 0
+
+
+class DocumentPart(Part):
+    """A source that was read, or is being read: `done` of `total` passages are kept."""
+
+    hash: Short
+    name: Text
+    kind: Short
+    at: Time
+    done: Count = 0
+    total: Count = 0
+    complete: bool = False
+
+
+class AgentFile(Part):
+    """An agent whole: its settings, memory, conversation, passages and sources."""
+
+    format: Literal["toolwright-agent"]
+    version: Literal[1]
+    agent: AgentPart
+    blocks: list[BlockPart] = []
+    sections: list[SectionPart] = []
+    turns: list[TurnPart] = []
+    inbox: list[EventPart] = Field([], description="What came and was not taken up yet.")
+    passages: list[PassagePart] = []
+    documents: list[DocumentPart] = []
+    texts: dict[Hash, Text] = Field({}, description="Texts that entries name by their SHA-256.")

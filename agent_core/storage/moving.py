@@ -1,0 +1,270 @@
+"""An agent whole in SQL: read in one transaction, written in one transaction.
+
+What has a name of its own everywhere (turns, blocks) keeps it where it is free and gets a new one where it is not.
+Derived data (the index of what was said, vectors) is made anew by who needs it.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from ..errors import StorageError
+from .connection import Session, dump
+from .journal import N_BITS
+from .ledger import apply
+from .memory_writes import (
+    BlockChange,
+    BlockRow,
+    DocumentRow,
+    DropAgent,
+    PassageRow,
+    SaveAgent,
+    SaveDocument,
+    SavePassages,
+    SectionRow,
+)
+from .store import Entry
+from .whole import Moved, WholeAgent, WholeBlock, WholeEvent, WholeTurn
+from .writes import PinFunction, SaveText, Write
+
+_HASH = re.compile(r"\b[0-9a-f]{64}\b")
+_TABLES = {"turn": "agent", "event": "agent", "agent": "name", "holding": "agent", "section": "agent"} | {
+    "passage": "agent",
+    "document": "agent",
+    "pin": "agent",
+}
+
+
+def exists(session: Session, agent: str) -> bool:
+    """Whether anything is kept of an agent of that name."""
+    found = " union all ".join(f"select 1 from {table} where {key} = ?1" for table, key in _TABLES.items())  # noqa: S608
+    return session.one(f"select 1 where exists ({found})", agent) is not None
+
+
+def names(session: Session) -> list[str]:
+    """Every agent that anything is kept of."""
+    found = " union ".join(f"select {key} from {table}" for table, key in _TABLES.items())  # noqa: S608
+    return sorted(str(name) for (name,) in session.all(found))
+
+
+def read(session: Session, agent: str) -> WholeAgent | None:
+    """All that is kept of an agent, as it is at one moment."""
+    with session.snapshot():
+        return _read(session, agent) if exists(session, agent) else None
+
+
+def _read(session: Session, agent: str) -> WholeAgent:
+    settings = session.one("select settings from agent where name = ?", agent)
+    turns = tuple(_turns(session, agent))
+    return WholeAgent(
+        agent,
+        json.loads(settings[0]) if settings else None,
+        turns,
+        tuple(_events(session, "agent = ? and turn is null order by due, seq", agent)),
+        tuple(_blocks(session, agent)),
+        tuple(_sections(session, agent)),
+        tuple(_passages(session, agent)),
+        tuple(_documents(session, agent)),
+        tuple(row[0] for row in session.all("select function from pin where agent = ? order by function", agent)),
+        _texts(session, turns),
+    )
+
+
+def write(session: Session, whole: WholeAgent, share: bool, drop: bool) -> Moved:  # noqa: FBT001  (by position alone)
+    """Put an agent in; `share`: a shared block that is here already is had together; `drop`: the one of that name goes.
+
+    One that goes keeps what it shares: what it had already is no new right.
+
+    Raises:
+        StorageError: there is one of that name.
+    """
+    held = {row[0] for row in session.all("select block from holding where agent = ? and attached", whole.name)}
+    if drop:
+        apply(session, [DropAgent(whole.name)])
+    if exists(session, whole.name):
+        raise StorageError(f"There is an agent `{whole.name}` already.")
+    turns = {turn.id: _free(session, "turn", turn.id) for turn in whole.turns}
+    blocks = {block.row.id: _free(session, "block", block.row.id) for block in whole.blocks}
+    had = [block for block in whole.blocks if (share or block.row.id in held) and _is_shared(session, block)]
+    blocks |= {block.row.id: block.row.id for block in had}
+    apply(session, list(_writes(whole)))
+    _put_sections(session, whole)
+    _put_turns(session, whole, turns)
+    for block in whole.blocks:
+        if block not in had:
+            _put_block(session, block, blocks[block.row.id], turns)
+        _hold(session, whole.name, block, blocks[block.row.id])
+    for event in whole.inbox:
+        _put_event(session, whole.name, event)
+    return Moved(turns, blocks, tuple(block.row.label for block in had))
+
+
+def _turns(session: Session, agent: str) -> Iterator[WholeTurn]:
+    rows = session.all(
+        "select seq, id, state, started, ended, hidden, event from turn where agent = ? order by seq", agent
+    )
+    counted: dict[int, int] = {}
+    for seq, id, state, started, ended, hidden, first in rows:
+        events = _events(session, "turn = ? order by seq <> ?, seq", seq, first)
+        entries = tuple(_entries(session, seq, counted))
+        yield WholeTurn(id, state, started, ended, tuple(events), entries, bool(hidden))
+
+
+def _entries(session: Session, turn: int, counted: dict[int, int]) -> Iterator[Entry]:
+    rows = session.all(
+        "select seq, kind, payload, at from entry where seq between ?1 << 20 and (?1 + 1 << 20) - 1 order by seq", turn
+    )
+    for n, (seq, kind, payload, at) in enumerate(rows):
+        counted[seq] = len(counted) + 1
+        yield Entry(kind, _renumbered(kind, json.loads(payload), counted), n, at=at)
+
+
+def _renumbered(kind: str, payload: dict[str, Any], numbers: dict[int, int]) -> dict[str, Any]:  # Any: JSON
+    """A summary's `upto`, from one count to the other: that of the last entry known that is not after it."""
+    if kind != "summary" or not isinstance(payload.get("upto"), int):
+        return payload
+    upto = payload["upto"]
+    exact = numbers.get(upto)
+    return {**payload, "upto": exact or max((new for old, new in numbers.items() if old <= upto), default=0)}
+
+
+def _events(session: Session, where: str, *values: object) -> Iterator[WholeEvent]:
+    sql = f"select kind, payload, at, key, due, timed from event where {where}"  # noqa: S608  (a condition of ours)
+    for kind, payload, at, key, due, timed in session.all(sql, *values):
+        yield WholeEvent(kind, json.loads(payload), at, key, due if timed else None)
+
+
+def _blocks(session: Session, agent: str) -> Iterator[WholeBlock]:
+    rows = session.all(
+        "select b.id, b.label, b.value, b.chars, b.description, b.read_only, b.shared, h.position, b.version, b.edited,"
+        " h.attached from holding h join block b on b.id = h.block where h.agent = ?"
+        " order by h.attached desc, h.position, b.label, b.id",
+        agent,
+    )
+    for id, label, value, chars, description, read_only, shared, position, version, edited, attached in rows:
+        flags = (bool(read_only), bool(shared))
+        row = BlockRow(id, label, _value(value), chars, description, *flags, position, version, edited)
+        changes = session.all(
+            "select version, value, what, by, agent, turn, at from block_change where block = ? order by version", id
+        )
+        history = tuple(BlockChange(id, one[0], _value(one[1]), *one[2:]) for one in changes)
+        yield WholeBlock(row, history, bool(attached))
+
+
+def _value(text: str) -> str | tuple[str, ...]:
+    value = json.loads(text)
+    return value if isinstance(value, str) else tuple(value)
+
+
+def _sections(session: Session, agent: str) -> Iterator[SectionRow]:
+    sql = "select name, position, text, chars, edited from section where agent = ? order by position, name"
+    return (SectionRow(*row) for row in session.all(sql, agent))
+
+
+def _passages(session: Session, agent: str) -> Iterator[PassageRow]:
+    sql = "select id, text, words, at, tags, source, place, document, n from passage where agent = ? order by seq"
+    for id, text, words, at, tags, *rest in session.all(sql, agent):
+        yield PassageRow(id, agent, text, words, at, tuple(json.loads(tags)), *rest)
+
+
+def _documents(session: Session, agent: str) -> Iterator[DocumentRow]:
+    sql = "select hash, name, kind, at, done, total, complete from document where agent = ? order by seq"
+    for hash, name, kind, at, done, total, complete in session.all(sql, agent):
+        yield DocumentRow(hash, agent, name, kind, at, done, total, bool(complete))
+
+
+def _texts(session: Session, turns: Iterable[WholeTurn]) -> dict[str, str]:
+    """The texts that the entries name by hash."""
+    named = {found for turn in turns for entry in turn.entries for found in _HASH.findall(dump(entry.payload))}
+    rows = ((name, session.one("select text from text where hash = ?", name)) for name in sorted(named))
+    return {name: row[0] for name, row in rows if row}
+
+
+def _free(session: Session, table: str, id: str) -> str:
+    """The name, or a new one where it is taken."""
+    taken = session.one(f"select 1 from {table} where id = ?", id)  # noqa: S608  (a table's name of ours)
+    return session.clock.new_id() if taken else id
+
+
+def _is_shared(session: Session, block: WholeBlock) -> bool:
+    return block.row.shared and bool(session.one("select 1 from block where id = ? and shared", block.row.id))
+
+
+def _writes(whole: WholeAgent) -> Iterator[Write]:
+    if whole.settings is not None:
+        yield SaveAgent(whole.name, whole.settings)
+    yield from (SaveText(text) for text in whole.texts.values())
+    yield from (PinFunction(whole.name, function) for function in whole.pins)
+    yield from (SaveDocument(replace(document, agent=whole.name)) for document in whole.documents)
+    if whole.passages:
+        yield SavePassages(tuple(replace(passage, agent=whole.name) for passage in whole.passages))
+
+
+def _put_sections(session: Session, whole: WholeAgent) -> None:
+    for one in whole.sections:  # a write of its own would say that they were edited now
+        session.all(
+            "insert into section (agent, name, position, text, chars, edited) values (?, ?, ?, ?, ?, ?)",
+            *(whole.name, one.name, one.position, one.text, one.limit, one.edited),
+        )
+
+
+def _put_turns(session: Session, whole: WholeAgent, ids: dict[str, str]) -> None:
+    counted: dict[int, int] = {}
+    for turn in whole.turns:
+        events = [_put_event(session, whole.name, event) for event in turn.events]
+        seq = session.all(
+            "insert into turn (id, agent, event, state, attempt, n, owner, hidden, started, ended)"
+            " values (?, ?, ?, ?, 1, ?, '', ?, ?, ?) returning seq",
+            *(ids[turn.id], whole.name, events[0], turn.state, len(turn.entries), turn.hidden),
+            *(turn.started, turn.ended),
+        )[0][0]
+        _take(session, events, seq)
+        for n, entry in enumerate(turn.entries):
+            counted[len(counted) + 1] = place = seq << N_BITS | n
+            payload = _renumbered(entry.kind, entry.payload, counted)
+            session.all(
+                "insert into entry (seq, kind, payload, attempt, at) values (?, ?, ?, 1, ?)",
+                *(place, entry.kind, dump(payload), entry.at),
+            )
+
+
+def _put_event(session: Session, agent: str, event: WholeEvent) -> int:
+    is_timed = event.due is not None
+    due = event.due if is_timed else event.at
+    seq = session.all(
+        "insert into event (id, agent, key, kind, payload, due, timed, at) values (?, ?, ?, ?, ?, ?, ?, ?)"
+        " returning seq",
+        *(session.clock.new_id(), agent, event.key, event.kind, dump(event.payload), due, is_timed, event.at),
+    )[0][0]
+    return int(seq)
+
+
+def _take(session: Session, events: Collection[int], turn: int) -> None:
+    for event in events:
+        session.all("update event set turn = ? where seq = ?", turn, event)
+
+
+def _put_block(session: Session, block: WholeBlock, id: str, turns: dict[str, str]) -> None:
+    row = block.row
+    session.all(
+        "insert into block (id, label, value, chars, description, read_only, shared, version, edited)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        *(id, row.label, dump(row.value), row.limit, row.description, row.read_only, row.shared),
+        *(row.version, row.edited),
+    )
+    for change in block.history:
+        session.all(
+            "insert into block_change (block, version, value, what, by, agent, turn, at)"
+            " values (?, ?, ?, ?, ?, ?, ?, ?)",
+            *(id, change.version, dump(change.value), change.what, change.by, change.agent),
+            *(turns.get(change.turn, change.turn), change.at),
+        )
+
+
+def _hold(session: Session, agent: str, block: WholeBlock, id: str) -> None:
+    session.all(
+        "insert into holding (agent, block, position, attached) values (?, ?, ?, ?)",
+        *(agent, id, block.row.position, block.attached),
+    )

@@ -1,0 +1,86 @@
+"""An agent whole, as values: what is read of the store in one transaction, and put into one in one transaction.
+
+Order stands for numbers: entries are counted through all turns from 1, and a summary's `upto` is such a count.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from .memory_writes import BlockChange, BlockRow, DocumentRow, PassageRow, SectionRow
+from .store import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class WholeEvent:
+    """Something that came for an agent: `due` None means at once."""
+
+    kind: str
+    payload: dict[str, Any]  # Any: JSON
+    at: float
+    key: str | None = None
+    due: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WholeTurn:
+    """A turn: the events that it took, the first of which began it, and its journal."""
+
+    id: str
+    state: str
+    started: float
+    ended: float | None
+    events: tuple[WholeEvent, ...]
+    entries: tuple[Entry, ...]
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WholeBlock:
+    """A block with its history; one that is not attached was the agent's once."""
+
+    row: BlockRow
+    history: tuple[BlockChange, ...]
+    attached: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class WholeAgent:
+    """All that is kept of an agent, apart from what is derived; `texts` are those that its entries name by hash."""
+
+    name: str
+    settings: dict[str, Any] | None = None  # Any: JSON
+    turns: tuple[WholeTurn, ...] = ()
+    inbox: tuple[WholeEvent, ...] = ()
+    blocks: tuple[WholeBlock, ...] = ()
+    sections: tuple[SectionRow, ...] = ()
+    passages: tuple[PassageRow, ...] = ()
+    documents: tuple[DocumentRow, ...] = ()
+    pins: tuple[str, ...] = ()
+    texts: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What became of names: a turn's or block's in the file → here; and the blocks that were here and are shared."""
+
+    turns: dict[str, str]
+    blocks: dict[str, str]
+    attached: tuple[str, ...]
+
+
+class Wholes(Protocol):
+    """Agents whole: the questions of who moves them, and the one way in."""
+
+    async def names(self) -> list[str]:
+        """Every agent that anything is kept of."""
+
+    async def read(self, agent: str) -> WholeAgent | None:
+        """All that is kept of an agent; None if nothing is."""
+
+    async def write(self, whole: WholeAgent, *, share: bool = False, drop: bool = False) -> Moved:
+        """Put an agent in. `share`: a shared block that is here already is had together; `drop`: the one of that
+        name goes.
+
+        Raises:
+            StorageError: there is one of that name, and nothing was written.
+        """

@@ -1,0 +1,139 @@
+"""A file is checked before anything is made of it: what is wrong is told with its place, and nothing is written."""
+
+import json
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from agent_core.portable import AgentFileError, Taken
+from tests.portable.support import moving
+
+USER = {"kind": "user", "payload": {"text": "hi"}, "at": 1.0}
+REPLY = {
+    "kind": "assistant",
+    "payload": {"text": "", "calls": [{"id": "c", "name": "f", "arguments": "{}"}]},
+    "at": 1.0,
+}
+ANSWER = {"kind": "result", "payload": {"call_id": "c", "name": "f", "text": "ok"}, "at": 1.0}
+SUMMARY = {"kind": "summary", "payload": {"text": "", "covers": 1, "upto": 1}, "at": 1.0}
+TURN = {
+    "id": "t",
+    "state": "done",
+    "started": 1.0,
+    "ended": 2.0,
+    "events": [{"kind": "message", "payload": {"text": "hi"}, "at": 1.0}],
+    "entries": [USER, REPLY, ANSWER, SUMMARY],
+}
+LINE = {"version": 1, "value": "x", "what": "begun", "by": "human", "agent": "a", "turn": "", "at": 1.0}
+BLOCK = {"id": "b", "label": "human", "value": "x", "limit": 10, "version": 1, "edited": 1.0, "history": [LINE]}
+GOOD = {
+    "format": "toolwright-agent",
+    "version": 1,
+    "agent": {"name": "a", "settings": {}},
+    "blocks": [BLOCK],
+    "turns": [TURN],
+    "passages": [{"id": "p", "text": "a passage", "at": 1.0}],
+}
+LOGIN = {"kind": "login", "payload": {"last": "x"}, "at": 1.0}
+ENTRIES = "turns.0.entries"
+
+
+def changed(path: str, value: Any) -> str:
+    """The good file with one thing in it different; `...` takes it out."""
+    document: Any = deepcopy(GOOD)
+    holder, parts = document, [int(part) if part.isdigit() else part for part in path.split(".")]
+    for part in parts[:-1]:
+        holder = holder[part]
+    if value is ...:
+        del holder[parts[-1]]
+    else:
+        holder[parts[-1]] = value
+    return json.dumps(document)
+
+
+async def refusal(text: str) -> str:
+    async with moving() as (_, moves):
+        with pytest.raises(AgentFileError) as told:
+            await moves.take_in(text, Taken())
+        assert await moves.names() == []
+    return told.value.message
+
+
+async def test_the_good_file_is_taken_in_and_its_passage_can_be_found() -> None:
+    async with moving() as (store, moves):
+        (report,) = await moves.take_in(json.dumps(GOOD), Taken())
+        assert {"what": "passages", "as": "passages", "count": 1} in report.to_json()["mapped"]
+        assert await store.memory.search_words("archival", "a", ["passage"], 5)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "told"),
+    [
+        pytest.param("version", 2, "version: expected 1, got 2", id="another-version"),
+        pytest.param("agent.name", "../x", "agent.name: expected a text of the form", id="a-name-that-is-a-path"),
+        pytest.param("agent.name", ..., "agent.name: expected it, and it is missing", id="no-name"),
+        pytest.param("agent.extra", 1, "agent.extra: expected no such field", id="an-unknown-field"),
+        pytest.param("blocks", {}, "blocks: expected a list, got an object", id="an-object-for-a-list"),
+        pytest.param("blocks.0.limit", "ten", "blocks[0].limit: expected a whole number, got the text", id="limit"),
+        pytest.param("blocks.0.limit", 10**30, "blocks[0].limit: expected at most", id="a-huge-number"),
+        pytest.param("blocks.0.limit", True, "blocks[0].limit: expected a whole number, got true", id="a-truth"),
+        pytest.param("blocks.0.value", "long" * 9, "blocks[0].value: expected at most 10 characters", id="past-limit"),
+        pytest.param("blocks.0.value", 3, "blocks[0].value: expected a text, got 3", id="a-value-of-no-kind"),
+        pytest.param("blocks.0.label", "a b", "blocks[0].label: expected a text of the form", id="a-label-with-space"),
+        pytest.param("blocks.0.version", 2, "blocks[0].history: expected its last line to be version 2", id="version"),
+        pytest.param("blocks.0.history.0.value", "y", "blocks[0].history: expected its last line to hold", id="value"),
+        pytest.param("blocks", [BLOCK, BLOCK], "blocks: expected each id once, got `b` twice", id="one-block-twice"),
+        pytest.param("turns.0.state", "open", "turns[0].ended: expected a time for a turn that ended", id="open"),
+        pytest.param("turns.0.events", [], "turns[0].events: expected at least 1 item", id="a-turn-of-no-event"),
+        pytest.param(f"{ENTRIES}.0.payload", {}, "turns[0].entries[0].payload.text: expected it", id="no-text"),
+        pytest.param(f"{ENTRIES}.0.payload.packed", "[]", "packed: expected the JSON of an object", id="packed"),
+        pytest.param(f"{ENTRIES}.0.payload.chars", "x", "payload.chars: expected a whole number", id="chars"),
+        pytest.param(f"{ENTRIES}.1.payload.calls.0.arguments", {}, "arguments: expected a text", id="arguments"),
+        pytest.param(f"{ENTRIES}.2", USER, "expected an answer of the call `c` before entry 4", id="no-answer"),
+        pytest.param(f"{ENTRIES}.1", USER, "entries[2].payload.call_id: expected a call that waits", id="no-call"),
+        pytest.param(f"{ENTRIES}.3.payload.upto", 4, "payload.upto: expected less than 4", id="a-summary-of-itself"),
+        pytest.param(f"{ENTRIES}.0.kind", "A b", "entries[0].kind: expected a text of the form", id="kind"),
+        pytest.param("inbox", [LOGIN], "inbox[0].payload.last: expected a number", id="login"),
+        pytest.param("texts", {"0" * 64: "x"}, f"texts.{'0' * 64}: expected the text that has", id="another-text"),
+        pytest.param("turns.0.started", -1, "turns[0].started: expected at least 0", id="a-time-before-time"),
+    ],
+)  # fmt: skip
+async def test_what_is_wrong_is_told_with_its_place(path: str, value: Any, told: str) -> None:
+    assert told in await refusal(changed(path, value))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        pytest.param("", "line 1, column 1: expected JSON", id="nothing"),
+        pytest.param("[1, 2]", "expected an object", id="a-list"),
+        pytest.param('{"a": 1, "a": 2}', "expected each key once, got `a` twice", id="a-key-twice"),
+        pytest.param('{"a": NaN}', "expected a finite number, got NaN", id="no-number"),
+        pytest.param('{"a": 1e999}', "expected a finite number, got 1e999", id="an-endless-number"),
+        pytest.param('{"a": ' + "9" * 5000 + "}", "at most 4300 digits", id="very-many-digits"),
+        pytest.param('{"a": ' * 150 + "1" + "}" * 150, "expected at most 100 levels", id="deep"),
+        pytest.param('{"a":' + "[" * 200_000 + "]" * 200_000 + "}", "expected at most 100 levels", id="very-deep"),
+        pytest.param('{"format": "other"}', "`format` is toolwright-agent, or one of MemGPT's", id="another-format"),
+        pytest.param('{"agents": []}', "expected one called ``; there are none", id="no-agent"),
+    ],
+)
+async def test_what_is_no_file_of_an_agent_is_refused_with_a_reason(text: str, told: str) -> None:
+    assert told in await refusal(text)
+
+
+async def test_half_a_character_is_refused_where_text_is_kept() -> None:
+    text = changed("passages.0.text", "half \ud800 a character")
+    assert "passages[0].text: expected a text of whole characters" in await refusal(text)
+
+
+async def test_a_memory_class_of_a_file_is_not_imported_unless_the_settings_name_it() -> None:
+    async with moving() as (store, moves):
+        for name, named in (("evil", "os:system"), ("mine", "mine:Notes"), ("usual", "chat")):
+            await moves.take_in(changed("agent.settings", {"class_name": named, "preset": "direct"}), Taken(name=name))
+        kept = [await store.memory.agent_settings(name) for name in ("evil", "mine", "usual")]
+    assert kept == [
+        {"preset": "direct"},
+        {"class_name": "mine:Notes", "preset": "direct"},
+        {"class_name": "chat", "preset": "direct"},
+    ]

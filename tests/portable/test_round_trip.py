@@ -1,0 +1,114 @@
+"""An agent that goes out and comes in is the same agent, in the same text."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+from agent_core.portable import AgentExists, NoAgent, Taken
+from agent_core.storage import BlockRow, PassageRow, Post, SaveBlock, SavePassages
+from agent_core.storage.sqlite_whole import SqliteWholes
+from agent_core.storage.whole import WholeAgent
+from tests.portable.support import agents, moving
+from tests.storage.support import begin, say, user
+
+
+@settings(max_examples=25)
+@given(whole=agents())
+async def test_an_agent_comes_in_as_it_went_out(whole: WholeAgent) -> None:
+    async with moving() as (store, moves), moving() as (_, others):
+        await SqliteWholes(store).write(whole)
+        assert await moves.whole("main") == whole
+        text = await moves.export("main")
+        await others.take_in(text, Taken())
+        assert await others.export("main") == text
+        assert await others.whole("main") == whole
+
+
+@settings(max_examples=15)
+@given(whole=agents())
+async def test_a_copy_beside_the_original_differs_in_names_alone(whole: WholeAgent) -> None:
+    async with moving() as (store, moves):
+        await SqliteWholes(store).write(whole)
+        text = await moves.export("main")
+        await moves.take_in(text, Taken(name="copy"))
+        copy = await moves.whole("copy")
+        assert [turn.entries for turn in copy.turns] == [turn.entries for turn in whole.turns]
+        assert [block.row.value for block in copy.blocks] == [block.row.value for block in whole.blocks]
+        assert not {block.row.id for block in copy.blocks} & {block.row.id for block in whole.blocks}
+        assert copy.passages == tuple(replace(one, agent="copy") for one in whole.passages)
+        assert await moves.export("main") == text
+
+
+async def test_what_was_said_and_what_waits_come_along_with_hidden_turns() -> None:
+    async with moving() as (store, moves), moving() as (other, others):
+        await say(store, "first")
+        await say(store, "hidden")
+        await store.hide_last_turn("main")
+        await store.post(Post("main", "message", {"text": "waits"}))
+        await others.take_in(await moves.export("main"), Taken(name="moved"))
+        assert [entry.payload["text"] for entry in await other.history("moved")] == ["first"]
+        assert [event.payload["text"] for event in await other.waiting("moved")] == ["waits"]
+        assert [turn.hidden for turn in (await others.whole("moved")).turns] == [False, True]
+
+
+async def test_a_turn_that_was_cut_off_is_taken_over_where_it_comes_in() -> None:
+    async with moving() as (store, moves), moving() as (other, others):
+        turn = await begin(store)
+        await store.append(turn.id, turn.attempt, 0, [user("half")])
+        await others.take_in(await moves.export("main"), Taken())
+        claimed = await other.next("main", "here")
+        assert claimed is not None
+        assert (claimed.attempt, claimed.n, claimed.event.kind) == (2, 1, "user")
+
+
+async def test_nothing_is_written_over_and_the_other_name_is_named() -> None:
+    async with moving() as (store, moves):
+        await say(store, "mine")
+        text = await moves.export("main")
+        with pytest.raises(AgentExists, match="--as NAME"):
+            await moves.take_in(text, Taken())
+        with pytest.raises(AgentExists):
+            await moves.take_in(text, Taken(name="main", dry_run=True))
+        assert [report.name for report in await moves.take_in(text, Taken(name="two", dry_run=True))] == ["two"]
+        assert await moves.names() == ["main"]
+        with pytest.raises(NoAgent, match="There are: main"):
+            await moves.export("nobody")
+
+
+async def test_a_shared_block_is_a_copy_unless_sharing_is_asked_for() -> None:
+    async with moving() as (store, moves):
+        await store.apply([SaveBlock(BlockRow("b", "team", "we", 100, shared=True), "main", "begun")])
+        text = await moves.export("main")
+        (copied,) = await moves.take_in(text, Taken(name="copy"))
+        (shared,) = await moves.take_in(text, Taken(name="together", share=True))
+        ids = [(await store.memory.blocks(name))[0].id for name in ("copy", "together")]
+        assert ids[0] != "b"
+        assert ids[1] == "b"
+        assert "blocks of its own" in str(copied.to_json())
+        assert "here already" in str(shared.to_json())
+
+
+async def test_to_load_in_place_keeps_what_it_shares_and_replaces_the_rest() -> None:
+    async with moving() as (store, moves):
+        await store.apply([SaveBlock(BlockRow("b", "team", "we", 100, shared=True), "main", "begun")])
+        await say(store, "kept")
+        text = await moves.export("main")
+        await say(store, "later")
+        await store.apply([SavePassages((PassageRow("p", "main", "later", "later", 1.0),))])
+        await moves.replace(*await moves.check(text, "main"))
+        assert [entry.payload["text"] for entry in await store.history("main")] == ["kept"]
+        assert (await store.memory.blocks("main"))[0].id == "b"
+        assert (await store.memory.counts("main")).passages == 0
+
+
+async def test_a_deleted_agent_leaves_nothing_but_what_others_share(tmp_path: Path) -> None:
+    async with moving(tmp_path) as (store, moves):
+        await store.apply([SaveBlock(BlockRow("b", "team", "we", 100, shared=True), "main", "begun")])
+        await moves.take_in(await moves.export("main"), Taken(name="two", share=True))
+        await moves.delete("main")
+        assert await moves.names() == ["two"]
+        assert [block.id for block in await store.memory.blocks("two")] == ["b"]
+        with pytest.raises(NoAgent):
+            await moves.delete("main")
