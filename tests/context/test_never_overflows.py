@@ -1,0 +1,43 @@
+"""A conversation of any length goes through a small window: nothing is refused, and nothing that was said is gone."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_core.context import KIND
+from tests.context.long_talk import EVERY, fact, in_json, journal, periods, talk, talkative
+from tests.kit import Repeat, scripted
+
+WINDOW = 4_000
+
+
+async def go_through(root: Path, turns: int, summary: str = "") -> list[int]:
+    """The conversation, looked at afterwards; how often the model was warned in each period."""
+    told = in_json(summary or "What happened: they talked about the weather.")
+    with scripted([Repeat(talkative(in_json))], limit_tokens=WINDOW, summary=told) as model:
+        await talk(root, model, turns, model__mode="constrained", model__context_tokens=WINDOW)
+    entries = await journal(root)
+    said = " ".join(entry.payload["text"] for entry in entries if entry.kind == "user")
+    last = [entry for entry in entries if entry.kind == KIND][-1]
+    assert all(fact(number) in said for number in range(0, turns, EVERY))
+    assert model.refusals == []
+    assert last.payload["covers"] > turns
+    return periods(entries)
+
+
+async def test_a_conversation_of_many_windows_is_never_refused_and_the_model_is_warned_once_in_each(
+    tmp_path: Path,
+) -> None:
+    counts = await go_through(tmp_path, 60)
+    assert len(counts) > 5
+    assert set(counts[:-1]) == {1}
+    assert counts[-1] <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_two_thousand_messages_go_through_a_window_of_four_thousand_tokens(tmp_path: Path) -> None:
+    counts = await go_through(tmp_path, 1_000)
+    assert len(counts) > 50
+    assert set(counts[:-1]) == {1}
+    assert counts[-1] <= 1
