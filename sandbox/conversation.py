@@ -108,7 +108,9 @@ class Conversation:
     async def hold(self, job: bytes, serve: Serve) -> Message | None:
         """Give the job and serve requests until the one reply; None where the worker died without."""
         frame = await self.go_on(job, serve)
-        return None if frame is None else await self._last(frame)
+        if frame is not None:
+            await self.end()
+        return frame
 
     async def go_on(self, job: bytes, serve: Serve) -> Message | None:
         """The reply to a job, after which the worker may be given another; None where it died without."""
@@ -147,10 +149,10 @@ class Conversation:
         with contextlib.suppress(ConnectionError):  # a worker that has died is noticed when it is heard
             await self._loop.sock_sendall(self._worker.channel, data)
 
-    async def _last(self, frame: Message) -> Message:
+    async def end(self) -> None:
+        """Wait until the worker has closed its end; ProtocolError where it says something more."""
         if await self._hear() is not None or not self._frames.is_empty:
             raise ProtocolError("it sent something after its reply")
-        return frame
 
     async def _hear(self) -> Message | None:
         if self._held is not None:

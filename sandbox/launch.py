@@ -97,6 +97,7 @@ class Zygote:
         self._control = control
         self._imports = imports  # a stranger's package: then what it gives out is looked at
         self._waiting: deque[tuple[str, Answer]] = deque()  # with the order that each is for
+        self._killed: deque[tuple[Worker, Answer]] = deque()  # not yet reaped
         self._loop = asyncio.get_running_loop()
         self.ended = False
         self.held: dict[str, str] = {}
@@ -144,6 +145,7 @@ class Zygote:
 
     def order(self, limits: Rlimits, *, ahead: bool = False) -> Answer:
         """Ask for a new worker; `collect` waits for it. One that is made ahead warms itself up."""
+        self._clear_away()
         return self._send("fork", _fork_order(limits, ahead=ahead))
 
     async def collect(self, ordered: Answer) -> Worker:
@@ -176,13 +178,22 @@ class Zygote:
             self.release(worker)
 
     def release(self, worker: Worker) -> Answer:
-        """Kill a worker and let the zygote reap it; the future's answer has its exit status."""
+        """Kill a worker now, and let the zygote reap it in a moment; the future's answer has its exit status."""
         worker.kill()
-        worker.close()
-        return self._send("reap", b'{"kind": "reap", "pid": %d}' % worker.pid)
+        reaped: Answer = self._loop.create_future()
+        self._killed.append((worker, reaped))
+        self._loop.call_soon(self._clear_away)
+        return reaped
 
-    def _send(self, kind: str, order: bytes) -> Answer:
-        future: Answer = self._loop.create_future()
+    def _clear_away(self) -> None:
+        """What nobody waits for, done when whoever had the worker has gone on, and before another is ordered."""
+        while self._killed:
+            worker, reaped = self._killed.popleft()
+            worker.close()
+            self._send("reap", b'{"kind": "reap", "pid": %d}' % worker.pid, reaped)
+
+    def _send(self, kind: str, order: bytes, future: Answer | None = None) -> Answer:
+        future = self._loop.create_future() if future is None else future
         try:
             self._control.send(order)
         except OSError as error:

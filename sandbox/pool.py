@@ -76,10 +76,10 @@ class Pool:
         return self._spares.popleft() if self._spares and limits == self._default else None
 
     def give_back(self, worker: Worker) -> Answer:
-        """Kill the worker, have it reaped and its scratch emptied, and fork the next spare."""
+        """Kill the worker; when the caller has gone on, have it reaped and its scratch emptied, and a spare forked."""
         self.taken -= 1
         reaped = worker.zygote.release(worker)  # its own: there may be another by now
-        self.refill()
+        asyncio.get_running_loop().call_soon(self.refill)
         return reaped
 
     def refill(self) -> None:
@@ -97,6 +97,7 @@ class Pool:
         """End the zygote and what it forked, and remove its scratch folders where they were on the disk."""
         if self.zygote is None:
             return
+        self._keeps_spare = False
         self._discard_spares(self.zygote)
         await asyncio.sleep(0)
         await self.zygote.aclose()

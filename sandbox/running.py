@@ -7,6 +7,7 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from typing import Final
 
 from .conversation import Conversation, Late, Serve, judge
 from .errors import ProtocolError
@@ -30,6 +31,9 @@ class Told:
     used: Used
 
 
+_SOON_S: Final = 0.001  # a look that is no older counts: it was for a worker that was about to end
+
+
 class Session:
     """One worker from its taking to its end, as an async context manager; `talk` is the conversation with it.
 
@@ -44,6 +48,7 @@ class Session:
         self._was_used = was_used
         self.goes_on = False
         self.used = Used()
+        self._looked = 0.0
 
     async def __aenter__(self) -> "Session":
         self._worker = self._given or await self._pool.take(kernel_limits(self._limits))
@@ -58,7 +63,8 @@ class Session:
     async def __aexit__(self, *_error: object) -> None:
         self._loop.remove_reader(self._worker.output)
         self.talk.output.drain()
-        self.used = self._worker.sight.used(self._used_before)  # before it is killed
+        if self._loop.time() - self._looked > _SOON_S:
+            self._look()  # before it is killed
         if not self.goes_on:
             self._reaped = self._pool.give_back(self._worker)
         self.seconds = self._loop.time() - self._began - self._clock.stood
@@ -74,6 +80,17 @@ class Session:
             return Late()
         except ProtocolError as error:
             return f"the worker was stopped, because {error}"
+
+    async def hold(self, job: bytes, serve: Serve) -> Message | None:
+        """The one reply to a job, after which there is nothing; the worker is looked at while it closes its end."""
+        frame = await self.talk.go_on(job, serve)
+        if frame is not None:
+            self._look()
+            await self.talk.end()
+        return frame
+
+    def _look(self) -> None:
+        self.used, self._looked = self._worker.sight.used(self._used_before), self._loop.time()
 
     async def _ready(self) -> bool:
         is_ready = await self.talk.ready()
@@ -102,7 +119,7 @@ async def run(pool: Pool, job: Message, limits: Limits, serve: Serve) -> Told | 
     """Do a job in a worker of its own."""
     data = pack(job)
     async with Session(pool, limits) as session:
-        reply = await session.reply(lambda: session.talk.hold(data, serve))
+        reply = await session.reply(lambda: session.hold(data, serve))
     return await told(session, reply)
 
 

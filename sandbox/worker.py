@@ -17,7 +17,7 @@ from typing import Final, NoReturn
 from .confine import landlock, limits
 from .confine.seccomp import Filter
 from .inside import attempts, kept
-from .inside.channel import Channel, bounded
+from .inside.channel import Channel
 from .inside.edge import attempt
 from .inside.jobs import perform
 from .inside.rehearsal import rehearse
@@ -112,6 +112,6 @@ def _serve(scratch: Path, *, ahead: bool) -> None:
     attempt(sys.stderr.flush)
     os.close(1)
     os.close(2)
-    channel.say(bounded(reply, job.get("result")))
+    channel.reply(reply, job.get("result"))
     channel.close()
     _LINGER(_LINGER_S)

@@ -19,9 +19,17 @@ class Channel:
 
     def say(self, frame: Frame) -> None:
         """Send one frame."""
-        data = memoryview(pack(frame))
-        while data:
-            data = data[os.write(self._descriptor, data) :]
+        self._send(pack(frame))
+
+    def reply(self, reply: Frame, limit: int | None) -> None:
+        """Send the reply to a job, or what `bounded` makes of it; one that fits is written as text only once."""
+        data = pack(reply)
+        self._send(data if _fits(reply, len(data), limit) else pack(bounded(reply, limit)))
+
+    def _send(self, data: bytes) -> None:
+        sent = os.write(self._descriptor, data)
+        while sent < len(data):
+            sent += os.write(self._descriptor, memoryview(data)[sent:])
 
     def hear(self) -> Frame | None:
         """Wait for one frame; None where the host has gone."""
@@ -51,7 +59,11 @@ class Channel:
 def bounded(reply: Frame, limit: int | None) -> Frame:
     """The reply, or that its value is larger than the call may give."""
     size = len(pack(reply))
-    if limit is None or reply["kind"] != "returned" or size <= limit:
+    if _fits(reply, size, limit):
         return reply
     message = f"the result takes {size} bytes as JSON and may take {limit}: return less, or a part"
     return {"kind": "raised", "type": "ResultTooLarge", "message": message, "frames": []}
+
+
+def _fits(reply: Frame, size: int, limit: int | None) -> bool:
+    return limit is None or reply["kind"] != "returned" or size <= limit

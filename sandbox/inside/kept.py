@@ -5,7 +5,7 @@ from pathlib import Path
 from types import ModuleType
 
 from ..protocol import Frame
-from .channel import Channel, bounded
+from .channel import Channel
 from .edge import attempt
 from .jobs import Workshop, call_in, reply_of
 
@@ -18,7 +18,7 @@ def serve(first: Frame, channel: Channel, scratch: Path) -> None:
         reply = state.reply(job)
         attempt(sys.stdout.flush)
         attempt(sys.stderr.flush)
-        channel.say(bounded(reply, job["result"]))
+        channel.reply(reply, job["result"])
         job = channel.hear()
 
 
