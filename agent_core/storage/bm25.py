@@ -45,10 +45,11 @@ class Words(Kept):
     def settle(self, *, lost: bool) -> None:
         """Sort what is new in, leave out what went, and weigh lengths by the average that is now."""
         old, tail = self._postings
-        tail = np.sort(np.concatenate([tail, *self._fresh]))
-        self._fresh = []
-        if len(tail) * TAIL > len(old):
-            old, tail = np.sort(np.concatenate([old, tail])), tail[:0]
+        fresh, self._fresh = np.concatenate([tail, *self._fresh]), []
+        if len(fresh) * TAIL > len(old):
+            old, tail = np.sort(np.concatenate([old, fresh])), tail[:0]
+        else:
+            tail = np.sort(fresh)
         live, lengths = self.live.rows, self._lengths.rows
         self._postings = [part[live[_rows(part)]] for part in (old, tail)] if lost else [old, tail]
         average = float(lengths[live].mean()) if live.any() else 0.0

@@ -14,6 +14,7 @@ from .sheets import Key, Lane, lane
 
 Array: TypeAlias = npt.NDArray[Any]  # Any: the type of its numbers, which each use names
 MOST_KEPT = 16
+BINS = 1024
 K = TypeVar("K", bound="Kept")
 
 
@@ -104,9 +105,15 @@ def kept(session: Session, key: Key, kind: type[K]) -> K | None:
 
 
 def best(scores: Array, count: int) -> Array:
-    """The numbers of the highest scores above 0, best first; of equal ones the newest."""
-    if len(scores) > count:
-        numbers = np.flatnonzero(scores >= max(np.partition(scores, -count)[-count], np.finfo(np.float32).tiny))
-    else:
-        numbers = np.flatnonzero(scores > 0)
-    return numbers[np.lexsort((-numbers, -scores[numbers]))][:count]
+    """The numbers of the highest scores, all of them above 0, best first; of equal ones the newest.
+
+    A histogram says which come into question: numpy's partition takes ten times as long where many are equal.
+    """
+    numbers = np.flatnonzero(scores)
+    found = scores[numbers]
+    if len(found) > count:
+        places = (found * (BINS / float(found.max()))).astype("<i4")
+        above = np.bincount(places, minlength=BINS + 2)[::-1].cumsum()
+        chosen = places > BINS - int(np.searchsorted(above, count))
+        numbers, found = numbers[chosen], found[chosen]
+    return numbers[np.lexsort((-numbers, -found))][:count]

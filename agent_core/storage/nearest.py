@@ -10,7 +10,7 @@ from ..errors import StorageError
 from .kept import Array, Kept, Pile, best
 
 FEW = 4096  # so many are all looked at
-LOOKED_AT, FOR_EACH = 1000, 8
+LOOKED_AT, FOR_EACH = 1000, 16
 
 
 class Vectors(Kept):
@@ -21,7 +21,7 @@ class Vectors(Kept):
         self._width = 0
         self._codes = self._signs = Pile("i1", 0)
         self._norms = Pile("<f4")
-        self._middle: Array = np.empty(0, "<f4")
+        self._middle: Array = np.empty(0, "i1")
 
     def add(self, sizes: Array, body: bytes) -> None:
         """Codes, their lengths, and their signs about the middle of those that came first."""
@@ -29,7 +29,7 @@ class Vectors(Kept):
         if not self._width:
             self._width = codes.shape[1]
             self._codes, self._signs = Pile("i1", self._width), Pile("<u8", -(-self._width // 64))
-            self._middle = codes.mean(0, dtype="<f4")
+            self._middle = np.rint(codes.mean(0, dtype="<f4")).astype("i1")
         self._codes.add(codes)
         self._norms.add(_lengths(codes))
         self._signs.add(self._signed(codes))

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 from .connection import Session
 
 MANY = 32  # so many sheets of about one size are joined
+LARGEST_JOINED = 1  # a size, see `_size`: what is larger is few already, and would be long to write anew
 FEW_GONE = 1000
 SEQ, SIZE = "<q", "<H"
 MOST_ITEMS = 0xFFFF
@@ -71,13 +72,15 @@ def _add(session: Session, sheet: tuple[object, ...]) -> None:
 def _join(session: Session, id: int, added: int) -> None:
     """The sheets at the end that are not larger than what was added become one, when they are many."""
     ends = session.all("select first, count from sheet where lane = ? order by first desc limit ?", id, MANY)
-    if len(ends) < MANY or any(_size(count) > _size(added) for _, count in ends):
+    size = _size(added)
+    if size > LARGEST_JOINED or len(ends) < MANY or any(_size(count) > size for _, count in ends):
         return
     parts = session.all(
         "delete from sheet where lane = ? and first >= ? returning first, count, seqs, sizes, body", id, ends[-1][0]
     )
     first, counts, seqs, sizes, bodies = zip(*sorted(parts), strict=True)
     _add(session, (id, first[0], sum(counts), b"".join(seqs), b"".join(sizes), b"".join(bodies)))
+    _join(session, id, sum(counts))
 
 
 def _size(count: int) -> int:
@@ -86,14 +89,16 @@ def _size(count: int) -> int:
 
 
 def forget(session: Session, lane: Lane, seqs: Sequence[int]) -> bool:
-    """Note that these rows, each of which is there, went; whether so many went that the lane should be made anew."""
+    """Note that these rows, each of which is there, went; False where so many went that it has to be made anew."""
+    gone = lane.gone + len(seqs)
+    if gone > FEW_GONE and gone * 2 > lane.rows:
+        return False
     session.db.executemany(
         "insert into gone (lane, n, seq, upto) values (?, ?, ?, ?)",
         [(lane.id, n, seq, lane.rows) for n, seq in enumerate(seqs, lane.gone)],
     )
-    gone = lane.gone + len(seqs)
     session.all("update lane set gone = ? where id = ?", gone, lane.id)
-    return gone > FEW_GONE and gone * 2 > lane.rows
+    return True
 
 
 def spaces(session: Session, agent: str, shelf: str) -> list[tuple[Key, Lane]]:

@@ -1,9 +1,10 @@
 """Passages, the index of what was said, and vectors in SQL: what each write does to rows and to what is searched."""
 
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from struct import pack
+from struct import pack, unpack_from
 from typing import Any
 from zlib import crc32
 
@@ -12,15 +13,22 @@ import apsw
 from ..errors import StorageError
 from . import memory_writes as m
 from .connection import Session, dump
-from .sheets import MOST_ITEMS, Key, Row, extend, forget, lane, numbers, spaces
+from .sheets import MOST_ITEMS, SIZE, Key, Row, extend, forget, lane, numbers, spaces
 
 MOST_TIMES = 255
+_SHORT = re.compile(r"\b(\w)ies\b", re.IGNORECASE)  # the stemmer makes `pi` of `pies`, and leaves `pie`
 
 
 def stems(session: Session, text: str) -> list[str]:
     """The words of a text, each without its ending, as they are compared."""
     tokenize = session.db.fts5_tokenizer("porter", ["unicode61"])
-    found = tokenize(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
+    found = tokenize(
+        _SHORT.sub(r"\1ie", text).encode(),
+        apsw.FTS5_TOKENIZE_DOCUMENT,
+        None,
+        include_offsets=False,
+        include_colocated=False,
+    )
     return [str(stem) for stem in found]
 
 
@@ -81,7 +89,7 @@ def _went(session: Session, agent: str, rows: list[tuple[Any, ...]]) -> None:  #
         return
     for key, _ in spaces(session, agent, "archival"):
         _forget_vectors(session, key, seqs)
-    if forget(session, words, seqs):
+    if not forget(session, words, seqs):
         _shelve_again(session, agent)
 
 
@@ -121,10 +129,23 @@ def save_vectors(session: Session, write: m.SaveVectors) -> None:
 
 def _save_lane(session: Session, key: Key, vectors: Sequence[tuple[int, bytes]]) -> None:
     _forget_vectors(session, key, [seq for seq, _ in vectors])
-    id = extend(session, key, codes(vectors))
+    rows = codes(vectors)
+    id = extend(session, key, rows)
+    _refuse_other_sizes(session, id, key.space, {size for _, size, _ in rows})
     session.db.executemany(
         "insert into vector (lane, seq, vector) values (?, ?, ?)", [(id, seq, vector) for seq, vector in vectors]
     )
+
+
+def _refuse_other_sizes(session: Session, id: int, space: str, sizes: set[int]) -> None:
+    """A search multiplies all of a lane by one vector."""
+    sheet = session.all("select sizes from sheet where lane = ? order by first limit 1", id)[0][0]
+    (size,) = unpack_from(SIZE, sheet)
+    if sizes != {size}:
+        raise StorageError(
+            f"Vectors of the space `{space}` have {size} components, and some of these have not.",
+            mend="Give the vectors of each model and size a space of their own.",
+        )
 
 
 def codes(vectors: Iterable[tuple[int, bytes]]) -> list[Row]:
@@ -149,7 +170,7 @@ def _forget_vectors(session: Session, key: Key, seqs: Sequence[int]) -> None:
         "delete from vector where lane = ? and seq in (select value from json_each(?)) returning seq",
         *(found.id, numbers(seqs)),
     )
-    if rows and forget(session, found, sorted(row[0] for row in rows)):
+    if rows and not forget(session, found, sorted(row[0] for row in rows)):
         _embed_again(session, key, found.id)
 
 

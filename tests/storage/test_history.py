@@ -94,3 +94,18 @@ async def test_the_agents_are_listed_with_their_turns_and_times(store: Store, cl
     clock.time += 5
     await say(store, "b", agent="adam")
     assert await store.agents() == [AgentRow("adam", 2, clock.time), AgentRow("zoe", 1, clock.time - 5)]
+
+
+async def test_a_summary_is_no_part_of_the_conversation_and_is_found_by_its_kind(store: Store) -> None:
+    for number in range(3):
+        turn = await begin(store)
+        await store.append(turn.id, 1, 0, [user(f"m{number}"), Entry("summary", {"text": f"s{number}"})])
+        await store.finish(turn.id, 1)
+    await say(store, "theirs", agent="other")
+    summaries = await store.history("main", kinds={"summary"})
+    assert (texts(await store.history("main")), texts(summaries)) == (["m0", "m1", "m2"], ["s0", "s1", "s2"])
+    assert await store.history("main", kinds=("summary",), since=summaries[0].seq) == summaries[1:]
+    both = await store.history("main", kinds=("summary", "user"), since=summaries[1].seq)
+    assert texts(both) == ["m2", "s2"]
+    await store.hide_last_turn("main")
+    assert await store.history("main", kinds={"summary"}) == summaries[:2]

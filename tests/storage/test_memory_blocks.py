@@ -1,0 +1,171 @@
+"""Blocks, their versions and history, and who has which; sections; what an agent is."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from agent_core.errors import StorageError
+from agent_core.storage import (
+    AttachBlock,
+    BlockConflict,
+    BlockRow,
+    DetachBlock,
+    DropAgent,
+    DropSection,
+    ManifestConflict,
+    SaveAgent,
+    SaveBlock,
+    SaveSection,
+    SectionRow,
+    Store,
+    Value,
+)
+from tests.storage.support import ManualClock, begin, say, user
+
+HUMAN = BlockRow("b1", "human", "Bob", 2000, "who is spoken to", position=1)
+PERSONA = BlockRow("b2", "persona", ("kind", "quick"), 500, read_only=True)
+TEAM = BlockRow("b3", "team", "we", 300, shared=True, position=2)
+
+
+def edit(block: BlockRow, value: Value, agent: str = "main", turn: str = "") -> SaveBlock:
+    changed = replace(block, value=value, version=block.version + 1)
+    return SaveBlock(changed, agent, f"now {value}", turn=turn)
+
+
+async def save(store: Store, *blocks: BlockRow, agent: str = "main") -> None:
+    await store.apply([SaveBlock(block, agent, "new", by="human") for block in blocks])
+
+
+async def test_blocks_come_back_as_they_were_in_their_order(store: Store, clock: ManualClock) -> None:
+    await save(store, HUMAN, PERSONA, TEAM)
+    expected = [replace(block, edited=clock.time) for block in (PERSONA, HUMAN, TEAM)]
+    assert await store.memory.blocks("main") == expected
+
+
+async def test_an_edit_raises_the_version_and_leaves_a_line_of_history(store: Store, clock: ManualClock) -> None:
+    await save(store, HUMAN)
+    clock.time += 5
+    await store.apply([edit(HUMAN, "Ann", turn="t1")])
+    [block] = await store.memory.blocks("main")
+    assert (block.value, block.version, block.edited) == ("Ann", 2, clock.time)
+    history = await store.memory.block_history("b1")
+    assert [(line.version, line.value, line.by, line.turn, line.at) for line in history] == [
+        (1, "Bob", "human", "", clock.time - 5),
+        (2, "Ann", "agent", "t1", clock.time),
+    ]
+
+
+async def test_of_two_writers_from_one_version_the_second_is_refused(store: Store) -> None:
+    await save(store, HUMAN)
+    await store.apply([edit(HUMAN, "first")])
+    with pytest.raises(BlockConflict, match=r"expected version 1, found 2") as caught:
+        await store.apply([SaveSection("main", SectionRow("s", 0, "x")), edit(HUMAN, "second")])
+    assert isinstance(caught.value, ManifestConflict)
+    assert [block.value for block in await store.memory.blocks("main")] == ["first"]
+    assert await store.memory.sections("main") == []
+    assert len(await store.memory.block_history("b1")) == 2
+
+
+async def test_a_block_that_is_not_there_cannot_be_edited(store: Store) -> None:
+    with pytest.raises(BlockConflict, match=r"expected version 1, found 0"):
+        await store.apply([edit(HUMAN, "x")])
+
+
+async def test_a_second_block_of_one_label_is_refused_to_whoever_comes_later(store: Store) -> None:
+    await save(store, HUMAN)
+    with pytest.raises(BlockConflict):
+        await save(store, replace(HUMAN, id="b9"))
+    await store.apply([DetachBlock("main", "b1")])
+    await save(store, replace(HUMAN, id="b9"))
+    assert await store.memory.block_ids("main") == {"b1": "human", "b9": "human"}
+
+
+async def test_an_edit_rides_on_the_entry_that_tells_of_it(store: Store) -> None:
+    turn = await begin(store)
+    await store.append(turn.id, 1, 0, [user("a")], writes=[SaveBlock(HUMAN, "main", "new")])
+    with pytest.raises(ManifestConflict):
+        await store.append(turn.id, 1, 1, [user("b")], writes=[SaveBlock(HUMAN, "main", "new")])
+    assert len(await store.load(turn.id)) == 1
+
+
+async def test_a_shared_block_is_seen_changed_by_every_agent_that_has_it(
+    store: Store, open_again: Callable[[], Store]
+) -> None:
+    other = open_again()
+    await save(store, TEAM)
+    await other.apply([AttachBlock("other", "b3", 7)])
+    assert await store.memory.versions("other") == {"b3": 1}
+    await other.apply([edit(replace(TEAM, position=7), "all of us", "other")])
+    assert await store.memory.versions("main") == {"b3": 2}
+    [mine], [theirs] = await store.memory.blocks("main"), await store.memory.blocks("other")
+    assert (mine.value, mine.position, theirs.position) == ("all of us", 2, 7)
+
+
+async def test_a_block_that_is_taken_away_stays_with_its_history(store: Store) -> None:
+    await save(store, TEAM)
+    await store.apply([DetachBlock("main", "b3")])
+    memory = store.memory
+    assert (await memory.blocks("main"), await memory.versions("main")) == ([], {})
+    assert [block.label for block in await memory.shared_blocks()] == ["team"]
+    assert len(await memory.block_history("b3")) == 1
+    await store.apply([AttachBlock("main", "b3", 0)])
+    assert [block.id for block in await memory.blocks("main")] == ["b3"]
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        pytest.param("b1", "not shared", id="another agent's own block"),
+        pytest.param("nowhere", "There is no block", id="no block at all"),
+    ],
+)
+async def test_only_a_shared_block_can_be_given_to_another_agent(store: Store, block: str, message: str) -> None:
+    await save(store, HUMAN)
+    with pytest.raises(StorageError, match=message):
+        await store.apply([AttachBlock("other", block)])
+
+
+async def test_sections_stand_in_order_and_a_later_one_takes_the_place(store: Store, clock: ManualClock) -> None:
+    rows = [SectionRow("b", 1, "two"), SectionRow("a", 1, "one"), SectionRow("z", 0, "zero", 9)]
+    await store.apply([SaveSection("main", row) for row in rows])
+    await store.apply([SaveSection("main", SectionRow("b", 5, "new")), DropSection("main", "a")])
+    found = await store.memory.sections("main")
+    assert found == [SectionRow("z", 0, "zero", 9, clock.time), SectionRow("b", 5, "new", 4000, clock.time)]
+    assert await store.memory.sections("other") == []
+
+
+async def test_what_an_agent_is_comes_back_as_it_was_saved(store: Store) -> None:
+    assert await store.memory.agent_settings("main") is None
+    for settings in ({"preset": "direct"}, {"preset": "memgpt", "first": [1, None]}):
+        await store.apply([SaveAgent("main", settings)])
+        assert await store.memory.agent_settings("main") == settings
+
+
+async def test_a_deleted_agent_is_gone_but_for_what_it_shared(store: Store) -> None:
+    await save(store, HUMAN, TEAM)
+    await save(store, replace(HUMAN, id="o1"), agent="other")
+    await store.apply(
+        [AttachBlock("other", "b3", 9), SaveAgent("main", {}), SaveSection("main", SectionRow("s", 0, "x"))]
+    )
+    await say(store, "a", "b")
+    await say(store, "theirs", agent="other")
+    await store.apply([DropAgent("main")])
+    memory = store.memory
+    assert [agent.name for agent in await store.agents()] == ["other"]
+    assert (await memory.blocks("main"), await memory.sections("main")) == ([], [])
+    assert (await memory.agent_settings("main"), await store.history("main"), await store.due()) == (None, [], [])
+    assert [block.id for block in await memory.blocks("other")] == ["o1", "b3"]
+    assert await memory.block_history("b1") == []
+    assert len(await store.history("other")) == 1
+    assert await store.check() is None
+
+
+async def test_a_deleted_agent_can_begin_again_from_nothing(store: Store) -> None:
+    await save(store, HUMAN)
+    await say(store, "before")
+    await store.apply([DropAgent("main")])
+    await save(store, HUMAN)
+    await say(store, "after")
+    assert [entry.payload["text"] for entry in await store.history("main")] == ["after"]
+    assert len(await store.memory.block_history("b1")) == 1

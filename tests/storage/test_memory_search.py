@@ -1,0 +1,223 @@
+"""Searches by words and by meaning: exact, per agent, and true of what anybody wrote a moment ago."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_core.errors import StorageError
+from agent_core.storage import (
+    DropAgent,
+    DropDocument,
+    DropPassages,
+    DropVectors,
+    SaveSaid,
+    SaveVectors,
+    Store,
+)
+from tests.storage.memory_support import bm25, floats, found, insert, message
+
+
+async def by_words(store: Store, *words: str, agent: str = "main", limit: int = 100) -> list[str]:
+    return await found(store, await store.memory.search_words("archival", agent, words, limit))
+
+
+async def by_vector(store: Store, *vector: float, space: str = "v", limit: int = 100) -> list[str]:
+    return await found(store, await store.memory.search_vector("archival", "main", space, floats(*vector), limit))
+
+
+async def embed(store: Store, vectors: dict[int, bytes], space: str = "v") -> None:
+    await store.apply([SaveVectors("archival", space, tuple(vectors.items()))])
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        pytest.param(["cherry"], ["p0", "p2"], id="endings are left out, on both sides"),
+        pytest.param(["PIES", "zebra"], ["p1", "p0"], id="any of the words, in any case"),
+        pytest.param(["café"], ["p3"], id="accents are left out"),
+        pytest.param(["cherry-pies!", '"*'], ["p0", "p1", "p2"], id="marks are no language"),
+        pytest.param(["nothing"], [], id="a word that nobody used"),
+        pytest.param(["", "…"], [], id="no word at all"),
+    ],
+)
+async def test_words_find_what_holds_any_of_them(store: Store, asked: list[str], expected: list[str]) -> None:
+    await insert(store, "cherries pie", "pies", "cherry tree in the garden", "cafe")
+    assert await by_words(store, *asked) == expected
+
+
+async def test_scores_are_those_of_bm25_over_all_rows(store: Store) -> None:
+    chance = random.Random(1)
+    rows = [" ".join(chance.choices("abcdefgh", k=chance.randint(1, 12))) for _ in range(300)]
+    await insert(store, *rows)
+    expected = bm25(rows, ["a", "c", "h"])
+    hits = await store.memory.search_words("archival", "main", ["a", "c", "h", "a"], 300)
+    assert {hit.seq - 1: hit.score for hit in hits} == pytest.approx(expected, rel=1e-5)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert hits[:7] == await store.memory.search_words("archival", "main", ["a", "c", "h"], 7)
+
+
+async def test_of_equally_good_ones_the_newest_comes_first(store: Store) -> None:
+    await insert(store, *["same"] * 50)
+    assert await by_words(store, "same", limit=3) == ["p49", "p48", "p47"]
+
+
+async def test_one_agent_never_finds_nor_weighs_what_is_another_ones(store: Store) -> None:
+    await insert(store, "pie pie", "apple")
+    alone = await store.memory.search_words("archival", "main", ["pie"], 5)
+    await insert(store, *["pie"] * 300, agent="other")
+    assert await store.memory.search_words("archival", "main", ["pie"], 5) == alone
+    assert len(await by_words(store, "apple", agent="other")) == 0
+
+
+async def test_messages_and_passages_are_searched_apart(store: Store) -> None:
+    await insert(store, "pie")
+    await store.apply([SaveSaid((message(77, "pie"), message(78, "other")))])
+    assert [hit.seq for hit in await store.memory.search_words("recall", "main", ["pie"], 5)] == [77]
+    assert await by_words(store, "pie") == ["p0"]
+
+
+async def test_a_search_knows_what_another_process_added_and_deleted(
+    store: Store, open_again: Callable[[], Store]
+) -> None:
+    other = open_again()
+    await insert(store, "pie one", "pie two")
+    await embed(store, {1: floats(1, 0), 2: floats(0, 1)})
+    assert (await by_words(store, "pie"), await by_vector(store, 1, 0)) == (["p1", "p0"], ["p0", "p1"])
+    await insert(other, "pie", prefix="new")
+    await embed(other, {2: floats(1, 0.1), 3: floats(0, 1)})
+    await other.apply([DropPassages("main", ("p0",))])
+    assert (await by_words(store, "pie"), await by_vector(store, 1, 0)) == (["new0", "p1"], ["p1", "new0"])
+
+
+async def test_what_was_not_committed_is_not_found(store: Store) -> None:
+    await insert(store, "pie")
+    await by_words(store, "pie")
+    with pytest.raises(StorageError):
+        await store.apply([DropPassages("main", ("p0",)), SaveVectors("archival", "", ())])
+    assert await by_words(store, "pie") == ["p0"]
+
+
+async def test_an_agent_that_was_deleted_and_began_again_finds_only_what_is_new(store: Store) -> None:
+    await insert(store, "pie old")
+    await by_words(store, "pie")
+    await store.apply([DropAgent("main")])
+    assert await by_words(store, "pie") == []
+    await insert(store, "pie new", prefix="q")
+    assert await by_words(store, "pie") == ["q0"]
+
+
+async def test_deleting_most_of_many_leaves_exactly_the_rest_to_be_found(store: Store) -> None:
+    await insert(store, *["pie"] * 1500, prefix="d")
+    await insert(store, "pie rest", "rest")
+    await embed(store, {seq: floats(1, seq % 7) for seq in range(1, 1503)})
+    await by_words(store, "pie")
+    await store.apply([DropDocument("main", "d")])
+    assert (await by_words(store, "pie", "rest"), await by_vector(store, 1, 3)) == (["p0", "p1"], ["p0", "p1"])
+    await insert(store, "pie later", prefix="q")
+    assert await by_words(store, "later") == ["q0"]
+    assert (await store.memory.counts("main")).passages == 3
+
+
+async def test_vectors_find_the_nearest_by_angle_and_tell_the_cosine(store: Store) -> None:
+    await insert(store, "a", "b", "c", "d")
+    await embed(store, {1: floats(3, 0), 2: floats(1, 1), 3: floats(-1, 0)})
+    hits = await store.memory.search_vector("archival", "main", "v", floats(2, 0), 9)
+    assert [hit.seq for hit in hits] == [1, 2, 3]
+    assert [hit.score for hit in hits] == pytest.approx([1, 0.5**0.5, -1])
+    cosines = await store.memory.cosines("archival", "v", floats(2, 0), [2, 3, 4, 99])
+    assert cosines == pytest.approx({2: 0.5**0.5, 3: -1})
+
+
+async def test_among_many_vectors_the_nearest_are_those_of_an_exact_search(store: Store) -> None:
+    chance = random.Random(3)
+    centres = [[chance.gauss(0, 1) for _ in range(32)] for _ in range(40)]
+    vectors = {n: [x + chance.gauss(0, 0.7) for x in chance.choice(centres)] for n in range(1, 6001)}
+    await insert(store, *["x"] * 6000)
+    await embed(store, {n: floats(*vector) for n, vector in vectors.items()})
+    for _ in range(5):
+        asked = [x + chance.gauss(0, 0.5) for x in chance.choice(centres)]
+        exact = await store.memory.cosines("archival", "v", floats(*asked), [*vectors])
+        best = sorted(exact, key=exact.__getitem__, reverse=True)[:10]
+        hits = await store.memory.search_vector("archival", "main", "v", floats(*asked), 10)
+        assert len({hit.seq for hit in hits} & {*best}) >= 9
+
+
+async def test_a_later_vector_takes_the_place_and_other_spaces_can_be_forgotten(store: Store) -> None:
+    await insert(store, "a", "b")
+    await embed(store, {1: floats(1, 0), 2: floats(0, 1)})
+    await embed(store, {1: floats(-1, 0)})
+    await embed(store, {2: floats(1, 0, 0)}, "w")
+    assert (await by_vector(store, 1, 0), await by_vector(store, 1, 0, 0, space="w")) == (["p1", "p0"], ["p1"])
+    await store.apply([DropVectors("archival", "w")])
+    assert (await by_vector(store, 1, 0), len(await by_vector(store, 1, 0, 0, space="w"))) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [
+        pytest.param(floats(1, 2, 3), id="of another size"),
+        pytest.param(b"", id="empty"),
+        pytest.param(floats(1, float("nan")), id="of no number"),
+    ],
+)
+async def test_a_vector_that_cannot_be_compared_is_refused(store: Store, vector: bytes) -> None:
+    await insert(store, "a", "b")
+    await embed(store, {1: floats(1, 0)})
+    with pytest.raises(StorageError):
+        await embed(store, {1: vector})
+    assert await by_vector(store, 1, 0) == ["p0"]
+
+
+async def test_rows_without_a_vector_are_told_until_each_has_one(store: Store) -> None:
+    await insert(store, "a", "b", "c")
+    await insert(store, "d", agent="other")
+    await store.apply([SaveSaid((message(1),))])
+    memory = store.memory
+    assert await memory.unembedded("archival", "v", 2) == [(1, "text: a"), (2, "text: b")]
+    await embed(store, {3: floats(1, 0), 99: floats(1, 0)})
+    assert [seq for seq, _ in await memory.unembedded("archival", "v", 9)] == [1, 2, 4]
+    await embed(store, {seq: floats(1, 0) for seq in (1, 2, 4)})
+    assert (await memory.unembedded("archival", "v", 9), len(await memory.unembedded("recall", "v", 9))) == ([], 1)
+
+
+STEP = st.one_of(
+    st.tuples(st.just("add"), st.integers(1, 40), st.sampled_from("abcd")),
+    st.tuples(st.just("drop"), st.integers(0, 200), st.just("")),
+    st.tuples(st.just("embed"), st.integers(0, 200), st.just("")),
+)
+
+
+@settings(max_examples=25)
+@given(steps=st.lists(STEP, max_size=25))
+async def test_whatever_two_processes_do_both_find_exactly_what_is_there(
+    steps: list[tuple[str, int, str]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    from agent_core.storage import open_store
+    from tests.storage.support import ManualClock
+
+    path, made = tmp_path_factory.mktemp("s") / "state.db", 0
+    there: dict[int, tuple[str, str]] = {}
+    vectors: set[int] = set()
+    async with open_store(path, clock=ManualClock()) as one, open_store(path, clock=ManualClock()) as two:
+        for place, (what, number, word) in enumerate(steps):
+            store = (one, two)[place % 2]
+            if what == "add":
+                await insert(store, *[word] * number, prefix=f"{made}-")
+                there |= {made + n + 1: (f"{made}-{n}", word) for n in range(number)}
+                made += number
+            elif what == "drop" and number in there:
+                await store.apply([DropPassages("main", (there.pop(number)[0],))])
+                vectors.discard(number)
+            elif what == "embed" and number in there:
+                await embed(store, {number: floats(1, 0)})
+                vectors.add(number)
+            for handle in (one, two):
+                memory = handle.memory
+                hits = await memory.search_words("archival", "main", ["a", "b"], 999)
+                assert {hit.seq for hit in hits} == {n for n, (_, word) in there.items() if word in "ab"}
+                near = await memory.search_vector("archival", "main", "v", floats(1, 0), 999)
+                assert {hit.seq for hit in near} == vectors
+                assert (await memory.counts("main")).passages == len(there)
