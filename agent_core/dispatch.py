@@ -17,6 +17,7 @@ from . import answers
 from .answers import CallOutcome, Interrupted, Skipped
 from .cage import Cage
 from .clock import Clock
+from .context import beginning
 from .errors import ToolwrightError
 from .grants import Denied, Permit
 from .interruption import Interrupted as StopRequested
@@ -29,10 +30,12 @@ from .running import Running
 from .settings import TurnSettings
 from .storage import Entry, Write
 from .turn import Turn, call_started
-from .untrusted import shorten
 from .workshop import Author, Plan, Workshop, recorded
 
 _log = logging.getLogger(__name__)
+
+MOST_CHARS = 4 << 20
+"""Of an answer are kept at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,7 @@ class Dispatcher:
         return [await self._in_host(call, snapshot, turn) for call in calls]
 
     async def _in_host(self, call: Call, snapshot: Snapshot, turn: Turn) -> Done:
-        running = Running(call, turn, self._clock)
+        running = Running(call, turn, self._clock, self._settings.answer_chars)
         if turn.interruption.requested:
             return await self._close(running, Skipped("the user ended the turn."))
         host = self._host[call.name]
@@ -163,11 +166,11 @@ class Dispatcher:
             return await self._close(running, None, plan)
 
         async def record(plan: Plan) -> None:
-            plan = self._readable(plan)
             running.plan = plan
             await running.record(plan.text, plan.outcome, plan.detail, plan.writes)
 
-        plan = self._readable(await self._workshop.carry_out(plan, record, Author("agent")))
+        plan = await self._workshop.carry_out(plan, record, Author("agent"))
+        plan = replace(plan, text=beginning(plan.text, self._settings.answer_chars))
         if after := self._host[running.call.name].after:
             after(plan)
         running.note_plan(plan)
@@ -175,12 +178,8 @@ class Dispatcher:
         running.tell_remembered(plan.writes)
         return Done(running.call, plan.text, plan.outcome, plan.excluded, running.heartbeat)
 
-    def _readable(self, plan: Plan) -> Plan:
-        """The plan with a text that no name, however long, can make too long to be read."""
-        return replace(plan, text=shorten(plan.text, self._settings.answer_chars))
-
     async def _in_worker(self, call: Call, snapshot: Snapshot, turn: Turn) -> Done:
-        running = Running(call, turn, self._clock)
+        running = Running(call, turn, self._clock, self._settings.answer_chars)
         function = snapshot.functions[call.name]
         arguments = running.read(function)
         if not isinstance(arguments, dict):
@@ -199,7 +198,7 @@ class Dispatcher:
         record = recorded(function, snapshot, outcome, running.seconds(), turn.id)
         is_draft = isinstance(outcome, Returned) and await self._workshop.drafts.holds(function, snapshot)
         note = _lacking(outcome, permit)
-        lacks = f"{answers.answer(outcome, self._settings.answer_chars)}\n{note}" if note else None
+        lacks = self._noted(answers.answer(outcome, MOST_CHARS), note) if note else None
         return await self._close(running, outcome, lacks, writes=(record,), unproven=is_draft)
 
     async def _call(
@@ -219,7 +218,7 @@ class Dispatcher:
 
     async def _not_run(self, call: Call, snapshot: Snapshot, turn: Turn, *, is_beyond: bool) -> Done:
         """The answer to a call that is one too many, or names nothing: after the others, which may have made it."""
-        running = Running(call, turn, self._clock)
+        running = Running(call, turn, self._clock, self._settings.answer_chars)
         if is_beyond:
             limit = f"one reply may ask for {self._settings.max_calls} calls; ask for this one again in the next step."
             return await self._close(running, Skipped(limit))
@@ -238,15 +237,18 @@ class Dispatcher:
         *,
         unproven: bool = False,
     ) -> Done:
-        limit = self._settings.answer_chars
-        full = shorten(text, limit) if text is not None else answers.answer(outcome or Skipped(""), limit)
+        full = text if text is not None else answers.answer(outcome or Skipped(""), MOST_CHARS)
         word = answers.word(outcome) if outcome is not None else "returned"
         detail = answers.outcome_json(outcome) if outcome is not None else {}
         if unproven:
-            full, detail = f"{full}\n{answers.UNPROVEN}", {**detail, "unproven": True}
-        await running.record(full, word, detail, writes)
-        running.tell(full, word, detail)
-        return Done(running.call, full, word, heartbeat=running.heartbeat)
+            full, detail = self._noted(full, answers.UNPROVEN), {**detail, "unproven": True}
+        told = await running.record(full, word, detail, writes)
+        running.tell(told, word, detail)
+        return Done(running.call, told, word, heartbeat=running.heartbeat)
+
+    def _noted(self, text: str, note: str) -> str:
+        """An answer with a note: where it is seen, if only the beginning is shown."""
+        return f"{text}\n{note}" if len(text) <= self._settings.answer_chars else f"{note}\n{text}"
 
 
 def _lacking(outcome: CallOutcome, permit: Permit | None) -> str:

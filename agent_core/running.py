@@ -1,10 +1,12 @@
 """One call between its start and its answer: what it was given, what is written down and who is told."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from . import events
 from .clock import Clock
+from .context import beginning, kept
 from .messages import Call
 from .problem import Problem
 from .registry.arguments import read as read_arguments
@@ -17,7 +19,8 @@ from .workshop import Plan
 class Running:
     """One call between its start and its answer."""
 
-    def __init__(self, call: Call, turn: Turn, clock: Clock) -> None:
+    def __init__(self, call: Call, turn: Turn, clock: Clock, answer_chars: int) -> None:
+        self._answer_chars = answer_chars
         self.call = call
         self.turn = turn
         self.step = turn.step
@@ -53,9 +56,15 @@ class Running:
             )
         )
 
-    async def record(self, text: str, word: str, detail: dict[str, Any], writes: Sequence[Write]) -> None:
-        """Put the answer on disk, with what must be true together with it."""
-        await self.turn.append([result(self.call, text, word, self.seconds(), detail)], writes=writes)
+    async def record(self, text: str, word: str, detail: dict[str, Any], writes: Sequence[Write]) -> str:
+        """Put the answer on disk, with what must be true together with it; what is told of it at once.
+
+        A longer one is kept whole beside its beginning, for `read_on`.
+        """
+        said, whole = kept(text, self._answer_chars)
+        entry = result(self.call, text, word, self.seconds(), detail)
+        await self.turn.append([replace(entry, payload={**entry.payload, **said})], writes=(*writes, *whole))
+        return beginning(text, self._answer_chars)
 
     def tell_progress(self, done: float, total: float | None, note: str) -> None:
         """Tell how far it is."""

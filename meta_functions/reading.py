@@ -10,4 +10,5 @@ async def read_on(self: Agent, name: str, page: int = 2) -> str:
         name: The name that stands at the end of the part, such as `text-100003`.
         page: Which page, from 1.
     """
-    return await self.read_on(name, page)
+    text: str = await self.read_on(name, page)
+    return text

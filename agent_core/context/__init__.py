@@ -3,7 +3,7 @@
 from .build import Budget, Prompt, build
 from .history import PRESSURE, History, Summary
 from .instructions import INSTRUCTIONS
-from .paging import Reading, kept
+from .paging import Reading, beginning, kept
 from .resume import claim, pop, resume
 from .room import KIND, Room
 from .sections import Remembered, Section, SystemMessage
@@ -23,6 +23,7 @@ __all__ = [
     "Shown",
     "Summary",
     "SystemMessage",
+    "beginning",
     "build",
     "claim",
     "kept",

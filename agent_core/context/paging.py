@@ -20,6 +20,11 @@ _AROUND: Final = 120
 Payload = dict[str, Any]  # Any: JSON
 
 
+def beginning(text: str, page_chars: int) -> str:
+    """As much of a text as is told at once."""
+    return text if len(text) <= page_chars else f"{text[:page_chars]}\n[… {len(text):,} characters in all]"
+
+
 def kept(text: str, page_chars: int) -> tuple[Payload, tuple[SaveText, ...]]:
     """A text for an entry: whole, or its first page with the hash under which all of it is kept, and that write."""
     if len(text) <= page_chars:
@@ -38,7 +43,7 @@ def in_part(message: Message, seq: int, chars: int, page_chars: int) -> Message:
             if len(text) <= most and all(len(call.arguments) <= most for call in calls):
                 return message
             shorter = tuple(_shorter(call, most) for call in calls)
-            return replace(message, text=_first(text, seq, 0, most), calls=shorter)
+            return replace(message, text=text if len(text) <= most else _first(text, seq, 0, page_chars), calls=shorter)
         case Answer(_, _, whole):
             text = _first(whole, seq, chars, page_chars)
             return message if text == whole else replace(message, text=text)

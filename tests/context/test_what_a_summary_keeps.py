@@ -8,7 +8,7 @@ from agent_core.context.facts import extract, lost, sentences
 from agent_core.messages import Assistant, Call, Message, User
 
 ORDER = Order(tail=40, chars=700, material=4_000)
-SAID = (
+SAID: tuple[Message, ...] = (
     User("My sister is called Brunhilde. She was born in 1987."),
     Assistant("Noted.", (Call("c1", "count_vowels", "{}"),)),
     User("The gate is `K-17`, and the weather is fine; well, more or less."),

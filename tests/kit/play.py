@@ -110,8 +110,8 @@ class ScriptedModel:
             self.refusals.append(found[0])
             await answer.send(400, _error(*found))
         elif is_summary:
-            step = self._summary(seen) if callable(self._summary) else self._summary
-            await _play(step, seen, answer, -len(self.summaries))
+            summary = self._summary(seen) if callable(self._summary) else self._summary
+            await _play(summary, seen, answer, -len(self.summaries))
         elif isinstance(step := self._next(seen), str):
             self.errors.append(step)
             await answer.send(500, _error(step, "script_error"), NO_RETRY)

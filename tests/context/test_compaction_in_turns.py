@@ -1,0 +1,132 @@
+"""Compaction as a turn sees it: before the limit, on the endpoint's word, on request; and after a restart."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_core.context import KIND, PRESSURE
+from agent_core.messages import Message, Notice, User
+from tests.conftest import OpenDesk
+from tests.context.long_talk import in_json, journal, periods, talkative
+from tests.kit import Ask, Fail, Repeat, Say, Seen, Step, Wanted, contains, scripted
+from tests.kit.desk import Desk, desk, ended
+
+TOO_LONG = Fail(400, "This model's maximum context length is 8192 tokens", code="context_length_exceeded")
+WORDS = "Some words on wind and clouds. " * 40
+SMALL = {"model__mode": "constrained", "model__context_tokens": 4_000}
+
+
+async def fill(here: Desk, turns: int) -> None:
+    for number in range(turns):
+        assert ended(await here.say(f"Question {number} of Hildur, about {number + 1800}.")).reason == "replied"
+
+
+def context(messages: list[Message]) -> list[str]:
+    return [each.text for each in messages]
+
+
+async def test_an_endpoint_that_refuses_the_length_is_asked_once_more_with_a_summary(at_desk: OpenDesk) -> None:
+    here = await at_desk([*(Say(WORDS) for _ in range(4)), TOO_LONG, Say("Fine.")])
+    await fill(here, 4)
+    assert ended(await here.say("And now?")).reply == "Fine."
+    assert "What happened:" in here.model.requests[-1].text
+    assert len(here.model.requests) == 6
+
+
+async def test_an_endpoint_that_never_takes_it_ends_the_turn_and_not_the_conversation(at_desk: OpenDesk) -> None:
+    here = await at_desk([*(Say(WORDS) for _ in range(3)), TOO_LONG, TOO_LONG, TOO_LONG, Say("Back.")])
+    await fill(here, 3)
+    assert ended(await here.say("And now?")).reason == "failed"
+    assert ended(await here.say("Again?")).reply == "Back."
+
+
+@pytest.mark.parametrize("summary", [Fail(400, "no"), Say(""), Say("no")], ids=["refused", "empty", "nothing"])
+async def test_a_model_that_gives_no_summary_stops_nothing_and_the_program_makes_one(
+    tmp_path: Path, summary: Step
+) -> None:
+    with scripted([Repeat(talkative(in_json))], limit_tokens=4_000, summary=summary) as model:
+        async with desk(tmp_path, model, **SMALL) as here:
+            await fill(here, 30)
+        assert model.summaries
+        assert "Question 0 of Hildur, about 1800" in model.requests[-1].text
+
+
+async def test_a_restart_finds_the_context_as_it_was_and_reads_no_more_than_that(tmp_path: Path) -> None:
+    with scripted([Repeat(talkative(in_json))], limit_tokens=4_000) as model:
+        async with desk(tmp_path, model, **SMALL) as here:
+            await fill(here, 25)
+            before = context(await here.agent.history())
+        async with desk(tmp_path, model, **SMALL) as here:
+            assert context(await here.agent.history()) == before
+            await fill(here, 12)
+    assert set(periods(await journal(tmp_path))[:-1]) == {1}
+
+
+async def test_taking_back_the_turn_in_which_it_was_summed_up_brings_the_messages_back(tmp_path: Path) -> None:
+    with scripted([Repeat(talkative(in_json))], limit_tokens=4_000) as model:
+        async with desk(tmp_path, model, **SMALL) as here:
+            seen: list[list[str]] = []
+            while not any(each.startswith("The ") and "oldest messages" in each for each in (seen or [[]])[-1]):
+                await fill(here, 1)
+                seen.append(context(await here.agent.history()))
+            await here.agent.pop()
+            left = [each for each in context(await here.agent.history()) if each != PRESSURE.text]
+            assert left == [each for each in seen[-2] if each != PRESSURE.text]
+
+
+async def test_a_summary_on_request_stands_for_the_older_part_and_goes_with_the_turn_before_it(
+    at_desk: OpenDesk,
+) -> None:
+    here = await at_desk([Repeat(Say(WORDS))])
+    await fill(here, 6)
+    before = context(await here.agent.history())
+    assert "A summary stands for" in await here.agent.summarize()
+    first, *_ = await here.agent.history()
+    assert isinstance(first, Notice)
+    assert "conversation_search" in first.text
+    assert len(here.model.summaries) == 1
+    assert await here.agent.pop() == "Question 5 of Hildur, about 1805."
+    assert context(await here.agent.history()) == before[:-2]
+
+
+async def test_there_is_nothing_to_summarise_in_a_conversation_that_has_not_begun(at_desk: OpenDesk) -> None:
+    here = await at_desk([])
+    assert await here.agent.summarize() == "There is nothing to summarise yet."
+
+
+async def test_the_warning_comes_at_once_on_request_and_not_again_in_this_period(at_desk: OpenDesk) -> None:
+    here = await at_desk([Say("Hello."), Say("I write it down."), Say("Yes.")])
+    await fill(here, 1)
+    await here.agent.warn_memory()
+    events = [event async for event in here.agent.turn(None)]
+    assert ended(events).reply == "I write it down."
+    assert contains("Memory pressure")(here.model.requests[-1]) is None
+    await fill(here, 1)
+    assert here.model.requests[-1].text.count("Memory pressure") == 1
+
+
+async def test_a_turn_longer_than_the_window_is_cut_inside_and_the_question_stays_in_sight(tmp_path: Path) -> None:
+    def long_work(seen: Seen) -> Step:
+        if len(model.requests) > 40:
+            return in_json("Done.")
+        wanted = f'{{"thought":"On.","call":{{"name":"list_functions","arguments":{{"page":{len(model.requests)}}}}}}}'
+        return Say(wanted)
+
+    with scripted([Repeat(long_work)], limit_tokens=4_000) as model:
+        async with desk(tmp_path, model, **SMALL, turn__max_steps=60) as here:
+            assert ended(await here.say("Find what Fenella lost in 1987.")).reply == "Done."
+            assert all("Find what Fenella lost in 1987." in seen.text for seen in model.requests)
+            assert not any(isinstance(each, User) for each in await here.agent.history())
+    assert any(entry.kind == KIND for entry in await journal(tmp_path))
+
+
+async def test_every_request_of_a_long_turn_holds_each_call_with_its_answers(tmp_path: Path) -> None:
+    def two(number: int) -> Step:
+        wanted = [Wanted("list_functions", {"pattern": "z" * 900}), Wanted("no_such", {"n": number, "text": "y" * 900})]
+        return Ask(*wanted)
+
+    with scripted([*(two(number) for number in range(3)), Say("So far.")] * 6, limit_tokens=8_192) as model:
+        async with desk(tmp_path, model) as here:
+            await fill(here, 6)
+    assert model.summaries
+    assert model.refusals == []

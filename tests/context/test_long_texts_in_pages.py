@@ -1,0 +1,122 @@
+"""A message or an answer longer than a page is kept whole, shown in part, and read on by its name."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from agent_core.context import kept
+from agent_core.context.paging import in_part
+from agent_core.messages import Answer, Assistant, Call, Message, Notice, User
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Say, Seen, Step, Wanted, scripted
+from tests.kit.desk import answers, desk, ended
+
+LONG = "".join(f"Line {number} of the long text.\n" for number in range(1_000))
+GIVER = '''\
+def give_lines(count: int) -> str:
+    """Give many lines.
+
+    Args:
+        count: How many.
+    """
+    return "".join(f"Line {number} of the long text. " for number in range(count))
+'''
+
+
+def pages_of(text: str) -> tuple[str, int]:
+    """The name and the number of pages that a part ends with."""
+    found = re.search(r"Page 1 of (\d+), .* read_on\(name='([\w-]+)', page=2\)", text)
+    assert found, text[-300:]
+    return found[2], int(found[1])
+
+
+def read_all(name: str, pages: int) -> list[Step]:
+    return [Ask(Wanted("read_on", {"name": name, "page": page})) for page in range(1, pages + 1)]
+
+
+async def test_a_message_longer_than_a_page_is_shown_in_part_and_all_of_it_can_be_read(at_desk: OpenDesk) -> None:
+    names: list[tuple[str, int]] = []
+
+    def first(seen: Seen) -> Step:
+        names.append(pages_of(seen.text))
+        return Ask(*(Wanted("read_on", {"name": names[0][0], "page": n + 1}) for n in range(names[0][1])))
+
+    here = await at_desk([first, Say("Read.")], memory__page_chars=3_000, model__context_tokens=64_000)
+    events = await here.say(LONG)
+    assert ended(events).reply == "Read."
+    assert len(here.model.requests[0].text) < 9_000
+    assert "".join(text.partition("\n")[2] for text in answers(events)) == LONG
+    assert all(text in here.model.requests[1].text for text in answers(events))
+
+
+async def test_an_answer_longer_than_the_limit_is_kept_whole_and_read_on_after_a_restart(tmp_path: Path) -> None:
+    whole = "".join(f"Line {number} of the long text. " for number in range(400))
+    with scripted([Ask(Wanted("give_lines", {"count": 400})), Say("Much.")]) as model:
+        async with desk(tmp_path, model, turn__answer_chars=2_000) as here:
+            here.put("lines.py", GIVER)
+            await here.workspace.workshop.reload()
+            told = answers(await here.say("Give me lines."))[0]
+            name, pages = pages_of(model.requests[1].text)
+    assert len(told) < 2_100
+    with scripted([*read_all(name, pages), Say("Read.")]) as model:
+        async with desk(tmp_path, model, turn__answer_chars=2_000) as here:
+            read = answers(await here.say("Read it."))
+    all_of_it = "".join(text.partition("\n")[2] for text in read)
+    assert all_of_it == f'[unproven: no example proves this function]\n"{whole}"'
+
+
+@pytest.mark.parametrize(
+    ("name", "page", "says"),
+    [
+        pytest.param("text-fffffff", 2, "no long text", id="unknown-name"),
+        pytest.param("nonsense", 1, "no long text", id="no-name"),
+        pytest.param("{}", 99, "pages", id="no-such-page"),
+        pytest.param("{}", 0, "pages", id="page-nought"),
+    ],
+)
+async def test_what_cannot_be_read_on_is_refused_with_the_reason(
+    at_desk: OpenDesk, name: str, page: int, says: str
+) -> None:
+    def ask(seen: Seen) -> Step:
+        return Ask(Wanted("read_on", {"name": name.format(pages_of(seen.text)[0]), "page": page}))
+
+    here = await at_desk([ask, Say("Well.")], memory__page_chars=3_000, model__context_tokens=64_000)
+    assert says in answers(await here.say(LONG))[0]
+
+
+async def test_answers_of_one_reply_that_fill_the_window_together_are_shown_in_smaller_parts(tmp_path: Path) -> None:
+    calls = [Wanted("give_lines", {"count": 390 + number}) for number in range(6)]
+    with scripted([Ask(*calls), Say("Much.")], limit_tokens=8_192) as model:
+        async with desk(tmp_path, model) as here:
+            here.put("lines.py", GIVER)
+            await here.workspace.workshop.reload()
+            assert ended(await here.say("Give me lines.")).reply == "Much."
+    assert model.refusals == []
+    assert all("Page 1 of" in text for text in model.requests[-1].answers)
+    assert len(model.requests[-1].answers) == 6
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        User("x" * 900),
+        User("x" * 900, json.dumps({"type": "user_message", "message": "x" * 900, "time": "now"})),
+        Notice("x" * 900),
+        Answer("c1", "look", "x" * 900),
+        Assistant("x" * 900),
+        Assistant("", (Call("c1", "look", json.dumps({"a": "x" * 900})),)),
+    ],
+    ids=["user", "packed", "notice", "answer", "reply", "arguments"],
+)
+def test_every_kind_of_message_can_be_shown_in_part(message: Message) -> None:
+    shown = in_part(message, 77, 0, 400)
+    assert len(str(shown)) < len(str(message)) / 2 + 120
+    assert in_part(message, 77, 0, 2_000) is message
+
+
+def test_what_is_kept_of_a_text_names_the_whole_only_where_it_is_longer() -> None:
+    assert kept("short", 100) == ({"text": "short"}, ())
+    payload, (write,) = kept("x" * 101, 100)
+    assert (len(payload["text"]), payload["chars"], write.text) == (100, 101, "x" * 101)
