@@ -141,7 +141,7 @@ class Stepper:
     async def _after_calls(self, turn: Turn, follows: GoOn | Ended) -> GoOn | Ended:
         """A turn that handed back after its calls goes on if somebody spoke meanwhile."""
         is_over = isinstance(follows, Ended) and follows.reason == "replied"
-        return GoOn() if is_over and turn.waits and await turn.store.waiting(turn.agent) else follows
+        return GoOn() if is_over and await turn.store.waiting(turn.agent) else follows
 
     async def _tell_quarantined(self, done: Sequence[Done], turn: Turn) -> None:
         """A function that kept failing leaves the model's sight: the human is told at once, and the model why."""

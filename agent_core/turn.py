@@ -65,8 +65,8 @@ class Turn:
 
     def say(self, text: str) -> None:
         """Tell the user something that is on disk."""
+        self.emit(events.Text(turn=self.id, step=self.step, text=f"\n\n{text}" if self.said else text))
         self.said.append(text)
-        self.emit(events.Text(turn=self.id, step=self.step, text=text))
 
     def _packed(self, entry: Entry) -> Entry:
         """A message with type and time beside its text; what is packed already stays."""
