@@ -1,6 +1,6 @@
 """A block: labelled text of a limited size that is always in the context."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
@@ -33,7 +33,7 @@ class Block(BaseModel):
     @classmethod
     def _fits(cls, value: str | list[str], info: ValidationInfo) -> str | list[str]:
         if isinstance(value, list):
-            value = [part for line in value for part in line.split("\n")]
+            value = "\n".join(value).split("\n") if value else []
         _check_size(info.data.get("label", ""), _length(value), info.data.get("limit", LIMIT))
         return value
 
@@ -42,6 +42,9 @@ class Block(BaseModel):
     def _holds_what_is_there(cls, limit: int, info: ValidationInfo) -> int:
         _check_size(info.data.get("label", ""), _length(info.data.get("value", "")), limit)
         return limit
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "Block":  # Any: as `copy` hands it on
+        return self.model_copy(update={} if isinstance(self.value, str) else {"value": [*self.value]})
 
     def __str__(self) -> str:
         return self.text

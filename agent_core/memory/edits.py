@@ -44,14 +44,15 @@ def append(lines: Sequence[str], content: str) -> Edited:
 
 def _add(lines: list[str], line: str) -> Edited:
     parts = repeated.apart(line)
-    held = [_holding(lines, part) for part in [line, *parts]]
-    number = held[0] if held[0] is not None else held[1]
-    if number is not None and (held[0] is not None or None not in held[1:]):
-        return Edited(lines, f"Already there, line {number + 1}: {shown(lines[number])}")
-    missing = [part for part, number in zip(parts, held[1:], strict=True) if number is None]
+    held = [_holding(lines, part) for part in parts]
+    whole = held[0] if len(parts) == 1 or None not in held else _holding(lines, line)
+    if whole is not None:
+        return Edited(lines, f"Already there, line {whole + 1}: {shown(lines[whole])}")
+    missing = [part for part, number in zip(parts, held, strict=True) if number is None]
     if len(missing) < len(parts):
         return append(lines, "\n".join(missing))
-    rests = {n: rest for n, old in enumerate(lines) if (rest := _denied(old, parts)) is not None}
+    facts = [repeated.read(part) for part in parts]
+    rests = {n: rest for n, old in enumerate(lines) if (rest := _denied(old, facts)) is not None}
     if rests:
         said = f"It took the place of {listed(lines, [*rests])}, which says otherwise."
         return Edited(_put(lines, rests, line), said)
@@ -61,17 +62,14 @@ def _add(lines: list[str], line: str) -> Edited:
 def _holding(lines: Sequence[str], line: str) -> int | None:
     """The line that says this already, alone or before something else."""
     fact = repeated.read(line)
-    for number, old in enumerate(lines):
-        if repeated.same(repeated.read(old), fact) or repeated.same(repeated.read(repeated.clause(old)[0]), fact):
-            return number
-    return None
+    told = (n for n, old in enumerate(lines) if any(repeated.same(one, fact) for one, _ in repeated.clauses(old)))
+    return next(told, None)
 
 
-def _denied(old: str, parts: Sequence[str]) -> str | None:
+def _denied(old: str, facts: Sequence[repeated.Fact]) -> str | None:
     """What is left of a line that one of these denies; None where none does."""
-    facts = [repeated.read(part) for part in parts]
-    for first, rest in ((old, ""), repeated.clause(old)):
-        if any(repeated.opposite(repeated.read(first), fact) for fact in facts):
+    for first, rest in repeated.clauses(old):
+        if any(repeated.opposite(first, fact) for fact in facts):
             return rest
     return None
 
@@ -217,8 +215,9 @@ def _quoted(text: str) -> str:
 
 def difference(before: Sequence[str], after: Sequence[str]) -> str:
     """What became of a block's lines, for its history."""
-    gone = [line for line in before if line not in after]
-    come = [line for line in after if line not in before]
+    old, new = {*before}, {*after}
+    gone = [line for line in before if line not in new]
+    come = [line for line in after if line not in old]
     if gone and come:
         return f"{shown(' / '.join(gone))} became {shown(' / '.join(come))}"
     if come:

@@ -55,11 +55,7 @@ class Fact:
     words: tuple[_Word, ...]
     whom: str
     denied: bool
-
-    @property
-    def core(self) -> frozenset[str]:
-        """What it speaks of, whether it affirms or denies."""
-        return frozenset(word.stem for word in self.words) - _ASIDE - _NOT - {"of"}
+    core: frozenset[str]  # what it speaks of, whether it affirms or denies
 
 
 @lru_cache(maxsize=8192)
@@ -77,7 +73,8 @@ def read(line: str) -> Fact:
         if short:
             words.append(_Word("not", plain=False))
         denied = denied or short or word in _NOT
-    return Fact(text.casefold().strip(), tuple(words), whom, denied)
+    core = frozenset(word.stem for word in words) - _ASIDE - _NOT - {"of"}
+    return Fact(text.casefold().strip(), tuple(words), whom, denied, core)
 
 
 def _parted(word: str) -> tuple[str, bool]:
@@ -104,7 +101,7 @@ def same(one: Fact, other: Fact) -> bool:
         return one.text == other.text
     if len(one.words) != len(other.words):
         return False
-    return all(_alike(left, right) for left, right in zip(one.words, other.words, strict=True))
+    return one.words == other.words or all(map(_alike, one.words, other.words))
 
 
 def _alike(left: _Word, right: _Word) -> bool:
@@ -129,10 +126,12 @@ def apart(line: str) -> list[str]:
     return [f"{before}{name}{rest}" for name in [*first.split(", "), last]]
 
 
-def clause(line: str) -> tuple[str, str]:
-    """A line's first clause and what follows it: "A is B", ", who likes C". A list of names is one clause."""
+@lru_cache(maxsize=8192)
+def clauses(line: str) -> tuple[tuple[Fact, str], ...]:
+    """A line, and its first clause with what follows: "A is B" and ", who likes C". A list of names is one clause."""
     found = _CLAUSE.fullmatch(line)
-    return (found[1], found[2]) if found else (line, "")
+    whole = (read(line), "")
+    return (whole, (read(found[1]), found[2])) if found else (whole,)
 
 
 def close(line: str, lines: Sequence[str], most: int = 3) -> list[int]:
@@ -149,6 +148,7 @@ def close(line: str, lines: Sequence[str], most: int = 3) -> list[int]:
     return sorted(enough, key=lambda number: -scores[number])[:most]
 
 
+@lru_cache(maxsize=8192)
 def _subjects(line: str) -> frozenset[str]:
     stems = frozenset(stem(word.stem) for word in read(line).words if word.stem not in _COMMON)
     key = line.split(":", 1)[0] if ":" in line else ""
