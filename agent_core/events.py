@@ -70,7 +70,7 @@ class GrantAsked(_Base):
     `moment` is join, call or run, and `caller` the function that calls it, if one does; `says` has a sentence for each
     of `missing`; `granted` is what the version before had, `why` the model's reason, `lines` are `[number, text]` of
     its source, `diff` is what became different since the last yes; `is_again`: nothing new is asked for; `installs`
-    says what a yes installs. `command` grants the same.
+    says what a yes installs, `doubts` what is not known of what it gives. `command` grants the same.
     """
 
     type: ClassVar[str] = "grant_asked"
@@ -86,6 +86,7 @@ class GrantAsked(_Base):
     version: str = ""
     is_again: bool = False
     installs: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     command: str = ""
     caller: str = ""
 

@@ -26,6 +26,8 @@ _FLAGS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+_NAMED: Mapping[str, str] = MappingProxyType({"read": "FOLDER", "write": "FOLDER"})  # which one, a human has to say
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -34,8 +36,8 @@ class Question:
     `granted` is what the version before had, `diff` what became different since; `is_again` says that nothing new is
     asked for, and only the content is new. It comes up before a function joins, before a call, while one runs, or
     when a human grants by hand; `caller` is the function that calls it, if one does. `installs` says what a yes
-    installs, a line each. Texts are a model's: they are shown as untrusted. `id` names the question where an answer
-    comes from elsewhere.
+    installs, `doubts` what is not known of what it gives, a line each. Texts are a model's: they are shown as
+    untrusted. `id` names the question where an answer comes from elsewhere.
     """
 
     function: str
@@ -48,6 +50,7 @@ class Question:
     is_again: bool = False
     moment: Moment = "call"
     installs: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     caller: str = ""
     id: str = field(default_factory=lambda: uuid4().hex, compare=False)
 
@@ -57,7 +60,7 @@ class Question:
         items = [
             f"{flag} {shlex.quote(one)}"
             for kind, flag in _FLAGS.items()
-            for one in self.missing.items(kind)
+            for one in (_NAMED.get(kind, UNSAID) if item == UNSAID else item for item in self.missing.items(kind))
             if one != UNSAID
         ]
         return " ".join([f"toolwright functions grant {self.function}", *items])

@@ -134,6 +134,7 @@ def _tell_asked(question: Question) -> None:
                 version=question.version,
                 is_again=question.is_again,
                 installs=question.installs,
+                doubts=question.doubts,
                 command=question.command,
                 caller=question.caller,
             )

@@ -20,6 +20,7 @@ from sandbox.code import Modules
 from ..secrets import config_folder
 from ..untrusted import fence
 from .items import UNSAID
+from .repositories import repository_in
 from .seal import data_folder
 from .value import NOTHING, Grants
 
@@ -104,6 +105,12 @@ class Reach:
         found = [*self._refusals(grants.read, writes=False), *self._refusals(grants.write, writes=True)]
         return found[0] if found else ""
 
+    def doubts(self, grants: Grants) -> tuple[str, ...]:
+        """What a human has to know of these, a line each: of what is too large to be looked through."""
+        folders = (one for one in grants.write if one != UNSAID and not repository_in(self.root / one).is_whole)
+        what = "is too large to be looked through: should a repository lie in it, git runs what its hooks say as you"
+        return tuple(f"{fence(one)} {what}" for one in folders)
+
     def _refusals(self, items: tuple[str, ...], *, writes: bool) -> Iterator[str]:
         for item in items:
             if item != UNSAID and (why := self._against(item, writes=writes)):
@@ -129,8 +136,8 @@ class Reach:
             return "leads out of the workspace"
         if writes and ".git" in map(_plain, (*Path(item).parts, *real.parts)):
             return "is, or lies in, a repository's own folder"
-        if writes and os.path.lexists(real / ".git"):
-            return "is a repository, whose own folder lies in it"
+        if writes and (found := repository_in(real).path):
+            return f"is a repository, or holds one: {fence(found)}"
         for kept in self._kept(root, writes=writes):
             if _meets(real, kept):
                 return f"is, holds or lies in {kept.name if kept.is_relative_to(root) else kept}"

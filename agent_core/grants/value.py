@@ -22,8 +22,8 @@ _SAID: Mapping[str, str] = MappingProxyType(
 _UNSAID_AS: Mapping[str, str] = MappingProxyType(
     {
         "network": "hosts that its text does not name (each is asked for when it comes)",
-        "read": "files that its text does not name (each is asked for when a call names it)",
-        "write": "files that its text does not name (each is asked for when a call names it)",
+        "read": "files that its text does not name (none but in folders that you grant by name)",
+        "write": "files that its text does not name (none but in folders that you grant by name)",
         "secrets": "that its text does not name",
         "memory": "that its text does not name",
         "functions": "that its text does not name",

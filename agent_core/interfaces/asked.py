@@ -55,7 +55,9 @@ def grant_lines(question: Question) -> list[Line]:
     wanted, whose = question.missing.sentences(), "You grant " if question.moment == "grant" else ""
     head = line(("warn", "? "), whose, ("name", name), *caller, title if wanted else without, ":" if wanted else ".")
     installs = [line("      ", one_line(each, 4 * _LONGEST_LINE)) for each in question.installs]
-    return [head, *(line("    ", ("strong", one_line(each, 2 * _LONGEST_LINE))) for each in wanted), *installs]
+    doubts = [line("    ", ("warn", one_line(each, 4 * _LONGEST_LINE))) for each in question.doubts]
+    says = [line("    ", ("strong", one_line(each, 2 * _LONGEST_LINE))) for each in wanted]
+    return [head, *says, *doubts, *installs]
 
 
 def question_lines(question: Question, columns: int) -> list[Line]:

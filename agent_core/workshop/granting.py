@@ -29,6 +29,7 @@ from ..problem import Place, Problem
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
 from ..settings import GrantSettings
+from ..untrusted import fence
 from .calls import source_of
 from .closure import Parts
 from .packing import Packing, imported_at_the_top
@@ -54,7 +55,7 @@ class Granting:
     def __init__(
         self, packing: Packing, reach: Reach, settings: GrantSettings, limits: Limits, packages: tuple[str, ...]
     ) -> None:
-        self.packing = packing
+        self.packing, packing.by_file = packing, self._is_by_file
         self.book = packing.book
         self.reach = reach
         self.approver: Approver | None = None
@@ -87,10 +88,14 @@ class Granting:
         """What a function may reach now: by a human's yes, or by the file where that was set."""
         return await self.book.allowed(function, snapshot) | await self._by_file(function, snapshot)
 
+    def _is_by_file(self) -> bool:
+        """Whether the file alone puts grants in force: nobody can be asked, and that was set."""
+        return self._settings.unattended == "file" and self.approver is None
+
     async def _by_file(self, function: Function, snapshot: Snapshot) -> Grants:
         """What the file alone puts in force, as far as the text has a use for it, where nobody can be asked."""
         entry = (await self.book.entries()).get(function.name)
-        if entry is None or self._settings.unattended != "file" or self.approver is not None:
+        if entry is None or not self._is_by_file():
             return NOTHING
         return entry.grants.serving(await self.needs(function, snapshot) | self._around(function, snapshot))
 
@@ -207,13 +212,18 @@ class Granting:
             grants,
             self.reach.access(grants, f"{function.module}.{function.name}"),
             function.name if grants.stateful else "",
-            note or _unnamed(function.name, grants),
+            note or self.reach.refusal(grants) or _unnamed(function.name, grants),
         )
 
     def _around(self, function: Function, snapshot: Snapshot) -> Grants:
         """What the modules need that a function's own imports."""
         others = [one for name, one in modules_of(function.module, snapshot).items() if name != function.module]
         return _needs_of_all(tuple(one.text for one in others), self._packages, frozenset())
+
+    async def explained(self, question: Question, having: Grants) -> Question:
+        """The question with what a yes installs, and what is not known of what it gives."""
+        doubts = self.reach.doubts(question.missing)
+        return await self.packing.explained(replace(question, doubts=doubts), having)
 
     async def _ask(self, question: Question, having: Grants = NOTHING) -> Decision:
         """The answer; what it is about is installed with a yes, by which the function has all this."""
@@ -222,7 +232,7 @@ class Granting:
         approver = None if self._settings.ask == "never" else self.approver
         with standing_still():
             try:
-                asked = await self.packing.explained(question, having) if approver else question
+                asked = await self.explained(question, having) if approver else question
                 decision = await self._desk.ask(asked, approver)
                 if decision.answer != "no":
                     await self.packing.install(having)
@@ -244,8 +254,9 @@ def _unnamed(function: str, grants: Grants) -> str:
     if UNSAID not in grants.read + grants.write:
         return ""
     flag = "--write" if UNSAID in grants.write else "--read"
-    what = f"The text of `{function}` names no folder, so it has only those that a human names"
-    return f"{what}: toolwright functions grant {function} {flag} FOLDER"
+    named = ", ".join(map(fence, dict.fromkeys(one for one in grants.write + grants.read if one != UNSAID)))
+    what = f"`{function}` is told its paths by who calls it, and reaches those in folders that a human named"
+    return f"{what} (so far {named or 'none'}). To name one: toolwright functions grant {function} {flag} FOLDER"
 
 
 def _joined(verdict: Verdict, snapshot: Snapshot) -> tuple[Snapshot, Function | None]:

@@ -71,7 +71,7 @@ class Grantor:
 
     async def _explained(self, question: Question) -> Question:
         by_hand = replace(question, moment="grant")
-        return await self._granting.packing.explained(by_hand, question.granted | question.missing)
+        return await self._granting.explained(by_hand, question.granted | question.missing)
 
     async def grant(
         self, name: str, grants: Grants, author: Author | None = None, *, version: str = ""

@@ -4,7 +4,7 @@ A function's packages are those of all its grants together, so that they fit eac
 """
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
@@ -31,6 +31,7 @@ class Packing:
     def __init__(self, environment: Environment, book: GrantBook) -> None:
         self.environment = environment
         self.book = book
+        self.by_file: Callable[[], bool] = lambda: False  # whether the file alone decides here
         self._said: dict[tuple[str, ...], Resolution] = {}
 
     def lacks(self, having: Grants) -> bool:
@@ -75,9 +76,11 @@ class Packing:
     async def of_text(self, text: str) -> Granted:
         """What a saved file is judged with: what the entries of the functions that it names propose.
 
-        Of time and memory it has those that a human once said yes to: no example runs longer by a file's word alone.
+        Of time and memory it has those that a human once said yes to: no example runs longer by a file's word alone,
+        unless that was set to be enough.
         """
-        entries, agreed = await self.book.entries(), await self.book.agreed()
+        entries = await self.book.entries()
+        agreed = {name: one.grants for name, one in entries.items()} if self.by_file() else await self.book.agreed()
         named = {name: agreed.get(name, NOTHING) for name in entries if name in text}
         return self.together(
             replace(entries[name].grants, seconds=had.seconds, memory_mib=had.memory_mib) for name, had in named.items()

@@ -1,6 +1,8 @@
 """What somebody may try to get a grant that no human gave: by the file, the state, the name, the path, the code."""
 
+import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -9,6 +11,9 @@ import pytest
 from agent_core.cage import Cage
 from agent_core.errors import WorkspaceError
 from agent_core.grants import NOTHING, Grants
+from agent_core.grants.repositories import DEEPEST, MOST_ENTRIES
+from agent_core.interfaces.asked import question_lines
+from agent_core.interfaces.spans import plain
 from agent_core.workshop import Author
 from tests.workshop.support import Room, room
 
@@ -262,3 +267,60 @@ async def test_two_processes_see_at_once_what_the_other_gave_and_took(
         assert await now(here) == Grants(network=(host,), secrets=("KEY",))
         await here.shop.grants.revoke("weather", None)
         assert await now(other) == NOTHING
+
+
+def deep_in(folder: Path, names: tuple[str, ...]) -> None:
+    for name in names:
+        if name.endswith("/"):
+            (folder / name).mkdir(parents=True)
+        else:
+            (folder / name).write_text("gitdir: elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        pytest.param(("a/b/.git/",), "a/b/.git", id="deep-below"),
+        pytest.param(("a/", "a/.git"), "a/.git", id="a-file-that-leads-to-one"),
+        pytest.param(("a/.GIT/",), "a/.GIT", id="in-another-case"),
+        pytest.param(("a/objects/", "a/refs/", "a/HEAD"), "a", id="a-bare-one"),
+        pytest.param(("objects/", "refs/", "HEAD"), ".", id="the-folder-itself-is-a-bare-one"),
+    ],
+)
+async def test_a_folder_that_holds_a_repository_is_never_granted_for_writing(
+    here: Room, names: tuple[str, ...], found: str
+) -> None:
+    (here.root / "out").mkdir()
+    deep_in(here.root / "out", names)
+    await here.shop.create("double", PLAIN, "sums")
+    with pytest.raises(WorkspaceError, match=f"`out/` can never .* holds one: `{re.escape(found)}`"):
+        await here.shop.grants.grant("double", here.shop.grants.wanted({"write": ("out",)}))
+    await here.shop.grants.grant("double", here.shop.grants.wanted({"read": ("out",)}))
+
+
+async def test_a_repository_that_came_after_the_yes_takes_the_folder_away_until_it_is_gone(here: Room) -> None:
+    writes = READS.replace("one.read_text()", "one.write_text('1')")
+    here.shop.granting.approver = human("yes")
+    assert (await here.shop.create("total", writes, "sums", author=AGENT))["admitted"]
+    assert (await here.shop.call("total", {}))["value"] == 3
+    (here.root / "data" / "a" / ".git").mkdir(parents=True)
+    found = await here.shop.call("total", {})
+    assert (found["outcome"], "holds one: `a/.git`" in found["lacks"]) == ("raised", True)
+
+
+@pytest.mark.parametrize(
+    ("make", "is_whole"),
+    [
+        pytest.param(lambda root: deep_in(root, ("/".join("a" * (DEEPEST + 1)) + "/",)), False, id="too-deep"),
+        pytest.param(lambda root: deep_in(root, tuple(map(str, range(MOST_ENTRIES + 1)))), False, id="too-many"),
+        pytest.param(lambda root: (root / "up").symlink_to(root), True, id="links"),
+    ],
+)
+async def test_what_is_too_large_to_be_looked_through_is_said_in_the_question(
+    here: Room, make: Callable[[Path], None], is_whole: bool
+) -> None:
+    (here.root / "out").mkdir()
+    make(here.root / "out")
+    await here.shop.create("double", PLAIN, "sums")
+    question = await here.shop.grants.question("double", here.shop.grants.wanted({"write": ("out",)}))
+    assert ("`out/` is too large to be looked through" in plain(question_lines(question, 400))) != is_whole

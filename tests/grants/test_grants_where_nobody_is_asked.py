@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from agent_core.grants import Grants
 from agent_core.workshop import Author
 from tests.kit.program import toolwright
 from tests.workshop.support import Room
 
-from .support import FETCHES, human
+from .support import FETCHES, PLAIN, human
 
 AGENT = Author("agent", "main", "turn", "scripted")
 in_one_loop = pytest.mark.asyncio(loop_scope="module")
@@ -50,6 +51,15 @@ async def test_where_a_human_can_be_asked_the_file_decides_nothing(there: Room) 
     asked = there.shop.granting.approver = human("no")
     assert await oslo(there) == "refused"
     assert len(asked.asked) == 1
+
+
+@in_one_loop
+@pytest.mark.parametrize("is_attended", [False, True], ids=["nobody is asked", "a human can be asked"])
+async def test_examples_have_the_time_that_the_file_gives_where_it_decides(there: Room, is_attended: bool) -> None:
+    (there.root / "functions" / "grants.toml").write_text("[double]\nseconds = 20\nmemory_mib = 1024\n")
+    there.shop.granting.approver = human("yes") if is_attended else None
+    found = await there.shop.granting.packing.of_text(PLAIN)
+    assert found.grants == (Grants() if is_attended else Grants(seconds=20, memory_mib=1024))
 
 
 @in_one_loop

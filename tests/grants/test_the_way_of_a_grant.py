@@ -190,9 +190,11 @@ async def test_files_that_no_text_names_are_those_that_a_human_names(here: Room)
     text = text.replace("size(2)", "size('a')").replace("size(5)", "size('b')")
     await here.shop.create("size", text, "sums", author=AGENT)
     path = str(here.root / "data" / "1")
-    assert "grant size --read FOLDER" in (await here.shop.call("size", {"path": path}))["lacks"]
+    lacks = (await here.shop.call("size", {"path": path}))["lacks"]
+    assert "(so far none). To name one: toolwright functions grant size --read FOLDER" in lacks
     await here.shop.grants.grant("size", here.shop.grants.wanted({"read": ("data",)}))
     assert (await here.shop.call("size", {"path": path}))["value"] == 1
+    assert "(so far `data/`)" in (await here.shop.call("size", {"path": "elsewhere/1"}))["lacks"]
 
 
 @pytest.mark.parametrize("where", ["functions", ".toolwright", ".", "link", "FUNCTIONS", "ｆunctions", "sub/.git"])
