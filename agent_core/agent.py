@@ -15,6 +15,7 @@ from .course import Ended
 from .errors import ModelError, WorkspaceError
 from .grants.desk import heard_by
 from .interruption import Interrupted
+from .memory.agent_memory import AgentMemory
 from .messages import Message
 from .model.ahead import Tell
 from .settling import closing_answers, last_event
@@ -33,11 +34,20 @@ class Agent:
     """One assistant with its conversation; one turn runs at a time."""
 
     def __init__(  # noqa: PLR0913 - what it is made of
-        self, name: str, store: Store, workshop: Workshop, stepper: Stepper, owner: str, *, talk: Talk | None = None
+        self,
+        name: str,
+        store: Store,
+        workshop: Workshop,
+        stepper: Stepper,
+        owner: str,
+        *,
+        talk: Talk,
+        memory: AgentMemory,
     ) -> None:
         self.name = name
+        self.memory = memory
         self.workshop = workshop
-        self.talk = talk or Talk(name, store)
+        self.talk = talk
         self.talk.model = stepper.asker.model
         self.restored = ""
         self._store = store

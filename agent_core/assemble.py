@@ -14,15 +14,16 @@ from typing import Any
 
 from . import doctor, hosted, starters
 from .agent import Agent
-from .asking import Asker, Opened
+from .asking import Opened
 from .broker import Broker, RequestLog
 from .cage import Cage, guarded_in
 from .clock import Clock
-from .context import Shown
-from .dispatch import Dispatcher
+from .crew import Ground, recruit
+from .embedding import Embedder, embedder
 from .errors import NoWorkspace, SettingsError, WorkspaceError
 from .gate import MENDS, Gate, Rules
 from .grants import Approver, GrantBook, Reach
+from .memory.classes import Memory
 from .model.discover import choose
 from .offline import installed_models
 from .packages import Environment
@@ -30,8 +31,7 @@ from .registry.registry import Registry
 from .registry.snapshot import Snapshot
 from .registry.watch import Watcher
 from .secrets import GIVEN, Secrets, shade_logs
-from .settings import FILE_NAME, Settings, load
-from .step import Stepper
+from .settings import FILE_NAME, Settings, keyless_address, load
 from .storage import Store, lock_agent, open_store, prepare_state_dir
 from .workshop import Workshop
 from .workshop.granting import Granting
@@ -114,27 +114,32 @@ class Workspace:
         """
         return starters.create(Path(root))
 
-    async def agent(self, name: str | None = None) -> Agent:
-        """An agent with its conversation, taken up where it was left.
+    async def agent(self, name: str | None = None, *, memory: Memory | None = None) -> Agent:
+        """An agent with its conversation and memory, taken up where it was left; a new one begins with `memory`.
 
         Raises:
             AgentBusy: another process runs it.
+            UsageError: the preset, persona or human that a new agent is to begin with is not there.
         """
         name = name or self.settings.agent
-        stack = AsyncExitStack()
-        stack.enter_context(lock_agent(prepare_state_dir(self.root), name))
-        host = hosted.standard()
-        shown = Shown(
-            [each.function for each in host.values()], self.settings.turn.shown_functions, self.workshop.quarantine
-        )
-        dispatcher = Dispatcher(self._cage, self.workshop, host, self.settings.turn, self._clock)
-        asker = Asker(shown, self.settings, self._open_model)
-        stepper = Stepper(asker, dispatcher, self.workshop, self.settings.turn.max_steps)
-        agent = Agent(name, self._store, self.workshop, stepper, f"process {os.getpid()}")
-        agent.close_with(stack)
-        await agent.restore()
+        async with AsyncExitStack() as stack:
+            stack.enter_context(lock_agent(prepare_state_dir(self.root), name))
+            agent = await recruit(self._ground(), name, memory)
+            agent.close_with(stack.pop_all())
         self._agents.append(agent)
         return agent
+
+    def _ground(self) -> Ground:
+        return Ground(
+            self.root,
+            self.settings,
+            self._store,
+            self.workshop,
+            self._cage,
+            self._clock,
+            self._embedder(),
+            self._open_model,
+        )
 
     async def doctor(self) -> dict[str, Any]:  # Any: JSON
         """What this platform can do, in the published shape."""
@@ -146,6 +151,13 @@ class Workspace:
     async def sandbox_level(self) -> str:
         """How far workers are confined: full, core, or none with an override."""
         return doctor.level(await self._cage.ready())
+
+    def _embedder(self) -> Embedder | None:
+        """What finds texts by meaning; no key goes to an address that only the workspace's file names."""
+        wanted, environment = self.settings.memory, self._environment
+        url = self.settings.model.base_url or environment.get("OPENAI_BASE_URL") or ""
+        key = "" if keyless_address(self.settings, environment) else environment.get("OPENAI_API_KEY", "")
+        return embedder(wanted.embedding, model=wanted.embedding_model, url=url, key=key)
 
     async def _open_model(self, name: str | None) -> Opened:
         doctor.check_address(self.settings, name)

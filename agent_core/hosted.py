@@ -6,15 +6,19 @@ memory class, and come with the agent.
 
 import inspect
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from types import ModuleType
+from typing import Any, Protocol
 
 from .dispatch import HostFunction
+from .memory.blocks import Blocks
+from .memory.planned import Author, Edit
 from .registry.function import Reading
 from .registry.schema import read_module
 from .registry.source import Source
 from .storage import content_hash
+from .workshop import Plan
 
 # `meta_functions` is on top of this package, so its modules are named as data: the one dynamic import.
 META_PACKAGE = "meta_functions"
@@ -23,6 +27,32 @@ META_PACKAGE = "meta_functions"
 def standard() -> dict[str, HostFunction]:
     """The functions of the host that every agent may have, by name."""
     return {name: host for module, reading in _readings() for name, host in _of(module, reading)}
+
+
+def of_memory(blocks: Blocks) -> dict[str, HostFunction]:
+    """The functions that edit an agent's blocks, by name."""
+    return {each.name: HostFunction(each, partial(_edit, blocks, each.name)) for each in blocks.functions()}
+
+
+class _Editor(Protocol):
+    """Whoever edits: the agent."""
+
+    @property
+    def author(self) -> Author:
+        """Who a change is by."""
+
+
+async def _edit(blocks: Blocks, name: str, editor: _Editor, /, **arguments: Any) -> Plan:  # Any: JSON
+    return _plan(blocks, await blocks.call(name, arguments, editor.author))
+
+
+def _plan(blocks: Blocks, edit: Edit) -> Plan:
+    async def again() -> Plan:
+        assert edit.again is not None
+        return _plan(blocks, await edit.again())
+
+    done = partial(blocks.applied, edit)
+    return Plan(edit.text, edit.outcome, writes=edit.writes, again=again if edit.again else None, done=done)
 
 
 @cache

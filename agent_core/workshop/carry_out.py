@@ -55,6 +55,7 @@ class Carrier:
     async def _try(self, plan: Plan, record: Record, by: str) -> Plan:
         if plan.change is None and plan.giving is None:
             await record(plan)
+            plan.done()
             return plan
         async with self.one_at_a_time, only_writer(self._state):
             if plan.giving is not None:  # an entry without its row grants nothing, so it goes first

@@ -37,7 +37,7 @@ class Plan:
     `text` is for a model, `detail` is JSON of a published shape. `refused` names a candidate that now
     stands refused; `excluded` names functions that the next step should not offer. `again` plans the same
     anew, on what the file has become meanwhile. `giving` is what a human lets a function have from now on, `lent` what
-    its next call may have; `revoked` is a function that loses all.
+    its next call may have; `revoked` is a function that loses all. `done` is called once it is on disk.
     """
 
     text: str
@@ -52,6 +52,7 @@ class Plan:
     giving: Giving | None = None
     lent: Giving | None = None
     revoked: str = ""
+    done: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
