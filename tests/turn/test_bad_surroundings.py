@@ -116,6 +116,7 @@ async def test_what_a_request_showed_can_be_told_from_storage(tmp_path: Path) ->
     store = open_store(tmp_path / ".toolwright" / "state.db", clock=Clock())
     (request,) = await store.history("main", kinds=["request"])
     assert request.payload["functions"] == model.requests[0].functions
-    assert await store.text(request.payload["instructions"]) == model.requests[0].messages[0]["content"]
+    sections = [await store.text(name) or "" for name in request.payload["sections"]]
+    assert "\n\n".join(sections) == model.requests[0].messages[0]["content"]
     assert request.payload["versions"].keys() == {"count_vowels"}
     await store.close()
