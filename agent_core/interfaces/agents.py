@@ -1,5 +1,6 @@
 """Agents as documents and as lines: who there is, what each remembers, and what became of an imported file."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ async def agent_facts(state: State, name: str) -> Json:
         "summaries": entries.count("summary"),
         "last_at": whole.turns[-1].started if whole.turns else None,
         "blocks": [
-            {"label": one.row.label, "characters": len(_text(one.row.value)), "limit": one.row.limit}
+            {"label": one.row.label, "characters": len(text_of(one.row.value)), "limit": one.row.limit}
             | {"shared": one.row.shared, "read_only": one.row.read_only, "changes": len(one.history)}
             for one in whole.blocks
             if one.attached
@@ -135,7 +136,8 @@ def _block_line(one: Json) -> str:
     return f"{one['label']} ({one['characters']}/{one['limit']}{''.join(f', {mark}' for mark in marks)})"
 
 
-def _text(value: str | tuple[str, ...]) -> str:
+def text_of(value: str | Sequence[str]) -> str:
+    """The value of a block as one text."""
     return value if isinstance(value, str) else "\n".join(value)
 
 

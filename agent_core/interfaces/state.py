@@ -10,7 +10,8 @@ from typing import TypeVar
 from agent_core.assemble import Workspace
 from agent_core.clock import Clock
 from agent_core.memory.words import indexed
-from agent_core.portable import Moves
+from agent_core.portable import Known, Moves
+from agent_core.presets import presets
 from agent_core.settings import load
 from agent_core.storage import AgentLock, SqliteStore, lock_agent, open_store, prepare_state_dir
 from agent_core.storage.sqlite_whole import SqliteWholes
@@ -51,7 +52,8 @@ async def opened_state(root: Path) -> AsyncIterator[State]:
     store = open_store(folder / "state.db", clock=Clock())
     try:
         settings = load(root)
-        moves = Moves(store, SqliteWholes(store), indexed, classes={settings.memory.class_name})
+        known = Known({name for name, _ in presets(root)}, {"chat", settings.memory.class_name})
+        moves = Moves(store, SqliteWholes(store), indexed, known)
         yield State(store, moves, folder, settings.agent)
     finally:
         await store.close()

@@ -1,8 +1,8 @@
 """Agents whole, in files: an agent moves as one JSON document; MemGPT's and Letta's files are read as well."""
 
 from .errors import AgentExists, AgentFileError, NoAgent
-from .moves import Moves, Taken
+from .moves import Known, Moves, Taken
 from .report import Report
 from .text import read_file
 
-__all__ = ["AgentExists", "AgentFileError", "Moves", "NoAgent", "Report", "Taken", "read_file"]
+__all__ = ["AgentExists", "AgentFileError", "Known", "Moves", "NoAgent", "Report", "Taken", "read_file"]

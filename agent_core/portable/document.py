@@ -20,13 +20,13 @@ SHAPED = ("user", "notice", "assistant", "call", "result", "summary")
 class Part(BaseModel):
     """A part of the file: no field is unknown, none is converted."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 class Said(BaseModel):
     """What an entry says; it may hold more than the program relies on."""
 
-    model_config = ConfigDict(extra="allow", strict=True, frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 Text: TypeAlias = Annotated[str, Field(max_length=LONGEST)]
@@ -47,11 +47,19 @@ def _json_object(text: str) -> str:
     return text
 
 
+class Chosen(Said):
+    """What was chosen for an agent: its preset, its memory class, and until when it has no timed heartbeat."""
+
+    preset: Name = ""
+    memory_class: Short = ""
+    paused_until: Time = 0.0
+
+
 class AgentPart(Part):
     """Who it is: its name, how it was set up, and the functions that are always shown to it."""
 
     name: Name
-    settings: Payload | None = Field(None, description="What was chosen for it; None: what the workspace says.")
+    settings: Chosen | None = Field(None, description="None: what the workspace says.")
     pins: list[Name] = []
 
 

@@ -1,6 +1,6 @@
 """A document → the agent that it describes, checked before anything is made of it. Nothing in it is run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -12,8 +12,8 @@ from .consistent import check
 from .errors import AgentFileError
 from .expected import path_of, sentence
 
-Words = Callable[[str], str]
-"""What the text index reads of a passage."""
+Words = Callable[[str, float | None, Sequence[str]], str]
+"""What the text index reads of a passage: its text, when it was written down (not of a piece of a source), its tags."""
 
 
 def agent_of(raw: dict[str, Any], words: Words) -> WholeAgent:  # Any: JSON
@@ -30,7 +30,7 @@ def agent_of(raw: dict[str, Any], words: Words) -> WholeAgent:  # Any: JSON
     check(file)
     return WholeAgent(
         name=file.agent.name,
-        settings=file.agent.settings,
+        settings=file.agent.settings.model_dump(exclude_unset=True) if file.agent.settings else None,
         turns=tuple(_turn(turn) for turn in file.turns),
         inbox=tuple(_event(event) for event in file.inbox),
         blocks=tuple(_block(block) for block in file.blocks),
@@ -86,7 +86,7 @@ def _passage(passage: d.PassagePart, agent: str, words: Words) -> PassageRow:
         id=passage.id,
         agent=agent,
         text=passage.text,
-        words=words(passage.text) if passage.words is None else passage.words,
+        words=_words(passage, words),
         at=passage.at,
         tags=tuple(passage.tags),
         source=passage.source,
@@ -94,6 +94,12 @@ def _passage(passage: d.PassagePart, agent: str, words: Words) -> PassageRow:
         document=passage.document,
         n=passage.n,
     )
+
+
+def _words(passage: d.PassagePart, words: Words) -> str:
+    if passage.words is not None:
+        return passage.words
+    return words(passage.text, None if passage.document else passage.at, passage.tags)
 
 
 def _document(one: d.DocumentPart, agent: str) -> DocumentRow:

@@ -7,7 +7,8 @@ from ..storage.whole import WholeAgent, WholeBlock
 from .contents import content_of
 from .errors import AgentFileError
 from .foreign import Json, agent_name, asked_of, block_of, objects_at, text_at, whole_characters
-from .letta_files import Files, Words
+from .inward import Words
+from .letta_files import Files
 from .memgpt import system_section
 from .messages import Told, Turns
 from .packed import stamp_time

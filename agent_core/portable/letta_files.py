@@ -1,15 +1,14 @@
 """The files of a Letta agent, whose text stands in its agent file → documents and passages."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..storage import DocumentRow, PassageRow, content_hash
 from .foreign import Json, objects_at, text_at, whole_characters
+from .inward import Words
 from .report import Report
 
-Words = Callable[[str], str]
-"""What the text index reads of a passage."""
 _PIECE = 1200
 
 
@@ -42,7 +41,7 @@ class Files:
                         f"{ids}{len(documents)}-{n}",
                         report.name,
                         piece,
-                        self.words(piece),
+                        self.words(piece, None, ()),
                         at,
                         source=name,
                         place=f"line {line}",

@@ -1,6 +1,6 @@
 """Agents out of a workspace and into it, as texts: the verbs behind `toolwright agents`, `/save` and `/load`."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Protocol
@@ -12,15 +12,20 @@ from ..untrusted import one_line
 from .document import FORMAT
 from .errors import AgentExists, AgentFileError, NoAgent
 from .foreign import agent_name
-from .inward import agent_of
+from .inward import Words, agent_of
 from .letta import agents_of_letta, is_letta
 from .memgpt import agent_of_memgpt, is_memgpt
 from .outward import document_of
 from .report import Report
 from .text import parse, write
 
-CLASS = "class_name"
-USUAL = "chat"
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a file may name: presets, and memory classes, which are a human's own code and imported by their names."""
+
+    presets: Collection[str]
+    classes: Collection[str]
 
 
 class Shelf(Protocol):
@@ -45,16 +50,11 @@ class Taken:
 
 
 class Moves:
-    """Agents of one store, whole; `words` is what the text index reads of a text.
+    """Agents of one store, whole; `words` is what the text index reads of a text."""
 
-    A memory class is a human's own code, imported by its name: a file may name only those of `classes`.
-    """
-
-    def __init__(
-        self, shelf: Shelf, wholes: Wholes, words: Callable[[str], str], classes: Collection[str] = ()
-    ) -> None:
+    def __init__(self, shelf: Shelf, wholes: Wholes, words: Words, known: Known) -> None:
         self._shelf = shelf
-        self._classes = {USUAL, *classes}
+        self._known = known
         self._wholes = wholes
         self._words = words
 
@@ -143,14 +143,13 @@ class Moves:
 
     def _own(self, whole: WholeAgent) -> tuple[WholeAgent, Report]:
         report = Report("toolwright", whole.name)
-        named = (whole.settings or {}).get(CLASS, USUAL)
-        if named not in self._classes:
-            report.leaves(
-                f"memory class `{one_line(str(named), 60)}`", "only one that the settings here name is imported"
-            )
-            whole = replace(whole, settings={key: one for key, one in (whole.settings or {}).items() if key != CLASS})
+        settings = dict(whole.settings or {})
+        for key, here in (("memory_class", self._known.classes), ("preset", self._known.presets)):
+            if settings.get(key, "") not in ("", *here):
+                what = key.replace("_", " ")
+                report.leaves(f"{what} `{one_line(settings.pop(key), 60)}`", f"no {what} of that name is set up here")
         _count(whole, report)
-        return whole, report
+        return replace(whole, settings=whole.settings and settings), report
 
 
 def _tell(attached: tuple[str, ...], whole: WholeAgent, report: Report) -> None:

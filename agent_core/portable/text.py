@@ -21,7 +21,7 @@ def read_file(path: Path) -> str:
     """
     name = one_line(str(path))
     try:
-        with path.open("rb") as file:
+        with path.expanduser().open("rb") as file:
             found = file.read(LARGEST + 1)
         text = found.decode("utf-8-sig")
     except OSError as error:

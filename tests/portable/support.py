@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent_core.clock import Clock
 from agent_core.memory.words import indexed
-from agent_core.portable import Moves
+from agent_core.portable import Known, Moves
 from agent_core.storage import (
     BlockChange,
     BlockRow,
@@ -25,7 +25,9 @@ from agent_core.storage import (
 from agent_core.storage.sqlite_whole import SqliteWholes
 from agent_core.storage.whole import WholeAgent, WholeBlock, WholeEvent, WholeTurn
 
+USED = ("text", "reason", "last", "upto", "preset", "memory_class", "paused_until")
 T = TypeVar("T")
+KNOWN = Known({"direct", "memgpt"}, {"chat", "mine:Notes"})
 LONG = "a page and more"
 
 
@@ -35,7 +37,7 @@ async def moving(folder: Path | None = None) -> AsyncIterator[tuple[SqliteStore,
     with TemporaryDirectory() as own:
         store = open_store((folder or Path(own)) / "state.db", clock=Clock())
         async with store:
-            yield store, Moves(store, SqliteWholes(store), indexed, classes=frozenset({"mine:Notes"}))
+            yield store, Moves(store, SqliteWholes(store), indexed, KNOWN)
 
 
 texts = st.text(st.characters(codec="utf-8"), max_size=12)
@@ -48,7 +50,7 @@ json = st.recursive(
     max_leaves=6,
 )
 objects: st.SearchStrategy[dict[str, Any]] = st.dictionaries(
-    texts.filter(lambda key: key not in ("text", "reason", "last", "upto")), json, max_size=3
+    texts.filter(lambda key: key not in USED), json, max_size=3
 )
 
 

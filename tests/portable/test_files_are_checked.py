@@ -130,10 +130,11 @@ async def test_half_a_character_is_refused_where_text_is_kept() -> None:
 async def test_a_memory_class_of_a_file_is_not_imported_unless_the_settings_name_it() -> None:
     async with moving() as (store, moves):
         for name, named in (("evil", "os:system"), ("mine", "mine:Notes"), ("usual", "chat")):
-            await moves.take_in(changed("agent.settings", {"class_name": named, "preset": "direct"}), Taken(name=name))
+            text = changed("agent.settings", {"memory_class": named, "preset": "memgpt" if named == "chat" else "gone"})
+            await moves.take_in(text, Taken(name=name))
         kept = [await store.memory.agent_settings(name) for name in ("evil", "mine", "usual")]
     assert kept == [
-        {"preset": "direct"},
-        {"class_name": "mine:Notes", "preset": "direct"},
-        {"class_name": "chat", "preset": "direct"},
+        {},
+        {"memory_class": "mine:Notes"},
+        {"memory_class": "chat", "preset": "memgpt"},
     ]

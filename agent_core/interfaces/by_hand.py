@@ -1,0 +1,45 @@
+"""Memory changed by a human: an editor on its text, and an edit that is carried out until it holds."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from agent_core.errors import UsageError
+from agent_core.memory.blocks import Blocks
+from agent_core.memory.planned import Edit
+from agent_core.workshop import Author
+
+from .editor import open_editor
+
+HUMAN = Author("human")
+
+
+async def text_from_editor(name: str, text: str) -> str | None:
+    """What a text became in the user's editor; None if it is as it was."""
+    with TemporaryDirectory(prefix="toolwright-") as folder:
+        path = Path(folder) / f"{Path(name).name or 'text'}.txt"
+        path.write_text(text + "\n" if text else "", "utf-8")
+        await open_editor(path, 1)
+        try:
+            edited = path.read_text("utf-8").removesuffix("\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"What the editor left cannot be read: {error}.") from error
+    return None if edited == text else edited
+
+
+async def write_block(blocks: Blocks, label: str, text: str) -> Edit:
+    """Give a block a new text.
+
+    Raises:
+        UsageError: the agent has no such block.
+    """
+    return await blocks.commit(await blocks.write(label, text, HUMAN))
+
+
+async def undo_block(blocks: Blocks, label: str) -> Edit:
+    """Put back what a block held before its last change; without a label, the block that was changed last.
+
+    Raises:
+        UsageError: the agent has no such block.
+    """
+    last = label or max(blocks.rows, key=lambda row: row.edited).label
+    return await blocks.commit(await blocks.undo(last, HUMAN))
