@@ -1,0 +1,263 @@
+"""Edits of memory and chains of look-ups, on cases that others wrote, through the real loop.
+
+Cases of `core_memory_read` and `core_memory_update` begin with ten facts; right is a block that holds the new
+fact and none of those that it makes untrue, before the model as the question comes. A chain of `nested_kv` is
+followed by searches. Without `--model`, a script makes the right edits; with one, the facts are there already
+and the share is what it is: a fact counts as there when three quarters of its words are.
+
+    python -m benchmarks.memory_edits PATH [--model local] [--limit 40] [--trace] [--json]
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from agent_core import Agent, Settings, Workspace
+from agent_core.events import CallAnswered, TurnEnded
+from agent_core.memory import repeated
+from agent_core.memory.archival import Piece
+from agent_core.memory.classes import ChatMemory
+from agent_core.model.local.server import open_local
+from agent_core.settings import ModelSettings, TurnSettings
+from tests.kit import scripted
+from tests.kit.steps import Repeat
+
+from .local_requests import MODEL
+from .memory_edits_script import Player, corrected, followed, pair, said, told
+
+_ENOUGH: Final = 0.75
+_LOOK: Final = (
+    "Your archival memory holds pairs, each as `key = value`. Search there for the key {key}. If its value is itself "
+    "a key, search for that, and so on. Answer with the last value, which is no key."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case of a file; which fields are filled depends on its task."""
+
+    id: str
+    task: str
+    question: str
+    answer: str
+    facts: tuple[str, ...] = ()
+    update: str = ""
+    superseded: tuple[str, ...] = ()
+    records: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(slots=True)
+class Came:
+    """What came of one case: each thing that was to hold, and whether it did."""
+
+    id: str
+    task: str
+    held: dict[str, bool] = field(default_factory=dict)
+
+    @property
+    def is_right(self) -> bool:
+        """Whether all of it holds."""
+        return all(self.held.values())
+
+
+def cases(path: Path, limit: int | None) -> list[Case]:
+    """The cases of a file, of each task so many, evenly spread."""
+    by_task: dict[str, list[Case]] = defaultdict(list)
+    for line in path.read_text(encoding="utf-8").splitlines():
+        case = _case(json.loads(line))
+        by_task[case.task].append(case)
+    return [case for found in by_task.values() for case in _spread(found, limit)]
+
+
+def _spread(found: list[Case], limit: int | None) -> list[Case]:
+    return found[:: max(1, len(found) // limit)][:limit] if limit else found
+
+
+def _case(row: dict[str, Any]) -> Case:  # Any: one line of the file
+    if "records" in row:
+        records = tuple((key, value) for key, value in row["records"])
+        return Case(row["id"], f"nested_kv, {row['hops']} hops", row["ask"], row["answer"], records=records)
+    facts = tuple(row["facts"])
+    superseded = tuple(facts[n] for n in row.get("superseded_facts", ()) if facts[n] != row.get("update"))
+    return Case(row["id"], row["task"], row["question"], row["answer"], facts, row.get("update", ""), superseded)
+
+
+class Scripted:
+    """Plays each case by the script: right is what stands in the block to the letter."""
+
+    def __init__(self, workspace: Workspace, player: Player) -> None:
+        self._workspace = workspace
+        self._player = player
+
+    async def play(self, case: Case) -> Came:
+        """One case, with an agent of its own."""
+        agent = await self._workspace.agent(case.id.replace("/", "-"))
+        try:
+            return await (self._chain(agent, case) if case.records else self._edits(agent, case))
+        finally:
+            await agent.aclose()
+
+    async def _edits(self, agent: Agent, case: Case) -> Came:
+        self._player.perform(told(case.facts))
+        await _turn(agent, "\n".join(["Please remember:", *case.facts]))
+        if case.update:
+            self._player.perform(corrected(case.update, case.superseded))
+            await _turn(agent, case.update)
+        self._player.perform(said(case.answer))
+        await _turn(agent, case.question)
+        lines = agent.memory.blocks.memory["human"].lines
+        assert self._player.seen is not None
+        before = str(self._player.seen.messages[0]["content"])
+        kept = {fact for fact in case.facts if fact not in case.superseded} | ({case.update} if case.update else set())
+        return Came(
+            case.id,
+            case.task,
+            {
+                "all facts are in the block": kept <= {*lines},
+                "nothing superseded is": not {*case.superseded} & {*lines},
+                "no line is there twice": len({*lines}) == len(lines),
+                "the model has it before it": all(line in before for line in lines),
+            },
+        )
+
+    async def _chain(self, agent: Agent, case: Case) -> Came:
+        await _put_aside(agent, case)
+        self._player.perform(followed(case.question))
+        reply = await _turn(agent, _LOOK.format(key=case.question))
+        return Came(case.id, case.task, {"the end is reached": reply == case.answer})
+
+
+class Real:
+    """Asks a real model: the facts are in its block, and it is told the new one as a user would."""
+
+    def __init__(self, workspace: Workspace, *, trace: bool) -> None:
+        self._workspace = workspace
+        self._trace = trace
+
+    async def play(self, case: Case) -> Came:
+        """One case, with an agent of its own."""
+        memory = ChatMemory(human="\n".join(case.facts))
+        agent = await self._workspace.agent(case.id.replace("/", "-"), memory=memory)
+        try:
+            return await (self._chain(agent, case) if case.records else self._edits(agent, case))
+        finally:
+            await agent.aclose()
+
+    async def _edits(self, agent: Agent, case: Case) -> Came:
+        held = {}
+        if case.update:
+            await _turn(agent, f"Correction, please update your memory: {case.update}", trace=self._trace)
+            lines = agent.memory.blocks.memory["human"].lines
+            held["the new fact is in the block"] = _holds(lines, case.update)
+            held["nothing superseded is"] = not any(_says(lines, fact) for fact in case.superseded)
+        reply = await _turn(agent, case.question, trace=self._trace)
+        return Came(case.id, case.task, {**held, "the reply says it": _holds([reply], case.answer)})
+
+    async def _chain(self, agent: Agent, case: Case) -> Came:
+        await _put_aside(agent, case)
+        reply = await _turn(agent, _LOOK.format(key=case.question), trace=self._trace)
+        return Came(case.id, case.task, {"the end is reached": case.answer in reply})
+
+
+async def _put_aside(agent: Agent, case: Case) -> None:
+    await agent.memory.archival.add_passages([Piece(pair(key, value), "pairs") for key, value in case.records])
+
+
+async def _turn(agent: Agent, message: str, *, trace: bool = False) -> str:
+    reply = ""
+    async with aclosing(agent.turn(message)) as events:
+        async for event in events:
+            if isinstance(event, CallAnswered) and trace:
+                print(f"  {event.name}: {event.text}", file=sys.stderr)
+            if isinstance(event, TurnEnded):
+                reply = event.reply
+    if trace:
+        print(f"> {message}\n< {reply}", file=sys.stderr)
+    return reply
+
+
+def _holds(lines: Iterable[str], fact: str) -> bool:
+    """Whether most of a fact's words are in the lines."""
+    wanted = repeated.read(fact).core
+    there = {word for line in lines for word in repeated.read(line).core}
+    return len(wanted & there) >= _ENOUGH * len(wanted)
+
+
+def _says(lines: Iterable[str], fact: str) -> bool:
+    return any(repeated.same(repeated.read(line), repeated.read(fact)) for line in lines)
+
+
+@asynccontextmanager
+async def _opened(arguments: argparse.Namespace) -> AsyncIterator[Scripted | Real]:
+    async with AsyncExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="toolwright-memory-"))
+        turn = TurnSettings(max_steps=10)
+        if arguments.model is None:
+            player = Player()
+            server = stack.enter_context(scripted([Repeat(player.choose)]))
+            model = ModelSettings(base_url=server.base_url, name="scripted", stream=False)
+            workspace = await stack.enter_async_context(
+                Workspace.open(folder, settings=Settings(model=model, turn=turn))
+            )
+            yield Scripted(workspace, player)
+            return
+        name = MODEL if arguments.model == "local" else arguments.model
+        model = ModelSettings(name=name, threads=arguments.threads)
+        if name.startswith("local/"):
+            keeper = await open_local(name, model)  # keeps the engine loaded
+            stack.push_async_callback(keeper.aclose)
+        workspace = await stack.enter_async_context(Workspace.open(folder, settings=Settings(model=model, turn=turn)))
+        yield Real(workspace, trace=arguments.trace)
+
+
+async def run(arguments: argparse.Namespace) -> list[Came]:
+    """Every case, one after another."""
+    came = []
+    async with _opened(arguments) as one:
+        for number, case in enumerate(cases(arguments.path, arguments.limit), 1):
+            came.append(await one.play(case))
+            if arguments.model or not came[-1].is_right:
+                print(number, came[-1], file=sys.stderr, flush=True)
+    return came
+
+
+def total(came: Sequence[Came]) -> dict[str, Any]:  # Any: JSON
+    """The figures as one JSON document, by task."""
+    tasks: dict[str, Any] = {}
+    for task in dict.fromkeys(one.task for one in came):
+        of_it = [one for one in came if one.task == task]
+        held = {name: sum(one.held[name] for one in of_it) for name in of_it[0].held}
+        tasks[task] = {"cases": len(of_it), "right": sum(one.is_right for one in of_it), **held}
+    return tasks
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run what is asked for; 1 where a script did not come out right."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("path", type=Path, help="a file like memory_dev.jsonl or nested_kv_dev.jsonl")
+    parser.add_argument("--model", help="a real model, such as `local`; without it, a script")
+    parser.add_argument("--limit", type=int, help="so many cases of each task, evenly spread")
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--trace", action="store_true", help="show what is said on standard error")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args(arguments)
+    figures = total(asyncio.run(run(given)))
+    if given.json:
+        print(json.dumps(figures, indent=1))
+    else:
+        for task, one in figures.items():
+            print(f"{task}: " + ", ".join(f"{name} {value}" for name, value in one.items()))
+    if given.model is None and any(one["right"] < one["cases"] for one in figures.values()):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
