@@ -5,7 +5,10 @@ one place where a function is called a tool.
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
+
+SEND: Final = "send_message"
+"""The function by which an agent speaks whose text is inner."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,11 @@ from .asking import Asker
 from .course import Course, Ended, GoOn
 from .dispatch import Dispatcher, Done
 from .interruption import Interrupted
-from .messages import Assistant
+from .messages import SEND, Assistant
 from .model.reply import Reply
 from .pacing import ByFunction
 from .registry.snapshot import Snapshot
 from .storage import FAILURES
-from .style import SEND
 from .turn import Turn, assistant, heartbeat, notice
 from .workshop import Workshop, quarantine
 
@@ -95,7 +94,7 @@ class Stepper:
         if not (turn.verify and turn.step == 1):
             return reply
         for attempt in range(turn.style.attempts):
-            if _is_first_message(reply, by_function=turn.style.by_function(self.asker.mode)):
+            if not turn.style.by_function(self.asker.mode) or _is_first_message(reply):
                 return reply
             if not attempt:
                 await turn.append([notice(FIRST)])
@@ -155,8 +154,6 @@ def _of_turn(change: events.FunctionsChanged, turn: Turn) -> events.FunctionsCha
     return replace(change, turn=turn.id, step=turn.step)
 
 
-def _is_first_message(reply: Reply, *, by_function: bool) -> bool:
+def _is_first_message(reply: Reply) -> bool:
     """Whether a reply has a thought and a message."""
-    if not by_function:
-        return bool(reply.text.strip())
     return bool((reply.text + reply.thought).strip()) and any(call.name == SEND for call in reply.calls)

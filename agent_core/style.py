@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias
 
+from .messages import SEND
 from .model.reply import Mode
 from .model.request import FunctionShown
 
@@ -19,12 +20,11 @@ Line: TypeAlias = tuple[FunctionShown, ...]
 _Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
 
 HEARTBEAT: Final = "request_heartbeat"
-SEND: Final = "send_message"
 _TIME: Final = "%Y-%m-%d %I:%M:%S %p %Z%z"
 _MOST_KEPT: Final = 4_096
 _ASKED: Final[_Schema] = {
     "type": "boolean",
-    "description": "True to get another step after this call; false hands back to the user once it is done.",
+    "description": "true: another step follows this call",
 }
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from .clock import Clock
-from .messages import Assistant, Call, System, User
+from .messages import SEND, Assistant, Call, System, User
 from .model.reply import Model, Reply
 from .model.request import Request
 from .settings import HeartbeatSettings
 from .storage import Entry, Inbound, Post, SaveAgent, Store
-from .style import DIRECT, SEND, Style
+from .style import DIRECT, Style
 from .turn import Turn, assistant, entry_of, login, result
 
 Kind: TypeAlias = Literal["login", "heartbeat", "system"]
@@ -60,12 +60,14 @@ class Talk:
     async def opening(self, event: Inbound, *, is_first: bool) -> list[Entry]:
         """What a turn begins with: the boot of a new agent, the login of a new session, and what the turn is about."""
         began = entry_of(event, self.style, self.clock.now())
-        if self._is_here or not self.style.packs:
+        if not self.style.packs or (self._is_here and not is_first):
             return [began]
         self._is_here = True
         came = login(await self._last_said(), self.style, self.clock.now())
-        boot = _boot(self.clock.new_id()) if is_first else []
-        return [*boot, came] if event.kind == "login" else [*boot, came, began]
+        if event.kind == "login":
+            return [came]
+        # The login first: there are endpoints that want a user's message before an assistant's.
+        return [came, *(_boot(self.clock.new_id()) if is_first else ()), began]
 
     def send(self, message: str) -> str:
         """Show the user a message of the running turn; what the model is told of it."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_core.events import CallAnswered, CallStarted, Event, FunctionsChanged, TurnEnded, to_json
-from agent_core.style import SEND
+from agent_core.messages import SEND
 from agent_core.untrusted import one_line
 
 from .columns import cut, width

@@ -5,12 +5,13 @@ the same, byte for byte, from step to step; what is new is told in the message i
 there. So a server that caches the longest known prefix reads each message once.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final, TypeAlias
 
-from ..messages import Answer, Assistant, Call, Message, Notice, System, User
+from ..messages import SEND, Answer, Assistant, Call, Message, Notice, System, User
 from .demonstration import DEMONSTRATION, TOLD
 from .listing import choice, describe, find, line, trim
 from .request import FunctionShown, Request
@@ -132,7 +133,7 @@ def _append(entries: list[Entry], messages: Iterable[Message], told: Mapping[Mes
             case Answer(call_id, name):
                 call, thought = waiting.pop(call_id, (Call(call_id, name, "{}"), ""))
                 _add(entries, "assistant", _call_text(call, thought))
-                said = _answer_text(message, asked)
+                said = _answer_text(message, call, asked)
             case Notice(text):
                 said = NOTICE_PREFIX + text
             case User(text):
@@ -140,8 +141,10 @@ def _append(entries: list[Entry], messages: Iterable[Message], told: Mapping[Mes
         _add(entries, "user", said + _told_text(told.get(message, ())))
 
 
-def _answer_text(answer: Answer, asked: str) -> str:
+def _answer_text(answer: Answer, call: Call, asked: str) -> str:
     """A result with what to do about it: a small model forgets whose data it has, and that it is done."""
+    if _spoken(call):
+        return ""
     is_result = answer.name not in choice().about_functions
     hint = choice().after_result if is_result else choice().after_change
     return f"Result of {answer.name}: {answer.text}\n{hint.format(asked=shorten(' '.join(asked.split())))}"
@@ -153,7 +156,16 @@ def shorten(text: str) -> str:
 
 
 def _call_text(call: Call, thought: str) -> str:
+    if spoken := _spoken(call):
+        return write_step(thought, reply=spoken)
     return write_step(thought, name=call.name, arguments=call.arguments if is_object(call.arguments) else "{}")
+
+
+def _spoken(call: Call) -> str:
+    """What a call said to the user that was made while calls travelled natively: here it is a reply."""
+    if call.name != SEND or not is_object(call.arguments):
+        return ""
+    return str(json.loads(call.arguments).get("message") or "")
 
 
 def _told_text(functions: Told) -> str:
@@ -161,6 +173,8 @@ def _told_text(functions: Told) -> str:
 
 
 def _add(entries: list[Entry], role: str, text: str) -> None:
+    if not text:
+        return
     if entries[-1]["role"] == role:
         entries[-1] = {"role": role, "content": entries[-1]["content"] + "\n\n" + text}
     else:
