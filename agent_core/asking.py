@@ -25,8 +25,8 @@ from .storage import Entry, SaveText, Write, content_hash
 from .style import DIRECT, Style
 from .turn import Turn, assistant
 
-# Of the room, what the conversation may still take, each time that the endpoint says it was too long all the same.
-_SHARES: Final = (1.0, 0.6, 0.3)
+# Of the room, what the conversation may take: at first, and when the endpoint said that it was too long all the same.
+_SHARES: Final = (1.0, 0.5)
 _SUMMARY_S: Final = 180.0
 _LEARNT: Final = 1.1
 _CHARS_PER_TOKEN: Final = 3.4
@@ -47,14 +47,17 @@ OpenModel = Callable[[str | None], Awaitable[Opened]]
 class Asker:
     """Asks the model of one agent."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it is made of
         self,
         shown: Shown,
         settings: Settings,
         open_model: OpenModel,
         remembered: Remembered | None = None,
         style: Style = DIRECT,
+        *,
+        compaction: str = "",
     ) -> None:
+        """`compaction` is how this agent's past is summed up, where it is not as the settings say."""
         self.shown = shown
         self.line = ""
         self.context_tokens = 0
@@ -64,7 +67,7 @@ class Asker:
         self._model: Model | None = None
         self._correction = 1.0
         self._system = SystemMessage(remembered)
-        self._room = Room(settings.memory)
+        self._room = Room(settings.memory, compaction)
         self._rendered_for: object = None
         self._last_request: object = None
 

@@ -32,8 +32,9 @@ class Journal(Protocol):
 class Room:
     """Makes room in the conversation of one agent."""
 
-    def __init__(self, settings: MemorySettings) -> None:
+    def __init__(self, settings: MemorySettings, compaction: str = "") -> None:
         self._settings = settings
+        self._style = compaction or settings.compaction
 
     async def make(self, turn: Journal, budget: Budget, ask: AskFor) -> bool:
         """Warn, or compact, where it is time; whether it was compacted."""
@@ -49,7 +50,7 @@ class Room:
         """Let a summary stand for the older part; what stays takes at most this share of what it may."""
         history, room = turn.history, int(budget.room(self._settings) * share)
         tail = min(tail_bytes(room), history.size // 2)
-        order = Order(tail, summary_chars(room), max(room, _LEAST_MATERIAL), self._settings.compaction)
+        order = Order(tail, summary_chars(room), max(room, _LEAST_MATERIAL), self._style)
         made = await summarised(history, order, ask)
         if made is not None:
             await turn.append([Entry(KIND, made[0].payload())])

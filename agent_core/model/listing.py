@@ -24,6 +24,7 @@ class Choice:
     """The data of `constrained.toml`."""
 
     always: tuple[str, ...]
+    finds: frozenset[str]
     most_found: int
     enough: int
     making: re.Pattern[str]
@@ -35,8 +36,8 @@ class Choice:
 
     @property
     def about_functions(self) -> frozenset[str]:
-        """The functions about functions that are known here: their answers say themselves what comes next."""
-        return frozenset({*self.always, *self.hidden, *self.asked})
+        """The functions about functions, and about memory, that are known here: their answers say what comes next."""
+        return frozenset({*self.always, *self.hidden, *self.asked}) - self.finds
 
 
 @cache
@@ -45,6 +46,7 @@ def choice() -> Choice:
     data = tomllib.loads(resources.files(__package__).joinpath("constrained.toml").read_text(encoding="utf-8"))
     return Choice(
         always=tuple(data["always"]),
+        finds=frozenset(data["finds"]),
         most_found=data["most_found"],
         enough=data["enough"],
         making=re.compile(data["making"], re.IGNORECASE | re.DOTALL),
