@@ -46,5 +46,5 @@ clean:
 	@touch $@
 
 .venv/.dev: .venv/.run
-	@$(PIP) --editable '.[dev]'
+	@$(PIP) --editable '.[dev,embeddings]'
 	@touch $@
