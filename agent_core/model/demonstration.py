@@ -107,4 +107,6 @@ create_function, then call it with the user's data, then reply with its result.
 A function is plain Python 3.11, general: what the user's case needs comes in as arguments. It has type hints on every \
 parameter and on the return, and a docstring with Args, Returns and two different examples (>>>), small enough to be \
 sure of their results.
+Where it needs the network, a file, a secret or a package, write it as if it had that, with self as its first \
+parameter: self.fetch(url).text(), open(path), self.secret("NAME"), import. The user is asked before it joins.
 Never say that a function was made unless its answer said so."""

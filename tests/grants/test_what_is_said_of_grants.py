@@ -6,8 +6,10 @@ import gc
 import pytest
 
 from agent_core import present
+from agent_core.context import INSTRUCTIONS
 from agent_core.grants import Decision, Grants, Question
 from agent_core.grants.desk import Desk
+from agent_core.model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
 from agent_core.workshop import Author
 from tests.workshop.support import Room
 
@@ -120,3 +122,9 @@ async def test_a_file_that_no_text_names_is_granted_by_a_command_with_its_folder
     lacks = (await here.shop.call("size", {"path": "data/1"}))["lacks"]
     assert "none but in folders that you grant by name" in lacks
     assert lacks.endswith("A human grants it with: toolwright functions grant size --read FOLDER")
+
+
+@pytest.mark.parametrize("told", [INSTRUCTIONS, FOR_SMALL_MODELS], ids=["any model", "a small one"])
+async def test_every_model_is_told_to_write_what_needs_a_grant_and_that_the_user_is_asked(told: str) -> None:
+    for part in ("self.fetch(url)", "open(", 'self.secret("NAME")', "the user is asked before it joins"):
+        assert part in told.replace("The user", "the user")

@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 
 from agent_core.model.tour.script import LABEL, SERVED, play, script
+from tests.interfaces.asking import home, press
 from tests.interfaces.support import leave
 from tests.kit.program import toolwright
 from tests.kit.terminal import terminal
 
 VOWELS = "how many vowels are in queueing?"
+GRANT = "how many functions are in tour.py?"
 ALL = ["start", VOWELS, "what are the initials of Ada Lovelace?", "how many vowels are in rhythm?"]
 ALONE = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
 
@@ -23,17 +25,17 @@ def played(*typed: str, cwd: Path) -> str:
 
 
 def test_every_screen_says_its_number_and_that_it_is_scripted(tmp_path: Path) -> None:
-    seen = played(*ALL, "next", "next", "delete initials", "next", cwd=tmp_path)
+    seen = played(*ALL, "next", "next", GRANT, "delete initials", "next", cwd=tmp_path)
     for number in range(1, script().screens + 1):
-        assert seen.count(f"**Screen {number} of 8 · {LABEL}**") == 1, number
+        assert seen.count(f"**Screen {number} of 9 · {LABEL}**") == 1, number
     assert "not by my script" not in seen
     for part in ('There are 5 vowels in "queueing"', '"A. L."', '0 in "rhythm"', "export OPENAI_API_KEY"):
         assert part in seen
 
 
 def test_the_tour_played_by_next_alone_reaches_its_end(tmp_path: Path) -> None:
-    seen = played("start", *["next"] * 7, cwd=tmp_path)
-    assert f"**Screen 8 of 8 · {LABEL}**" in seen
+    seen = played("start", *["next"] * 8, cwd=tmp_path)
+    assert f"**Screen 8 of 9 · {LABEL}**" in seen
     assert (tmp_path / "functions" / "tour.py").read_text().count("def ") == 1
 
 
@@ -60,9 +62,9 @@ def test_a_tour_taken_twice_says_what_is_there_and_how_to_begin_anew(tmp_path: P
 
 def test_a_file_changed_by_hand_in_the_tour_is_seen_and_runs(tmp_path: Path) -> None:
     with terminal("run", "--model", "tour", cwd=tmp_path, environment=ALONE) as screen:
-        screen.wait_for("Screen 1 of 8")
+        screen.wait_for("Screen 1 of 9")
         screen.line(VOWELS)
-        screen.wait_for("Screen 2 of 8")
+        screen.wait_for("Screen 2 of 9")
         file = tmp_path / "functions" / "tour.py"
         file.write_text(file.read_text().replace('"aeiou"', '"aeiouy"'))
         screen.wait_for("⟳ by hand changed: count_vowels")
@@ -82,7 +84,7 @@ def test_the_tour_has_a_conversation_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize("functions", [frozenset[str](), frozenset({"count_vowels", "initials"})], ids=["fresh", "old"])
 def test_from_every_screen_next_leads_to_the_following_one(functions: frozenset[str]) -> None:
     for number in range(1, script().screens):
-        shown = {"role": "assistant", "content": f"**Screen {number} of 8"}
+        shown = {"role": "assistant", "content": f"**Screen {number} of 9"}
         line = play(
             [shown, {"role": "user", "content": "next"}], functions | ({"count_vowels"} if number > 1 else set())
         )
@@ -100,3 +102,22 @@ def test_a_call_that_did_not_go_by_the_script_is_told_and_not_hidden() -> None:
     assert not line.call
     assert "did not go by my script" in line.text
     assert "is not made yet" in line.text
+
+
+def test_the_tour_asks_for_a_file_and_reads_it_by_a_yes(tmp_path: Path) -> None:
+    with terminal("run", "--model", "tour", cwd=tmp_path, environment=ALONE | home(tmp_path)) as screen:
+        screen.wait_for("Screen 1 of 9")
+        screen.line(VOWELS)
+        screen.wait_for("Screen 2 of 9")
+        screen.line(GRANT)
+        screen.wait_for("    read functions/tour.py")
+        press(screen, "y")
+        screen.wait_for("It joined by your yes")
+        assert leave(screen) == 0
+    assert 'read = ["functions/tour.py"]' in (tmp_path / "functions" / "grants.toml").read_text()
+
+
+def test_the_tour_goes_on_where_nobody_can_be_asked(tmp_path: Path) -> None:
+    seen = played("start", VOWELS, GRANT, cwd=tmp_path)
+    assert "Where nobody can be asked, the answer is no." in seen
+    assert not (tmp_path / "functions" / "tour_files.py").exists()

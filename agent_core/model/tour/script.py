@@ -20,17 +20,19 @@ NAME: Final = "tour"
 SERVED: Final = "tour (scripted)"
 LABEL: Final = "tour (scripted, not a language model)"
 _SHOWN: Final = re.compile(r"Screen (\d+) of")
+_REMINDED: Final = "It was not done, as said."
 _NEXT: Final = re.compile(r"(next|go on|continue|weiter)\W*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One reply: what it says and calls, and what the answer before it must look like."""
+    """One reply: what it says and calls, what the answer before it must look like, and what is said if it does not."""
 
     text: str
     call: str = ""
     arguments: Mapping[str, str] = field(default_factory=dict)
     expect: str = ""
+    otherwise: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ class Situation:
     answers: tuple[str, ...]
     made: frozenset[str]
     deleted: frozenset[str]
+    has_replied: bool = False
 
     @classmethod
     def read(cls, messages: Sequence[Wire]) -> "Situation":
@@ -90,7 +93,8 @@ class Situation:
         notices = "\n".join(str(each.get("content")) for each in messages if each["role"] == "user")
         answers = tuple(str(each["content"]) for each in messages[place:] if each["role"] == "tool")
         made, deleted = (_targets(messages[place:], deed) for deed in ("create_function", "delete_function"))
-        return cls(said, shown[-1] if shown else 0, notices, answers, made, deleted)
+        replied = any(each["role"] == "assistant" and not each.get("tool_calls") for each in messages[place:])
+        return cls(said, shown[-1] if shown else 0, notices, answers, made, deleted, replied)
 
 
 def play(messages: Sequence[Wire], functions: frozenset[str]) -> Line:
@@ -103,7 +107,11 @@ def play(messages: Sequence[Wire], functions: frozenset[str]) -> Line:
     number = min(len(situation.answers), len(scene.steps) - 1)
     step = scene.steps[number]
     answer = situation.answers[-1] if situation.answers else ""
-    if len(situation.answers) >= len(scene.steps) or not re.search(step.expect, answer):
+    is_awaited = re.search(step.expect, answer) is not None
+    if not is_awaited and step.otherwise:
+        said = _headed(step.otherwise.strip(), scene.screen, told)
+        return Line(_REMINDED if situation.has_replied else said)  # a refusal left alone is asked about once more
+    if len(situation.answers) >= len(scene.steps) or not is_awaited:
         return Line(_headed(_filled(told.astray, {"answer": answer}), situation.screen, told))
     text = _filled(step.text, {**words, "answer": answer})
     if step.call:
