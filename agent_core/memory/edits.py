@@ -43,7 +43,8 @@ def append(lines: Sequence[str], content: str) -> Edited:
 
 
 def _add(lines: list[str], line: str) -> Edited:
-    parts = repeated.apart(line)
+    # Only a denial speaks of each alone: "A and B are friends" is more than that A is one, and B.
+    parts = repeated.apart(line) if repeated.read(line).denied else [line]
     held = [_holding(lines, part) for part in parts]
     whole = held[0] if len(parts) == 1 or None not in held else _holding(lines, line)
     if whole is not None:
@@ -69,7 +70,8 @@ def _holding(lines: Sequence[str], line: str) -> int | None:
 def _denied(old: str, facts: Sequence[repeated.Fact]) -> str | None:
     """What is left of a line that one of these denies; None where none does."""
     for first, rest in repeated.clauses(old):
-        if any(repeated.opposite(first, fact) for fact in facts):
+        # "A and B are no friends" may mean of each other, where the line says whose friend A is.
+        if any(repeated.opposite(first, fact) and (len(facts) < 2 or fact.whom or not first.whom) for fact in facts):
             return rest
     return None
 

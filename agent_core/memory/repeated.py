@@ -31,9 +31,10 @@ _LINKS = _words(
     " she they who which while both will would can could did been being about into than then there"
 )
 _COMMON = _EMPTY | _ASIDE | _NOT | _LINKS
+_OF_ONE = {"are": "is", "were": "was", "do": "does", "have": "has", "aren't": "isn't", "don't": "doesn't"}
+_VERB = re.compile(rf"\b(?:{'|'.join(_OF_ONE)})(?![\w'])")
 _TOGETHER = re.compile(
-    r"^(\W*)([\w-]+(?:, [\w-]+)*),? and ([\w-]+)\b"
-    r"(?=.*\b(?:are|were|do|have|don['’]t|aren['’]t)\b)(.*)$",
+    rf"^(\W*)([\w-]+(?:, [\w-]+)*),? and ([\w-]+)\b(?=.*{_VERB.pattern})(.*)$",
     re.DOTALL,
 )
 _CLAUSE = re.compile(r"(.+?)(\s*[,;]\s*(?=[a-z]).*)")
@@ -119,10 +120,11 @@ def opposite(one: Fact, other: Fact) -> bool:
 
 def apart(line: str) -> list[str]:
     """ "A and B are …" as what it says of each; any other line alone."""
-    found = _TOGETHER.match(line)
+    found = _TOGETHER.match(line.replace("’", "'"))
     if found is None:
         return [line]
     before, first, last, rest = found.groups()
+    rest = _VERB.sub(lambda verb: _OF_ONE[verb[0]], rest, count=1)
     return [f"{before}{name}{rest}" for name in [*first.split(", "), last]]
 
 

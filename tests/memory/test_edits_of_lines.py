@@ -62,9 +62,16 @@ def test_a_line_that_denies_another_takes_its_place(there: str, added: str) -> N
     assert there in edited.said
 
 
-def test_what_is_said_of_two_at_once_is_there_when_it_is_said_of_each() -> None:
-    lines = ["Ann is a doctor", "Bob is a doctor"]
-    assert append(lines, "Ann and Bob are doctors").lines == lines
+@pytest.mark.parametrize(
+    ("lines", "added"),
+    [
+        pytest.param(["Ann is a friend", "Bob is a friend"], "Ann and Bob are friends", id="of-each-other"),
+        pytest.param(["Ann is married"], "Ann and Bob are married", id="to-each-other"),
+        pytest.param(["Ann is a friend of the user"], "Ann and Bob are not friends", id="no-friends-of-each-other"),
+    ],
+)
+def test_what_two_are_together_is_more_than_what_each_is(lines: list[str], added: str) -> None:
+    assert append(lines, added).lines == [*lines, added]
 
 
 def test_a_new_line_near_an_old_one_names_the_call_that_takes_the_old_one_out() -> None:
@@ -179,5 +186,5 @@ def test_a_first_clause_that_is_denied_keeps_what_follows_it() -> None:
 def test_of_two_said_at_once_only_the_one_that_is_new_is_added() -> None:
     assert append(["Ann is no doctor"], "Ann and Bob are no doctors").lines == [
         "Ann is no doctor",
-        "Bob are no doctors",
+        "Bob is no doctors",
     ]

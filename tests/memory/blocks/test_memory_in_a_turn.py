@@ -1,0 +1,86 @@
+"""The functions of memory in the real loop: shown, called, answered, kept, and before the model in the next turn."""
+
+from agent_core.agent import Agent
+from agent_core.events import CallAnswered
+from agent_core.memory.classes import ChatMemory
+from tests.conftest import OpenDesk
+from tests.kit.desk import of
+from tests.kit.steps import Ask, Expect, Say, Wanted, contains
+from tests.memory.blocks.own_class import TaskMemory
+
+MITYA, MITUA = "Best friend: Mitya, who also loves cherry pies", "Best friend: Mitua"
+
+
+def _append(content: str) -> Wanted:
+    return Wanted("core_memory_append", {"name": "human", "content": content})
+
+
+def _replace(old: str, new: str) -> Wanted:
+    return Wanted("core_memory_replace", {"name": "human", "old_content": old, "new_content": new})
+
+
+CONVERSATION = {
+    "My name is Chad.": Ask(_append("Name: Chad")),
+    "My favourite food is cherry pie.": Ask(_append("Favourite food: cherry pie")),
+    "My best friend is Mitya, he also loves cherry pies.": Ask(_append(MITYA)),
+    "Mitua and Ann are my best friends too.": Ask(_append(MITUA), _append("Best friend: Ann")),
+    "Mitya is not my best friend.": Ask(_replace("Best friend: Mitya", "Mitya is not a best friend")),
+    "Mitua and Mitya for sure are not my best friends.": Ask(_append("Mitua and Mitya are not best friends")),
+}
+
+
+async def _say(agent: Agent, message: str) -> list[CallAnswered]:
+    return of(CallAnswered, [event async for event in agent.turn(message)])
+
+
+async def test_a_known_conversation_leaves_each_fact_once_and_no_contradiction(at_desk: OpenDesk) -> None:
+    desk = await at_desk([step for ask in CONVERSATION.values() for step in (ask, Say("All right."))])
+    agent = await desk.workspace.agent("blank", memory=ChatMemory())
+    answered = [answer for message in CONVERSATION for answer in await _say(agent, message)]
+    assert [answer.outcome for answer in answered] == ["returned"] * 7
+    human = agent.memory.blocks.memory["human"].lines
+    assert sorted(human) == [
+        "Best friend: Ann",
+        "Favourite food: cherry pie",
+        "Mitua is not best friends",
+        "Mitya is not a best friend, who also loves cherry pies",
+        "Name: Chad",
+    ]
+    changes = (await agent.memory.blocks.history("human"))[1:]
+    assert (len(changes), len({change.turn for change in changes})) == (7, 6)
+
+
+async def test_what_was_kept_is_before_the_model_in_the_next_turn(at_desk: OpenDesk) -> None:
+    asked = Ask(_append("Name: Chad"))
+    desk = await at_desk(
+        [asked, Expect(Say("Yes."), contains("`human` reads now")), Expect(Say("Chad."), contains("Chad"))]
+    )
+    await desk.say("My name is Chad.")
+    await desk.say("What is my name?")
+    assert "Name: Chad" in str(desk.model.requests[-1].messages[0]["content"])
+
+
+async def test_a_name_that_memgpt_had_is_understood_and_not_shown(at_desk: OpenDesk) -> None:
+    old = Wanted("edit_memory_append", {"name": "human", "content": "Name: Chad"})
+    desk = await at_desk([Ask(old), Say("Yes.")])
+    agent = await desk.workspace.agent("blank", memory=ChatMemory())
+    (answer,) = await _say(agent, "My name is Chad.")
+    assert (answer.outcome, "edit_memory_append" in desk.model.requests[0].functions) == ("returned", False)
+    assert agent.memory.blocks.memory["human"].value == "Name: Chad"
+
+
+async def test_an_edit_beyond_the_limit_is_refused_by_how_much_in_the_turn(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Ask(_append("x" * 2010)), Say("It is full.")])
+    agent = await desk.workspace.agent("blank", memory=ChatMemory())
+    (answer,) = await _say(agent, "Remember this.")
+    assert (answer.outcome, "10 too many" in answer.text) == ("refused", True)
+
+
+async def test_an_agent_is_made_with_a_memory_class_of_its_users_own(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Ask(Wanted("task_push", {"task": "Wash up"})), Say("Done.")])
+    agent = await desk.workspace.agent("tidy", memory=TaskMemory())
+    (answer,) = await _say(agent, "Remind me to wash up.")
+    assert answer.text.startswith("1 tasks wait.")
+    shown = desk.model.requests[0]
+    assert ("task_pop" in shown.functions, "core_memory_rewrite" in shown.functions) == (True, False)
+    assert agent.memory.blocks.memory["tasks"].value == ["Wash up"]

@@ -1,0 +1,35 @@
+"""An agent's own parts of its system message."""
+
+import pytest
+
+from agent_core.errors import UsageError
+from agent_core.memory.sections import LIMIT, Sections
+from agent_core.storage import SqliteStore
+
+
+@pytest.fixture
+def sections(store: SqliteStore) -> Sections:
+    return Sections(store, store.memory, "a")
+
+
+async def test_sections_stand_by_position_and_a_later_text_takes_the_place(sections: Sections) -> None:
+    for name, position, text in [("rules", 20, "Be brief."), ("house", 10, "Green."), ("rules", 5, "Be kind.")]:
+        await sections.set(name, position, text)
+    assert [(one.name, one.text) for one in await sections.list()] == [("rules", "Be kind."), ("house", "Green.")]
+
+
+async def test_a_section_is_the_agents_own_and_goes_when_it_is_dropped(sections: Sections, store: SqliteStore) -> None:
+    await sections.set("rules", 1, "Be kind.")
+    assert await Sections(store, store.memory, "b").list() == []
+    await sections.drop("rules")
+    assert await sections.list() == []
+
+
+async def test_what_cannot_be_a_section_is_refused_and_says_why(sections: Sections) -> None:
+    await sections.set("rules", 1, "Be kind.")
+    with pytest.raises(UsageError, match="7 too many"):
+        await sections.set("rules", 1, "x" * (LIMIT + 7))
+    with pytest.raises(UsageError, match="no section's name"):
+        await sections.set("two words", 1, "x")
+    with pytest.raises(UsageError, match="There are: `rules`"):
+        await sections.drop("rule")
