@@ -91,6 +91,7 @@ def _storage_rows(figures: Figures) -> list[Row]:
 
 BENCHES: dict[str, Callable[[Figures], list[Row]]] = {
     "turn": _own_rows,
+    "context": _own_rows,
     "registry": _registry_rows,
     "reload": _own_rows,
     "sandbox": _sandbox_rows,
@@ -100,6 +101,7 @@ BENCHES: dict[str, Callable[[Figures], list[Row]]] = {
     "bulk": _own_rows,
     "startup": _startup_rows,
     "storage": _storage_rows,
+    "passages": _own_rows,
 }
 
 if __name__ == "__main__":

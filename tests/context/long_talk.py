@@ -54,7 +54,7 @@ async def journal(root: Path) -> list[Entry]:
     """All that was said, and what stands for it."""
     store = open_store(root / ".toolwright" / "state.db", clock=Clock())
     try:
-        return await store.history("main", kinds=("user", "assistant", "notice", KIND))
+        return await store.history("main", kinds=("user", "assistant", "result", "notice", KIND))
     finally:
         await store.close()
 

@@ -1,0 +1,59 @@
+"""A conversation that is summed up again and again is whole after `kill -9` at any instant."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from agent_core.assemble import Workspace
+from agent_core.context import KIND
+from agent_core.storage import Entry
+from tests.context.long_talk import in_json, journal, periods, talkative
+from tests.crash.context_work import WINDOW, talk
+from tests.kit import Repeat, Seen, Step, scripted
+from tests.kit.crash import Worker, kill_at_work
+
+COUNTED = ("user", "assistant", "result")
+
+
+def summed_up(seen: Seen) -> Step:
+    """A summary that takes its time, so that kills fall before, into and after it."""
+    return in_json(f"What happened: {len(seen.text)} characters of talk.")
+
+
+def check(entries: list[Entry], told: list[str]) -> None:
+    """What was told is there, each summary stands for exactly what is before its place, and warnings came once."""
+    said = {entry.payload["text"] for entry in entries if entry.kind == "user"}
+    assert {text.removeprefix("said ") for text in told if text.startswith("said ")} <= said
+    assert not [text for text in told if text.startswith("failed")]
+    for summary in (entry for entry in entries if entry.kind == KIND):
+        covered = [entry for entry in entries if entry.seq <= summary.payload["upto"] and entry.kind in COUNTED]
+        assert summary.payload["covers"] == len(covered)
+        assert summary.payload["upto"] < summary.seq
+    assert max(periods(entries)) == 1
+
+
+async def kill_again_and_again(root: Path, times: int, seed: int) -> None:
+    chance, told = random.Random(seed), list[str]()
+    with scripted([Repeat(talkative(in_json))], limit_tokens=WINDOW, summary=summed_up) as model:
+        for number in range(times):
+            worker = Worker(talk, f"{root}|{model.base_url}|{number * 10}")
+            told += kill_at_work(worker, chance.uniform(0, 0.6))
+        assert model.summaries
+        assert model.refusals == []
+    entries = await journal(root)
+    check(entries, told)
+    async with Workspace.open(root, flags={"model.base_url": "http://127.0.0.1:9/v1"}) as workspace:
+        first, *_ = await (await workspace.agent()).history()
+        assert f"The {[each for each in entries if each.kind == KIND][-1].payload['covers']:,} oldest" in first.text
+
+
+@pytest.mark.timeout(180)
+async def test_a_conversation_that_is_summed_up_is_whole_after_some_kills(tmp_path: Path) -> None:
+    await kill_again_and_again(tmp_path, times=8, seed=5)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+async def test_a_conversation_that_is_summed_up_is_whole_after_a_hundred_kills(tmp_path: Path) -> None:
+    await kill_again_and_again(tmp_path, times=100, seed=11)
