@@ -21,11 +21,9 @@ def _file(tmp_path: Path, *rows: dict[str, object]) -> Path:
 
 def test_reads_and_updates_by_the_script_all_come_out_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = {"facts": FACTS, "question": "Where does Ann live?", "answer": "Oslo"}
-    rows = [
-        {"id": "r/1", "task": "core_memory_read", **asked},
-        {"id": "u/1", "task": "core_memory_update", **asked, **NEW},
-    ]
-    memory_edits.main([str(_file(tmp_path, *rows)), "--json"])
+    read: dict[str, object] = {"id": "r/1", "task": "core_memory_read", **asked}
+    updated: dict[str, object] = {**read, "id": "u/1", "task": "core_memory_update", **NEW}
+    memory_edits.main([str(_file(tmp_path, read, updated)), "--json"])
     figures = json.loads(capsys.readouterr().out)
     assert {task: (one["cases"], one["right"]) for task, one in figures.items()} == {
         "core_memory_read": (1, 1),
