@@ -48,5 +48,5 @@ def _cosines(asked: Array, rows: list[tuple[int, bytes]]) -> dict[int, float]:
         return {}
     matrix = np.frombuffer(b"".join(vector for _, vector in rows), "<f4").reshape(len(rows), -1)
     lengths = np.linalg.norm(matrix, axis=1) * np.linalg.norm(asked)
-    scores = np.divide(matrix @ asked, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    scores = np.divide(np.einsum("ij,j->i", matrix, asked), lengths, out=np.zeros_like(lengths), where=lengths > 0)
     return dict(zip((seq for seq, _ in rows), scores.tolist(), strict=True))

@@ -92,6 +92,20 @@ async def test_a_search_knows_what_another_process_added_and_deleted(
     assert (await by_words(store, "pie"), await by_vector(store, 1, 0)) == (["new0", "p1"], ["p1", "new0"])
 
 
+async def test_passages_that_come_one_by_one_are_all_found_whenever_a_search_looked(
+    store: Store, open_again: Callable[[], Store]
+) -> None:
+    other, looked = open_again(), {0: 11, 1: 40}
+    for number in range(100):
+        await insert(store, "pie", prefix=f"{number}-")
+        await embed(store, {number + 1: floats(1, number)})
+        for place, handle in enumerate((store, other)):
+            if number % looked[place] == 0:
+                assert len(await by_words(handle, "pie")) == number + 1
+                assert len(await by_vector(handle, 1, 0)) == number + 1
+    assert await by_vector(other, 1, 0) == (await by_words(store, "pie"))[::-1]
+
+
 async def test_what_was_not_committed_is_not_found(store: Store) -> None:
     await insert(store, "pie")
     await by_words(store, "pie")

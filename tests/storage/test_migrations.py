@@ -7,7 +7,7 @@ import pytest
 
 from agent_core.storage import RecordCall, Stats, open_store
 from agent_core.storage.migrate import FOLDER, migrate
-from tests.storage.support import ManualClock
+from tests.storage.support import ManualClock, say
 
 
 @pytest.fixture
@@ -106,3 +106,25 @@ async def test_calls_of_the_first_schema_go_on_counting_in_the_newest(tmp_path: 
         ]
         assert [(kind.outcome, kind.calls) for kind in await store.call_kinds("f")] == [("raised", 1)]
         assert await store.failing(1) == {("g", "w")}
+
+
+async def test_conversations_of_the_fifth_schema_go_on_in_the_newest(tmp_path: Path) -> None:
+    path, earlier = tmp_path / "state.db", tmp_path / "fifth"
+    earlier.mkdir()
+    for file in sorted(FOLDER.glob("*.sql"))[:5]:
+        (earlier / file.name).write_text(file.read_text("utf-8"), "utf-8")
+    db = apsw.Connection(str(path))
+    migrate(db, earlier)
+    db.execute("insert into event values (1, 'e', 'main', null, 'user', '{}', 0, 0, 0, null)")
+    db.execute("insert into turn values (1, 't', 'main', 1, 'done', 1, 2, 'o', 0, 0, 0, 0)")
+    for n in range(2):
+        db.execute(
+            "insert into entry (seq, kind, payload, attempt, at) values (?, 'user', ?, 1, 5)",
+            (1 << 20 | n, f'{{"text": "{n}"}}'),
+        )
+    db.close()
+    async with open_store(path, clock=ManualClock()) as store:
+        await say(store, "2")
+        entries = await store.history("main")
+        assert [(entry.payload["text"], entry.n) for entry in entries] == [("0", 0), ("1", 1), ("2", 0)]
+        assert await store.check() is None

@@ -1,0 +1,136 @@
+"""What benchmarks.passages searches, passages of sentences given or made, and an exact search to compare with."""
+
+import importlib
+import importlib.util
+import json
+import random
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import log
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import apsw
+import numpy as np
+import numpy.typing as npt
+
+STOPPED, FREQUENT = 60, 40  # so many most frequent words stand for stop words, and so many for very frequent ones
+VOCABULARY, SENTENCES = 20_000, 8_000
+WIDTH, CENTRES = 256, 500
+Floats: TypeAlias = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Passages, and their words without the most frequent ones; questions, and the words that are asked for."""
+
+    passages: list[str]
+    words: list[str]
+    questions: list[str]
+    asked: list[list[str]]
+    frequent: list[list[str]]
+
+
+def texts(paths: Sequence[Path], count: int, rounds: int) -> Texts:
+    """The same ones in every run."""
+    chance = random.Random(7)
+    given = dict.fromkeys(one for path in paths for one in sentences(path))
+    told = [one for one in given if not one.endswith("?")] or list(made(chance))
+    questions = chance.sample([one for one in given if one.endswith("?")] or told, rounds)
+    passages: dict[str, None] = {}
+    while len(passages) < count:
+        passages[" ".join(chance.sample(told, chance.choice((1, 2, 2, 3))))] = None
+    sample = [set(split(one)) for one in chance.sample(list(passages), min(count, 20_000))]
+    ranked = [word for word, _ in Counter(word for one in sample for word in one).most_common(STOPPED + FREQUENT)]
+    stopped, frequent = {*ranked[:STOPPED]}, ranked[STOPPED:]
+    asked = [[word for word in split(one) if word not in stopped] or frequent[:1] for one in questions]
+    words = [" ".join(word for word in split(one) if word not in stopped) for one in passages]
+    return Texts([*passages], words, questions, asked, [chance.sample(frequent, 5) for _ in range(rounds)])
+
+
+def split(text: str) -> list[str]:
+    """Words, small."""
+    return re.findall(r"\w+", text.lower())
+
+
+def sentences(path: Path) -> Iterator[str]:
+    """Those of four words or more, from anywhere in a JSON document, JSON lines or a text."""
+    for text in _strings(path.read_text("utf-8")):
+        yield from (one for one in re.split(r"(?<=[.!?])\s+|\n+", text) if len(one.split()) >= 4)
+
+
+def _strings(text: str) -> Iterator[str]:
+    try:
+        yield from _leaves([json.loads(text)])
+    except ValueError:
+        for line in text.splitlines():
+            try:
+                yield from _leaves([json.loads(line)])
+            except ValueError:
+                yield line
+
+
+def _leaves(values: list[Any]) -> Iterator[str]:  # Any: JSON
+    while values:
+        value = values.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict | list):
+            values += value.values() if isinstance(value, dict) else value
+
+
+def made(chance: random.Random) -> Iterator[str]:
+    """Sentences of a vocabulary where the n-th word comes 1/n as often as the first."""
+    words = ["".join(chance.choices("aeiou", k=1) + chance.choices("bdfgklmnprstvz", k=1 + n % 5)) + str(n)
+             for n in range(VOCABULARY)]  # fmt: skip
+    weights = list(accumulate(1 / n for n in range(1, VOCABULARY + 1)))
+    for _ in range(SENTENCES):
+        yield " ".join(chance.choices(words, cum_weights=weights, k=chance.randint(6, 14)))
+
+
+def embed(passages: Sequence[str]) -> Floats:
+    """By wordllama; where it is not installed, noise about centres."""
+    if importlib.util.find_spec("wordllama"):
+        package = importlib.import_module("wordllama")
+        model = package.WordLlama.load(cache_dir=Path(str(package.__file__)).parent, disable_download=True)
+        found: Floats = np.asarray(model.embed(list(passages), norm=True), np.float32)
+        return found
+    chance = np.random.default_rng(7)
+    centres = np.random.default_rng(8).standard_normal((CENTRES, WIDTH))
+    drawn = centres[chance.integers(CENTRES, size=len(passages))] + chance.standard_normal((len(passages), WIDTH))
+    noise: Floats = (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
+    return noise
+
+
+def exact_bm25(rows: Sequence[str], asked: Sequence[Sequence[str]]) -> list[list[float]]:
+    """The ten best scores of each question, by the textbook."""
+    stems = apsw.Connection(":memory:").fts5_tokenizer("porter", ["unicode61"])
+
+    def stemmed(text: str) -> list[str]:
+        kind = apsw.FTS5_TOKENIZE_DOCUMENT
+        found = stems(text.encode(), kind, None, include_offsets=False, include_colocated=False)
+        return [str(stem) for stem in found]
+
+    questions = [{*stemmed(" ".join(words))} for words in asked]
+    wanted = set().union(*questions)
+    lengths, postings = [], defaultdict(list)
+    for number, row in enumerate(rows):
+        counts = Counter(stemmed(row))
+        lengths.append(counts.total())
+        for word in counts.keys() & wanted:
+            postings[word].append((number, counts[word]))
+    average = sum(lengths) / len(lengths)
+    norms = [1.2 * (0.25 + 0.75 * length / average) for length in lengths]
+    return [_ten([postings[word] for word in sorted(words)], norms) for words in questions]
+
+
+def _ten(found: Sequence[Sequence[tuple[int, int]]], norms: Sequence[float]) -> list[float]:
+    scores: dict[int, float] = defaultdict(float)
+    for holding in found:
+        weight = log(1 + (len(norms) - len(holding) + 0.5) / (len(holding) + 0.5))
+        for number, times in holding:
+            scores[number] += weight * times * 2.2 / (times + norms[number])
+    return sorted(scores.values(), reverse=True)[:10]
