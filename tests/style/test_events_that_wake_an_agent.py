@@ -1,0 +1,143 @@
+"""Boot, login, heartbeats and alerts: what wakes an agent of the MemGPT style, and how its model reads it."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from agent_core.assemble import Workspace
+from agent_core.events import Text, TurnStarted, Warned
+from agent_core.messages import Notice, User
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Expect, Repeat, Say, Wanted, contains, scripted
+from tests.kit.desk import desk as a_desk
+from tests.kit.desk import ended, of
+from tests.style.support import WINDOW, memgpt, send, told, types
+
+MEMGPT = {"memory__preset": "memgpt", "model__context_tokens": WINDOW}
+
+
+async def test_a_new_agent_has_booted_and_the_user_has_logged_in_for_the_first_time(at_desk: OpenDesk) -> None:
+    desk = await memgpt(at_desk, [send("Hello."), send("Again.")])
+    await desk.say("Hi.")
+    roles = [each["role"] for each in desk.model.requests[0].messages]
+    assert roles == ["system", "user", "assistant", "tool", "user"]
+    assert types(desk.model) == ["login", "user_message"]
+    assert "first time" in told(desk.model)[0]["last_login"]
+    await desk.say("And now?")
+    assert types(desk.model) == ["login", "user_message", "user_message"]
+
+
+async def test_a_message_is_packed_with_type_and_time_and_kept_as_it_was_said(at_desk: OpenDesk) -> None:
+    desk = await memgpt(at_desk, [send("Hello.")])
+    await desk.say('Say "hé"\nto me.')
+    packed = told(desk.model)[-1]
+    assert (packed["type"], packed["message"]) == ("user_message", 'Say "hé"\nto me.')
+    assert packed["time"][:2] == "20"
+    assert [each.text for each in await desk.agent.history() if isinstance(each, User)] == ['Say "hé"\nto me.']
+
+
+async def test_a_session_that_goes_on_begins_with_a_login_and_the_same_words_as_before(tmp_path: Path) -> None:
+    with scripted([Repeat(send("Yes."))]) as model:
+        for _ in range(2):
+            async with a_desk(tmp_path, model, **MEMGPT) as desk:
+                desk.agent.talk.verify = False
+                await desk.say("Hi.")
+    first, second = (each.messages[1:] for each in model.requests)
+    assert second[: len(first)] == first
+    assert types(model) == ["login", "user_message", "login", "user_message"]
+    assert told(model)[2]["last_login"][:2] == "20"
+
+
+async def test_an_agent_that_speaks_first_is_told_of_the_login_alone(at_desk: OpenDesk) -> None:
+    desk = await memgpt(at_desk, [send("Welcome.")])
+    await desk.agent.talk.post("login")
+    events = [each async for each in desk.agent.turn(None)]
+    assert types(desk.model) == ["login"]
+    assert (ended(events).reply, of(TurnStarted, events)[0].event) == ("Welcome.", "login")
+
+
+async def test_a_direct_agent_can_speak_first_too(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Expect(Say("Welcome."), contains("The user is here"))])
+    await desk.agent.talk.post("login")
+    assert ended([each async for each in desk.agent.turn(None)]).reply == "Welcome."
+
+
+async def test_a_timed_heartbeat_wakes_an_agent_which_may_stay_silent(at_desk: OpenDesk) -> None:
+    desk = await memgpt(at_desk, [Say("Nobody here. I wait.")], heartbeat__every_minutes=0.0005)
+    async with asyncio.timeout(20):
+        await anext(desk.agent.heartbeats())
+    events = [each async for each in desk.agent.turn(None)]
+    assert (of(TurnStarted, events)[0].event, ended(events).reason, ended(events).reply) == ("heartbeat", "replied", "")
+    assert (of(Text, events), of(Warned, events)) == ([], [])
+    assert types(desk.model) == ["login", "heartbeat"]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        pytest.param({"memory__preset": "memgpt"}, id="none-are-set"),
+        pytest.param({"heartbeat__every_minutes": 0.0005}, id="direct-style"),
+    ],
+)
+async def test_where_there_are_no_heartbeats_waiting_for_them_ends_at_once(
+    at_desk: OpenDesk, flags: dict[str, object]
+) -> None:
+    desk = await at_desk([], **flags)
+    assert [each async for each in desk.agent.heartbeats()] == []
+
+
+async def test_a_heartbeat_that_waits_does_not_count_as_a_message(at_desk: OpenDesk) -> None:
+    desk = await memgpt(at_desk, [send("I think of you.")])
+    await desk.agent.talk.post("heartbeat", "somebody asked for it")
+    assert await desk.agent.waiting() == []
+    assert ended([each async for each in desk.agent.turn(None)]).reply == "I think of you."
+    assert told(desk.model)[-1]["reason"] == "somebody asked for it"
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        pytest.param(10, "No timed heartbeat for 10 minutes.", id="as-asked"),
+        pytest.param(5000, "No timed heartbeat for 60 minutes, which is the longest", id="capped"),
+        pytest.param(-3, "No timed heartbeat for 0 minutes.", id="below-zero"),
+    ],
+)
+async def test_a_pause_is_taken_up_to_the_longest_that_is_set(at_desk: OpenDesk, asked: float, says: str) -> None:
+    pause = Ask(Wanted("pause_heartbeats", {"minutes": asked, "request_heartbeat": True}))
+    desk = await memgpt(at_desk, [pause, send("Done.")], heartbeat__pause_max_minutes=60)
+    await desk.say("Rest.")
+    assert desk.model.requests[-1].answers[0].startswith(says)
+
+
+async def test_a_pause_outlasts_the_session_and_keeps_heartbeats_away(tmp_path: Path) -> None:
+    pause = Ask(Wanted("pause_heartbeats", {"minutes": 10}))
+    with scripted([pause]) as model:
+        async with a_desk(
+            tmp_path, model, model__context_tokens=WINDOW, memory__preset="memgpt", heartbeat__every_minutes=0.0005
+        ) as desk:
+            desk.agent.talk.verify = False
+            await desk.say("Rest.")
+    async with Workspace.open(tmp_path, flags={"heartbeat.every_minutes": 0.0005}) as workspace:
+        agent = await workspace.agent()
+        beats = agent.heartbeats()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(beats), 0.3)
+        assert agent.talk.style.preset == "memgpt"
+
+
+async def test_what_the_program_tells_is_packed_as_an_alert(at_desk: OpenDesk) -> None:
+    desk = await memgpt(at_desk, [send("Noted.")])
+    await desk.agent.talk.post("system", "The disk is nearly full.")
+    await desk.say("Hi.")
+    alert = next(each for each in told(desk.model) if each["type"] == "system_alert")
+    assert alert["message"] == "The disk is nearly full."
+    assert any(isinstance(each, Notice) and each.text == alert["message"] for each in await desk.agent.history())
+
+
+async def test_a_turn_taken_back_boots_the_agent_anew(at_desk: OpenDesk) -> None:
+    desk = await memgpt(at_desk, [send("Hello."), send("Hello.")])
+    await desk.say("Hi.")
+    assert await desk.agent.pop() == "Hi."
+    await desk.say("Hi.")
+    assert [each["role"] for each in desk.model.requests[1].messages][2:] == ["assistant", "tool", "user"]

@@ -1,0 +1,112 @@
+"""What a host function writes into memory is told once it is on disk; what others change is told to the model."""
+
+from collections.abc import Mapping
+
+from agent_core.agent import Agent
+from agent_core.asking import Asker
+from agent_core.clock import Clock
+from agent_core.context import Shown
+from agent_core.dispatch import Dispatcher, HostFunction
+from agent_core.events import CallAnswered, Event, MemoryChanged
+from agent_core.registry.schema import read_module
+from agent_core.registry.source import Source
+from agent_core.step import Remembering, Stepper
+from agent_core.storage import BlockRow, SaveBlock
+from agent_core.talk import Older, Talk
+from agent_core.workshop import Plan
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Expect, Say, Wanted, contains
+from tests.kit.desk import Desk, ended, of
+
+SOURCE = '''\
+async def note(self, label: str, text: str) -> str:
+    """Write a block.
+
+    Args:
+        label: Which.
+        text: What it is to hold.
+    """
+'''
+CALL = Ask(Wanted("note", {"label": "human", "text": "Ada"}))
+
+
+def agent_of(desk: Desk, host: HostFunction, memory: Remembering | None = None, **aliases: Older) -> Agent:
+    """An agent with one function of the host, which stands for all of memory."""
+    workspace, functions = desk.workspace, {host.function.name: host}
+    cage, store = workspace._cage, workspace._store
+    dispatcher = Dispatcher(cage, workspace.workshop, functions, workspace.settings.turn, Clock(), aliases=aliases)
+    shown = Shown([host.function], 20, workspace.workshop.quarantine)
+    asker = Asker(shown, workspace.settings, workspace._open_model)
+    stepper = Stepper(asker, dispatcher, workspace.workshop, 10, memory)
+    return Agent(
+        "other", store, workspace.workshop, stepper, "test", talk=Talk("other", store), memory=desk.agent.memory
+    )
+
+
+def noting(agent: str, heard: list[Plan], versions: Mapping[str, int]) -> HostFunction:
+    """A function of the host that writes a block at the version after the one that is known."""
+    known = dict(versions)
+
+    async def note(_: Agent, label: str, text: str) -> Plan:
+        async def again() -> Plan:
+            known[label] = 1
+            return await note(_, label, text)
+
+        row = BlockRow(f"block-{label}", label, text, 2000, version=known.get(label, 0) + 1)
+        return Plan(f"{label}: {text}", writes=(SaveBlock(row, agent, "wrote it"),), again=again)
+
+    (function,) = read_module(Source("note", "note.py", SOURCE, "0")).functions
+    return HostFunction(function, note, heard.append)
+
+
+async def events_of(agent: Agent) -> list[Event]:
+    return [each async for each in agent.turn("I am Ada.")]
+
+
+async def test_a_block_that_was_written_is_told_after_the_answer_and_counted(at_desk: OpenDesk) -> None:
+    desk, heard = await at_desk([CALL, Say("Noted.")]), list[Plan]()
+    agent = agent_of(desk, noting("other", heard, {}))
+    events = await events_of(agent)
+    (changed,) = of(MemoryChanged, events)
+    assert (changed.block, changed.what, ended(events).made) == ("human", "wrote it", {"remembered": ["human"]})
+    assert events.index(of(CallAnswered, events)[0]) < events.index(changed)
+    assert [each.value for each in await desk.workspace._store.memory.blocks("other")] == ["Ada"]
+    assert [each.text for each in heard] == ["human: Ada"]
+    await agent.aclose()
+
+
+async def test_a_block_that_another_hand_wrote_first_is_planned_again(at_desk: OpenDesk) -> None:
+    desk, heard = await at_desk([CALL, Say("Noted.")]), list[Plan]()
+    await desk.workspace._store.apply([SaveBlock(BlockRow("block-human", "human", "Bea", 2000), "other", "by hand")])
+    agent = agent_of(desk, noting("other", heard, {}))
+    assert len(of(MemoryChanged, await events_of(agent))) == 1
+    (block,) = await desk.workspace._store.memory.blocks("other")
+    assert (block.value, block.version, len(heard)) == ("Ada", 2, 1)
+    await agent.aclose()
+
+
+async def test_older_names_of_a_function_and_its_arguments_are_understood(at_desk: OpenDesk) -> None:
+    old = Ask(Wanted("jot", {"field": "human", "text": "Ada"}))
+    desk = await at_desk([old, Say("Noted.")])
+    agent = agent_of(desk, noting("other", [], {}), jot=Older("note", {"field": "label"}))
+    assert of(MemoryChanged, await events_of(agent))[0].block == "human"
+    await agent.aclose()
+
+
+class Elsewhere:
+    """Memory that another hand changes once."""
+
+    def __init__(self) -> None:
+        self.news = ["`human` was changed by hand: it reads now: Bea."]
+
+    async def changed_elsewhere(self) -> list[str]:
+        said, self.news = self.news, []
+        return said
+
+
+async def test_what_another_hand_changed_is_told_to_the_model_once(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Expect(CALL, contains("reads now: Bea")), Say("Noted.")])
+    agent = agent_of(desk, noting("other", [], {}), Elsewhere())
+    await events_of(agent)
+    assert desk.model.requests[1].text.count("reads now: Bea") == 1
+    await agent.aclose()

@@ -1,0 +1,99 @@
+"""Presets, personas and humans are files: those that come along, and one's own in the workspace."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_core.assemble import Workspace
+from agent_core.errors import ToolwrightError
+from agent_core.presets import named, preset, presets, text_of
+from tests.conftest import OpenDesk
+from tests.kit import Expect, Say, contains, scripted
+from tests.kit.desk import desk as a_desk
+from tests.kit.desk import ended
+
+OWN = 'style = "memgpt"\ninstructions = "mine.txt"\nfunctions = ["send_message"]\nabout = "Mine."\n'
+
+
+def put(root: Path, name: str, text: str) -> None:
+    file = root / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, "utf-8")
+
+
+@pytest.mark.parametrize("name", ["direct", "memgpt", "memgpt_docs"])
+def test_every_preset_that_comes_along_is_whole(tmp_path: Path, name: str) -> None:
+    found = preset(tmp_path, name)
+    assert found.has("create_function")
+    assert found.has("send_message") is (found.style.name == "memgpt")
+    assert text_of(tmp_path, "persona", found.persona)
+    assert text_of(tmp_path, "human", found.human)
+    assert "{functions}" not in found.style.instructions + found.style.brief
+
+
+def test_a_preset_of_ones_own_stands_beside_the_others(tmp_path: Path) -> None:
+    put(tmp_path, "presets/mine.toml", OWN)
+    put(tmp_path, "presets/mine.txt", "Be mine.\n\n{functions}")
+    found = preset(tmp_path, "mine")
+    assert found.style.instructions.startswith("Be mine.\n\nWhen no function")
+    had = [name for name in ("send_message", "message_llm", "core_memory_append") if found.has(name)]
+    assert had == ["send_message"]
+    assert ("mine", "Mine.") in presets(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        pytest.param("style = 'mem", "not valid TOML", id="no-toml"),
+        pytest.param("styl = 'memgpt'", "`styl`", id="unknown-key"),
+        pytest.param("style = 'loud'", "cannot be 'loud'", id="unknown-style"),
+        pytest.param("attempts = '3'", "cannot be '3'", id="wrong-type"),
+        pytest.param("functions = ['fly']", "`fly`", id="unknown-function"),
+        pytest.param("instructions = '../../etc/passwd'", "no file of instructions", id="leads-out"),
+        pytest.param("instructions = 'none.txt'", "no file of instructions", id="not-there"),
+    ],
+)
+def test_what_is_wrong_in_a_preset_is_said(tmp_path: Path, text: str, says: str) -> None:
+    put(tmp_path, "presets/mine.toml", text)
+    with pytest.raises(ToolwrightError, match=says):
+        preset(tmp_path, "mine")
+
+
+def test_an_unknown_preset_names_those_that_are_known(tmp_path: Path) -> None:
+    with pytest.raises(ToolwrightError, match="Known are: direct, memgpt"):
+        preset(tmp_path, "memgtp")
+
+
+def test_personas_of_ones_own_come_before_those_that_come_along(tmp_path: Path) -> None:
+    put(tmp_path, "personas/companion.txt", "I am Max.\n")
+    put(tmp_path, "humans/ada.txt", "Ada, an engineer.")
+    assert text_of(tmp_path, "persona", "companion") == "I am Max."
+    assert "ada" in named(tmp_path, "human")
+    assert text_of(tmp_path, "persona", "I am a text of my own.") == "I am a text of my own."
+    with pytest.raises(ToolwrightError, match="Known are: companion, librarian"):
+        text_of(tmp_path, "persona", "nobody")
+
+
+def test_a_file_that_leads_out_of_the_workspace_is_not_read(tmp_path: Path) -> None:
+    put(tmp_path, "secret.txt", "a key")
+    root = tmp_path / "workspace"
+    (root / "personas").mkdir(parents=True)
+    (root / "personas" / "max.txt").symlink_to(tmp_path / "secret.txt")
+    with pytest.raises(ToolwrightError, match="leads out"):
+        text_of(root, "persona", "max")
+
+
+async def test_an_agent_stays_of_the_preset_of_its_first_use(tmp_path: Path) -> None:
+    with scripted([]) as model:
+        async with a_desk(tmp_path, model, memory__preset="memgpt") as desk:
+            assert desk.agent.talk.style.preset == "memgpt"
+    async with Workspace.open(tmp_path) as workspace:
+        assert (await workspace.agent()).talk.style.preset == "memgpt"
+        assert (await workspace.agent("other")).talk.style.preset == "direct"
+
+
+async def test_a_preset_of_ones_own_says_what_its_agents_are_told(at_desk: OpenDesk, tmp_path: Path) -> None:
+    put(tmp_path, "presets/mine.toml", 'style = "direct"\ninstructions = "mine.txt"\nfunctions = []\n')
+    put(tmp_path, "presets/mine.txt", "Speak like a pirate.")
+    desk = await at_desk([Expect(Say("Arr."), contains("Speak like a pirate."))], memory__preset="mine")
+    assert ended(await desk.say("Hi.")).reply == "Arr."

@@ -1,0 +1,159 @@
+"""In the MemGPT style the user is shown what send_message is given; text is inner, and is never lost."""
+
+import pytest
+
+from agent_core.events import Text, Thought, Warned
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Expect, Say, Script, Wanted, contains
+from tests.kit.desk import VOWELS, ended, of
+from tests.style.support import memgpt, send, types
+
+
+async def test_a_message_is_shown_and_is_the_reply_while_the_text_is_inner(at_desk: OpenDesk) -> None:
+    desk = await memgpt(at_desk, [send("Hello, Ada.", thought="She is back.")])
+    events = await desk.say("Hi.")
+    assert [each.text for each in of(Text, events)] == ["Hello, Ada."]
+    assert [each.text for each in of(Thought, events)] == ["She is back."]
+    assert (ended(events).reason, ended(events).reply, ended(events).steps) == ("replied", "Hello, Ada.", 1)
+
+
+async def test_two_messages_of_one_reply_are_shown_apart_from_each_other(at_desk: OpenDesk) -> None:
+    both = Ask(Wanted("send_message", {"message": "One."}), Wanted("send_message", {"message": "Two."}))
+    desk = await memgpt(at_desk, [both])
+    events = await desk.say("Count.")
+    assert "".join(each.text for each in of(Text, events)) == ended(events).reply == "One.\n\nTwo."
+
+
+async def test_text_without_a_message_is_the_message_after_one_word_to_the_model(at_desk: OpenDesk) -> None:
+    again = Expect(Say("Cats have nine lives."), contains("inner monologue. Say it to the user with send_message"))
+    desk = await memgpt(at_desk, [Say("Nine lives."), again])
+    events = await desk.say("How many lives has a cat?")
+    assert [each.text for each in of(Text, events)] == ["Cats have nine lives."]
+    assert ended(events).reply == "Cats have nine lives."
+
+
+async def test_a_model_that_mends_its_plain_text_sends_only_the_message(at_desk: OpenDesk) -> None:
+    desk = await memgpt(at_desk, [Say("Nine lives."), send("Nine!")])
+    events = await desk.say("How many lives has a cat?")
+    assert [each.text for each in of(Text, events)] == ["Nine!"]
+
+
+async def test_text_is_not_lost_where_the_model_then_only_calls_something(at_desk: OpenDesk) -> None:
+    desk = await memgpt(at_desk, [Say("Nine lives."), Ask(Wanted("list_functions", {"request_heartbeat": False}))])
+    assert ended(await desk.say("How many lives has a cat?")).reply == "Nine lives."
+
+
+async def test_text_is_not_lost_where_the_model_then_says_nothing(at_desk: OpenDesk) -> None:
+    desk = await memgpt(at_desk, [Say("Nine lives."), Say(""), Say("")])
+    assert ended(await desk.say("How many lives has a cat?")).reply == "Nine lives."
+
+
+async def test_text_after_a_message_stays_inner_and_ends_the_turn(at_desk: OpenDesk) -> None:
+    desk = await memgpt(at_desk, [send("I look.", heartbeat=True), Say("That was all.")])
+    events = await desk.say("Look.")
+    assert (ended(events).reply, ended(events).steps) == ("I look.", 2)
+    assert of(Warned, events) == []
+
+
+async def test_a_turn_that_ends_in_silence_is_said_to_the_human(at_desk: OpenDesk) -> None:
+    desk = await memgpt(at_desk, [Ask(Wanted("list_functions", {"request_heartbeat": False}))])
+    events = await desk.say("Hi.")
+    assert ended(events).reason == "replied"
+    assert "without a message" in of(Warned, events)[0].message
+
+
+@pytest.mark.parametrize(
+    ("asked", "steps"),
+    [
+        pytest.param(True, 2, id="true"),
+        pytest.param("true", 2, id="as-text"),
+        pytest.param("Yes", 2, id="yes"),
+        pytest.param(False, 1, id="false"),
+        pytest.param("soon", 1, id="nonsense-is-no"),
+        pytest.param(None, 1, id="null-is-no"),
+    ],
+)
+async def test_a_call_that_asks_for_a_heartbeat_gives_another_step(
+    at_desk: OpenDesk, asked: object, steps: int
+) -> None:
+    desk = await memgpt(at_desk, [send("One.", heartbeat=asked), *([send("Two.")] if steps == 2 else [])])
+    events = await desk.say("Go.")
+    assert ended(events).steps == steps
+    assert types(desk.model).count("heartbeat") == steps - 1
+
+
+async def test_a_failed_call_gives_another_step_with_the_heartbeat_told(at_desk: OpenDesk) -> None:
+    desk = await memgpt(at_desk, [Ask(Wanted("no_such_function", {})), send("It is not there.")])
+    assert ended(await desk.say("Go.")).reply == "It is not there."
+    assert types(desk.model) == ["login", "user_message", "heartbeat"]
+
+
+async def test_every_function_shown_asks_for_a_heartbeat_and_none_does_in_direct(at_desk: OpenDesk) -> None:
+    desk = await memgpt(at_desk, [send("Yes.")])
+    await desk.say("Are you there?")
+    shown = [each["function"] for each in desk.model.requests[0].body["tools"]]
+    assert {"send_message", "pause_heartbeats", "message_llm"} < {each["name"] for each in shown}
+    assert all(each["parameters"]["properties"]["request_heartbeat"]["type"] == "boolean" for each in shown)
+    assert all("request_heartbeat" in each["parameters"]["required"] for each in shown)
+
+
+async def test_in_the_direct_style_nothing_of_it_is_shown_or_packed(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Say("Yes.")])
+    assert ended(await desk.say("Are you there?")).reply == "Yes."
+    body = str(desk.model.requests[0].body)
+    assert not any(word in body for word in ("request_heartbeat", "send_message", "user_message", "login"))
+
+
+async def test_a_functions_own_parameter_of_that_name_is_passed_on_to_it(at_desk: OpenDesk) -> None:
+    desk = await memgpt(at_desk, [Ask(Wanted("beats", {"request_heartbeat": 3}))])
+    desk.put("beats.py", BEATS)
+    await desk.workspace.workshop.reload()
+    events = await desk.say("Beat.")
+    assert [each["function"] for each in desk.model.requests[0].body["tools"] if each["function"]["name"] == "beats"]
+    assert desk.model.requests[0].functions.count("beats") == 1
+    assert '"type": "integer"' in str(desk.model.requests[0].body).replace("'", '"')
+    assert ended(events).steps == 1
+
+
+BEATS = '''\
+def beats(request_heartbeat: int) -> int:
+    """Double a number of beats.
+
+    Args:
+        request_heartbeat: How many.
+
+    >>> beats(2)
+    4
+    >>> beats(3)
+    6
+    """
+    return request_heartbeat * 2
+'''
+
+
+async def test_who_speaks_while_a_candidate_stands_refused_gets_one_more_step(at_desk: OpenDesk) -> None:
+    create = {"function_name": "hollow", "function_code_with_docstring": "def hollow(x: int) -> int:\n    pass\n"}
+    asks = Ask(Wanted("create_function", {**create, "request_heartbeat": False}))
+    script: Script = [asks, send("It is made."), Expect(send("It is not made."), contains("stands refused"))]
+    desk = await memgpt(at_desk, script)
+    assert ended(await desk.say("Make it.")).reply == "It is made.\n\nIt is not made."
+
+
+async def test_a_message_that_comes_meanwhile_gives_another_step(at_desk: OpenDesk) -> None:
+    desk = await memgpt(at_desk, [send("One.", thought="1"), Expect(send("Two."), contains("And then?"))])
+    events = []
+    async for event in desk.agent.turn("Count."):
+        events.append(event)
+        if isinstance(event, Thought) and event.text == "1":
+            await desk.agent.say_during_turn("And then?")
+    assert ended(events).reply == "One.\n\nTwo."
+
+
+async def test_a_function_is_made_and_called_in_this_style_as_well(at_desk: OpenDesk) -> None:
+    create = {"function_name": "count_vowels", "function_code_with_docstring": VOWELS, "request_heartbeat": True}
+    call = {"text": "queueing", "request_heartbeat": "true"}
+    script = [Ask(Wanted("create_function", create)), Ask(Wanted("count_vowels", call)), send("Five.")]
+    desk = await memgpt(at_desk, script)
+    last = ended(await desk.say("Count the vowels in queueing."))
+    assert (last.reply, last.made) == ("Five.", {"created": ["count_vowels"]})
+    assert desk.model.requests[2].answers == ["5"]
