@@ -7,16 +7,23 @@ from pathlib import Path
 from agent_core.clock import Clock
 from agent_core.context import KIND, PRESSURE
 from agent_core.storage import Entry, open_store
-from tests.kit import Say, ScriptedModel, Seen, Step
-from tests.kit.desk import Desk, desk, ended
+from tests.kit import Say, Seen, Step
+from tests.kit.desk import Desk, ended
 
 EVERY = 10
+LAST = ("Arnesen", "Borg", "Caruso", "Dvorak", "Egede", "Fontaine", "Grieg", "Holm", "Ibsen", "Juhl")
 NAMES = ("Mitya", "Aurelio", "Brunhilde", "Casimir", "Dagny", "Eskil", "Fenella", "Gaspard", "Hildur", "Ignatius")
+
+
+def whose(number: int) -> str:
+    """Whom a fact is about: a hundred people."""
+    place = number // EVERY
+    return f"{NAMES[place % 10]} {LAST[place // 10 % 10]}"
 
 
 def fact(number: int) -> str:
     """A fact that is told once."""
-    return f"the locker of {NAMES[number // EVERY % len(NAMES)]} has the code {number * 7919 % 90_000 + 10_000}"
+    return f"the locker of {whose(number)} has the code {number * 7919 % 90_000 + 10_000}"
 
 
 def message(number: int) -> str:
@@ -41,13 +48,20 @@ def in_json(text: str) -> Step:
     return Say(json.dumps({"thought": "I reply.", "reply": text}))
 
 
-async def talk(root: Path, model: ScriptedModel, turns: int, **flags: object) -> Desk:
+async def talk(here: Desk, turns: int) -> None:
     """So many turns, none of them refused to the user."""
-    async with desk(root, model, **flags) as here:
-        for number in range(turns):
-            last = ended(await here.say(message(number)))
-            assert last.reason == "replied", (number, last)
-        return here
+    for number in range(turns):
+        last = ended(await here.say(message(number)))
+        assert last.reason == "replied", (number, last)
+
+
+async def not_found(here: Desk, turns: int) -> list[str]:
+    """The facts that a search for whom they are about does not find on its first page."""
+    found = {
+        number: str(await here.agent.memory.recall.search(f"Which code has the locker of {whose(number)}?"))
+        for number in range(0, turns, EVERY)
+    }
+    return [fact(number) for number, text in found.items() if fact(number) not in text]
 
 
 async def journal(root: Path) -> list[Entry]:

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from agent_core.clock import Clock
 from agent_core.context import KIND, PRESSURE
 from agent_core.messages import Message, Notice, User
+from agent_core.storage import Post, open_store
 from tests.conftest import OpenDesk
 from tests.context.long_talk import in_json, journal, periods, talkative
 from tests.kit import Ask, Fail, Repeat, Say, Seen, Step, Wanted, contains, scripted
@@ -130,3 +132,29 @@ async def test_every_request_of_a_long_turn_holds_each_call_with_its_answers(tmp
             await fill(here, 6)
     assert model.summaries
     assert model.refusals == []
+
+
+async def test_a_summary_that_was_asked_for_when_the_program_stopped_is_given_up_without_a_trace(
+    tmp_path: Path,
+) -> None:
+    with scripted([Say("Hello."), Say("Yes.")]) as model:
+        async with desk(tmp_path, model) as here:
+            await fill(here, 1)
+        store = open_store(tmp_path / ".toolwright" / "state.db", clock=Clock())
+        await store.post(Post("main", KIND, {}, due=0.0))
+        assert await store.next("main", "a process that stopped")
+        await store.close()
+        async with desk(tmp_path, model) as here:
+            assert here.agent.restored == ""
+            assert len(await here.agent.history()) == 2
+            await fill(here, 1)
+
+
+async def test_the_warning_is_not_repeated_by_a_program_that_starts_again_in_the_same_period(tmp_path: Path) -> None:
+    with scripted([Repeat(talkative(in_json))], limit_tokens=4_000) as model:
+        for _ in range(25):
+            async with desk(tmp_path, model, **SMALL) as here:
+                await fill(here, 1)
+    counts = periods(await journal(tmp_path))
+    assert len(counts) > 2
+    assert set(counts[:-1]) == {1}
