@@ -14,7 +14,7 @@ from ..registry.function import Function
 from ..storage import AttachBlock, BlockChange, BlockRow, DetachBlock, ManifestConflict, MemoryStore, Store
 from .block import Block
 from .classes import Memory, UnknownBlock
-from .offered import offered
+from .offered import methods_of
 from .old_names import understood
 from .planned import Author, Deed, Edit, Order, adding, called, plan, refused
 from .rows import Difference, Kept, opened, undo_of
@@ -67,7 +67,7 @@ class Blocks:
 
     def functions(self) -> list[Function]:
         """What the model is shown: the methods of the class."""
-        return offered(self.memory)
+        return [*methods_of(type(self.memory))]
 
     async def call(self, name: str, arguments: Mapping[str, Any], author: Author) -> Edit:  # Any: JSON
         """Plan a call of one of the class's methods; older names are understood."""

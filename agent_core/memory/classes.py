@@ -91,7 +91,7 @@ class Memory(BaseModel):
         """Add what you learned to a block of your memory. One fact per line; what is there already is not added twice.
 
         Args:
-            name: The block: `human` for what you know of the user, `persona` for what you are.
+            name: The block's label: `human` for what you know of the user, `persona` for what you are.
             content: The fact to add, as a sentence that can be understood alone.
         """
         return self._edit(name, lambda lines: edits.append(lines, content))
@@ -100,7 +100,7 @@ class Memory(BaseModel):
         """Change what a block of your memory says, when it is no longer true. The old text is gone afterwards.
 
         Args:
-            name: The block.
+            name: The block's label.
             old_content: The text to take out, as it stands there; a whole line is best.
             new_content: The text that takes its place; empty to only take the old one out.
         """
@@ -110,7 +110,7 @@ class Memory(BaseModel):
         """Take a line or a part of one out of a block of your memory.
 
         Args:
-            name: The block.
+            name: The block's label.
             content: The text to take out, as it stands there.
         """
         return self._edit(name, lambda lines: edits.remove(lines, content))
@@ -119,16 +119,17 @@ class Memory(BaseModel):
         """Write a block of your memory anew: all that it held is replaced. Use it to tidy up a block that is full.
 
         Args:
-            name: The block.
+            name: The block's label.
             content: All that it should hold from now on, one fact per line.
         """
         new = content.split("\n") if content else []
         return self._edit(name, lambda _: Edited(new, f"It holds {len(new)} lines now."))
 
     def _edit(self, label: str, change: Callable[[list[str]], Edited]) -> str:
-        block = self[label]
+        meant = [known for known in self.labels if known.casefold() == label.strip().casefold()]
+        block = self[meant[0] if len(meant) == 1 else label]
         if block.read_only:
-            raise EditRefused(f"`{label}` is read-only: only a human may change it.")
+            raise EditRefused(f"`{block.label}` is read-only: only a human may change it.")
         edited = change(block.lines)
         block.put(edited.lines)
         return edited.said

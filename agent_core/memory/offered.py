@@ -1,6 +1,5 @@
 """The functions that a memory class offers: its public methods, as the loader reads them."""
 
-from dataclasses import replace
 from functools import lru_cache
 
 from pydantic import BaseModel
@@ -9,8 +8,6 @@ from ..errors import SettingsError
 from ..registry.function import Function
 from ..registry.methods import read_methods
 from .classes import Memory
-
-_LABEL = "name"
 
 
 @lru_cache(maxsize=16)
@@ -22,18 +19,3 @@ def methods_of(memory_class: type[Memory]) -> tuple[Function, ...]:
         what = "; ".join(f"{one.where}: {one.what}" for one in refused)
         raise SettingsError(f"The memory class `{memory_class.__qualname__}` cannot be used: {what}.")
     return tuple(each for each in functions if each.name not in memory_class.without)
-
-
-def offered(memory: Memory) -> list[Function]:
-    """The functions as an agent is shown them: our own take the labels of the blocks that it may edit."""
-    labels = [block.label for block in memory.blocks if not block.read_only]
-    own = Memory.__module__
-    return [_naming(each, labels) if each.module == own else each for each in methods_of(type(memory))]
-
-
-def _naming(function: Function, labels: list[str]) -> Function:
-    properties = function.parameters["properties"]
-    if _LABEL not in properties or not labels:
-        return function
-    named = {**properties, _LABEL: {**properties[_LABEL], "enum": labels}}
-    return replace(function, parameters={**function.parameters, "properties": named})

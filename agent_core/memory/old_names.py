@@ -1,6 +1,5 @@
 """Names that MemGPT's functions had, and Letta's arguments have: understood when called, never shown."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,17 +36,3 @@ def understood(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, 
     renamed = {alias.arguments.get(key, key): value for key, value in arguments.items() if key in alias.arguments}
     own = {key: value for key, value in arguments.items() if key not in alias.arguments}
     return alias.name, {**renamed, **own}
-
-
-def understood_text(name: str, raw: str) -> tuple[str, str]:
-    """The same for arguments that are still the model's text; one that is no JSON object stays as it is."""
-    if name not in ALIASES:
-        return name, raw
-    try:
-        arguments = json.loads(raw)
-    except ValueError:
-        arguments = None
-    if not isinstance(arguments, dict):
-        return ALIASES[name].name, raw
-    name, renamed = understood(name, arguments)
-    return name, raw if renamed == arguments else json.dumps(renamed, ensure_ascii=False)

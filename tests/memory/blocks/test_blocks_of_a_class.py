@@ -8,8 +8,7 @@ from pydantic import BaseModel, ValidationError
 from agent_core.errors import SettingsError, UsageError
 from agent_core.memory.block import Block
 from agent_core.memory.classes import ChatMemory, Memory, UnknownBlock, named
-from agent_core.memory.offered import methods_of, offered
-from agent_core.memory.old_names import understood_text
+from agent_core.memory.offered import methods_of
 from agent_core.registry.methods import read_methods
 from tests.memory.blocks.conftest import By, OpenBlocks, edit
 from tests.memory.blocks.own_class import TaskMemory
@@ -70,18 +69,13 @@ def test_every_field_has_a_description(model: type[BaseModel]) -> None:
 
 
 def test_the_functions_of_memory_have_the_argument_names_of_memgpt() -> None:
-    shown = {each.name: [*each.parameters["properties"]] for each in offered(ChatMemory())}
+    shown = {each.name: [*each.parameters["properties"]] for each in methods_of(ChatMemory)}
     assert shown == {
         "core_memory_append": ["name", "content"],
         "core_memory_replace": ["name", "old_content", "new_content"],
         "core_memory_remove": ["name", "content"],
         "core_memory_rewrite": ["name", "content"],
     }
-
-
-def test_the_model_is_shown_the_labels_that_it_may_edit() -> None:
-    memory = Memory(blocks=[Block(label="human"), Block(label="rules", read_only=True)])
-    assert offered(memory)[0].parameters["properties"]["name"]["enum"] == ["human"]
 
 
 def test_the_methods_of_a_class_of_ones_own_are_read_by_the_same_loader() -> None:
@@ -159,16 +153,3 @@ def test_a_setting_that_names_no_memory_class_is_refused(name: str, says: str) -
 
 def test_a_setting_names_a_memory_class() -> None:
     assert (named("chat"), named("tests.memory.blocks.own_class:TaskMemory")) == (ChatMemory, TaskMemory)
-
-
-@pytest.mark.parametrize(
-    ("raw", "now"),
-    [
-        pytest.param('{"name": "human", "content": "x"}', '{"name": "human", "content": "x"}', id="as-it-is"),
-        pytest.param('{"label": "human", "text": "é"}', '{"name": "human", "content": "é"}', id="renamed"),
-        pytest.param('{"name": ', '{"name": ', id="broken-stays"),
-        pytest.param("[1]", "[1]", id="no-object"),
-    ],
-)
-def test_an_old_call_is_understood_in_the_models_own_text(raw: str, now: str) -> None:
-    assert understood_text("edit_memory_append", raw) == ("core_memory_append", now)

@@ -2,10 +2,12 @@
 
 from agent_core.agent import Agent
 from agent_core.events import CallAnswered
-from agent_core.memory.classes import ChatMemory
+from agent_core.memory.block import Block
+from agent_core.memory.classes import ChatMemory, Memory
 from tests.conftest import OpenDesk
 from tests.kit.desk import of
 from tests.kit.steps import Ask, Expect, Say, Wanted, contains
+from tests.memory.blocks.conftest import HUMAN
 from tests.memory.blocks.own_class import TaskMemory
 
 MITYA, MITUA = "Best friend: Mitya, who also loves cherry pies", "Best friend: Mitua"
@@ -84,3 +86,16 @@ async def test_an_agent_is_made_with_a_memory_class_of_its_users_own(at_desk: Op
     shown = desk.model.requests[0]
     assert ("task_pop" in shown.functions, "core_memory_rewrite" in shown.functions) == (True, False)
     assert agent.memory.blocks.memory["tasks"].value == ["Wash up"]
+
+
+async def test_a_block_that_was_attached_meanwhile_is_told_of_and_can_be_edited(at_desk: OpenDesk) -> None:
+    told = Expect(Ask(Wanted("core_memory_append", {"name": "Team", "content": "Bob cooks"})), contains("Ann leads"))
+    desk = await at_desk([told, Say("Done.")])
+    lent = Memory(blocks=[Block(label="team", value="Ann leads", shared=True)])
+    lender = await desk.workspace.agent("lender", memory=lent)
+    beside = desk.agent.memory.blocks
+    await beside.commit(await beside.attach("team", HUMAN))
+    (answer,) = await _say(desk.agent, "Bob cooks.")
+    assert answer.outcome == "returned"
+    await lender.memory.changed_elsewhere()
+    assert lender.memory.blocks.memory["team"].lines == ["Ann leads", "Bob cooks"]
