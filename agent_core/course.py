@@ -87,6 +87,9 @@ class Course:
             return _repeated(f"`{name}` came out the same {self._times[often]} times with the same arguments")
         return GoOn(_cut_advice(cut) if cut else "")
 
+    def let_out(self) -> None:
+        """Before a turn is ended from outside: show the user what was held back; nothing is here."""
+
     def _after_same(self, same: _Same, times: int) -> GoOn | Ended | None:
         name, _, answer = same
         what = (

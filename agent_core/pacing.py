@@ -55,13 +55,18 @@ class ByFunction(Course):
             return GoOn(stands_refused(self.turn.refused))
         return follows if follows.advice else self._handed_back()
 
+    def let_out(self) -> None:
+        """Show the user the text that reached nobody, if they were told nothing else."""
+        turn = self.turn
+        if turn.is_asked and not turn.said and self._unheard:
+            turn.say(self._unheard)
+
     def _handed_back(self) -> Ended:
         return self._with_unheard(Ended("replied"))
 
     def _with_unheard(self, ended: Ended) -> Ended:
         """The end with what the user was told; what they would have been told is told now."""
+        self.let_out()
         turn = self.turn
-        if turn.is_asked and not turn.said and self._unheard:
-            turn.say(self._unheard)
         silent = turn.is_asked and not turn.said and ended.reason == "replied"
         return replace(ended, reply="\n\n".join(turn.said), warning=SILENT if silent else ended.warning)

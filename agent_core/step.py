@@ -11,6 +11,7 @@ from . import events
 from .asking import Asker
 from .course import Course, Ended, GoOn
 from .dispatch import Dispatcher, Done
+from .errors import ModelError
 from .interruption import Interrupted
 from .messages import SEND, Assistant
 from .model.reply import Reply
@@ -65,21 +66,30 @@ class Stepper:
         async with turn.interruption:
             turn.model = (await self.asker.model()).name
         await self._workshop.quarantine.refresh()  # another process may have released a function
-        course: Course | None = None
-        for number in range(1, self._max_steps + 1):
-            turn.step = number
-            await self._take_up(turn)
-            snapshot = self._workshop.registry.snapshot()
-            course = course or self._course(turn)
-            reply = await self._ask(turn, snapshot, course)
-            follows = await self._act(turn, reply, snapshot, course)
-            await self._tell(follows, turn)
-            if isinstance(follows, Ended):
-                return follows
+        course = Course()
+        try:
+            for number in range(1, self._max_steps + 1):
+                turn.step = number
+                await self._take_up(turn)
+                snapshot = self._workshop.registry.snapshot()
+                reply = await self._ask(turn, snapshot, course.excluded)
+                course = self._course(turn, course)
+                follows = await self._act(turn, reply, snapshot, course)
+                await self._tell(follows, turn)
+                if isinstance(follows, Ended):
+                    return follows
+        except (Interrupted, ModelError):
+            course.let_out()
+            raise
+        course.let_out()
         return Ended("steps", warning=f"The turn was ended after {self._max_steps} steps; “go on” takes it up again.")
 
-    def _course(self, turn: Turn) -> Course:
-        return ByFunction(turn=turn) if turn.style.by_function(self.asker.mode) else Course()
+    def _course(self, turn: Turn, course: Course) -> Course:
+        """The course of the turn; another one where it turned out meanwhile how calls travel."""
+        by_function = turn.style.by_function(self.asker.mode)
+        if by_function is isinstance(course, ByFunction):
+            return course
+        return ByFunction(turn=turn) if by_function else Course()
 
     async def _tell(self, follows: GoOn | Ended, turn: Turn) -> None:
         entries = [notice(follows.advice)] if follows.advice else []
@@ -88,9 +98,9 @@ class Stepper:
         if entries:
             await turn.append(entries)
 
-    async def _ask(self, turn: Turn, snapshot: Snapshot, course: Course) -> Reply:
+    async def _ask(self, turn: Turn, snapshot: Snapshot, excluded: frozenset[str]) -> Reply:
         """One reply; an agent's first one again, until it has a thought and a message, or often enough."""
-        reply = await self.asker.ask(turn, snapshot, self.own_set, course.excluded)
+        reply = await self.asker.ask(turn, snapshot, self.own_set, excluded)
         if not (turn.verify and turn.step == 1):
             return reply
         for attempt in range(turn.style.attempts):
@@ -98,7 +108,7 @@ class Stepper:
                 return reply
             if not attempt:
                 await turn.append([notice(FIRST)])
-            reply = await self.asker.ask(turn, snapshot, self.own_set, course.excluded)
+            reply = await self.asker.ask(turn, snapshot, self.own_set, excluded)
         return reply
 
     async def _take_up(self, turn: Turn) -> None:

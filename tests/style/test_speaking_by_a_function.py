@@ -1,10 +1,12 @@
 """In the MemGPT style the user is shown what send_message is given; text is inner, and is never lost."""
 
+from typing import Any
+
 import pytest
 
 from agent_core.events import Text, Thought, Warned
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Expect, Say, Script, Wanted, contains
+from tests.kit import Ask, Expect, Fail, Say, Script, Wanted, contains
 from tests.kit.desk import VOWELS, ended, of
 from tests.style.support import memgpt, send, types
 
@@ -46,6 +48,22 @@ async def test_text_is_not_lost_where_the_model_then_only_calls_something(at_des
 async def test_text_is_not_lost_where_the_model_then_says_nothing(at_desk: OpenDesk) -> None:
     desk = await memgpt(at_desk, [Say("Nine lives."), Say(""), Say("")])
     assert ended(await desk.say("How many lives has a cat?")).reply == "Nine lives."
+
+
+@pytest.mark.parametrize(
+    ("then", "flags", "reason"),
+    [
+        pytest.param(Fail(401, "bad key"), {}, "failed", id="the-endpoint-fails"),
+        pytest.param(None, {"turn__max_steps": 1}, "steps", id="the-steps-are-used-up"),
+    ],
+)
+async def test_text_is_not_lost_where_the_turn_is_ended_from_outside(
+    at_desk: OpenDesk, then: Fail | None, flags: dict[str, Any], reason: str
+) -> None:
+    desk = await memgpt(at_desk, [Say("Nine lives."), *([then] if then else [])], **flags)
+    events = await desk.say("How many lives has a cat?")
+    assert ended(events).reason == reason
+    assert [each.text for each in of(Text, events)] == ["Nine lives."]
 
 
 async def test_text_after_a_message_stays_inner_and_ends_the_turn(at_desk: OpenDesk) -> None:
