@@ -15,7 +15,7 @@ from ..storage import AttachBlock, BlockChange, BlockRow, DetachBlock, ManifestC
 from .block import Block
 from .classes import Memory, UnknownBlock
 from .offered import methods_of
-from .old_names import understood
+from .old_names import ALIASES, renamed
 from .planned import Author, Deed, Edit, Order, adding, called, plan, refused
 from .rows import Difference, Kept, opened, undo_of
 
@@ -71,10 +71,12 @@ class Blocks:
 
     async def call(self, name: str, arguments: Mapping[str, Any], author: Author) -> Edit:  # Any: JSON
         """Plan a call of one of the class's methods; older names are understood."""
-        name, given = understood(name, arguments)
-        if name not in {function.name for function in self.functions()}:
+        today = ALIASES[name].name if name in ALIASES else name
+        function = next((each for each in self.functions() if each.name == today), None)
+        if function is None:
             return refused(f"The memory has no function `{name}`.", author.by)
-        return await self._plan(called(name, given), author, name)
+        given = renamed(name, arguments, function.parameters["properties"])
+        return await self._plan(called(today, given), author, today)
 
     async def write(self, label: str, value: str | list[str], author: Author) -> Edit:
         """Plan to give a block a whole new value."""

@@ -1,6 +1,6 @@
 """Names that MemGPT's functions had, and Letta's arguments have: understood when called, never shown."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,9 +30,8 @@ ALIASES: Mapping[str, Alias] = {
 }
 
 
-def understood(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:  # Any: JSON
-    """Name and arguments as they are called now; an argument that is given under its own name stays."""
-    alias = ALIASES.get(name, Alias(name))
-    renamed = {alias.arguments.get(key, key): value for key, value in arguments.items() if key in alias.arguments}
-    own = {key: value for key, value in arguments.items() if key not in alias.arguments}
-    return alias.name, {**renamed, **own}
+def renamed(name: str, arguments: Mapping[str, Any], own: Container[str]) -> dict[str, Any]:  # Any: JSON
+    """The arguments of a call of `name` as they are called now; those that the function has itself stay."""
+    names = {old: new for old, new in ALIASES.get(name, Alias(name)).arguments.items() if old not in own}
+    given = {names[key]: value for key, value in arguments.items() if key in names}
+    return {**given, **{key: value for key, value in arguments.items() if key not in names}}
