@@ -1,10 +1,11 @@
-"""Writes `docs/reference.md` from the program: commands, slash commands, meta-functions, settings.
+"""Writes `docs/reference.md` (commands, slash commands, meta-functions, settings) and `docs/agent-file.schema.json`.
 
 python docs/generate.py
 """
 
 import ast
 import inspect
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import fields
@@ -21,6 +22,7 @@ sys.path.insert(0, str(ROOT))
 from agent_core import events  # noqa: E402
 from agent_core.interfaces.catalogue import ENTRIES  # noqa: E402
 from agent_core.interfaces.cli import LazyGroup  # noqa: E402
+from agent_core.portable.document import AgentFile  # noqa: E402
 from agent_core.settings import PREFIX, Settings  # noqa: E402
 from meta_functions import MODULES  # noqa: E402
 
@@ -120,5 +122,12 @@ def row(name: str, field: FieldInfo) -> str:
     return f"| `{name}` | {default} | {field.description} |"
 
 
+def agent_file() -> str:
+    """The JSON Schema of an agent's file."""
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **AgentFile.model_json_schema()}
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
 if __name__ == "__main__":
+    (ROOT / "docs" / "agent-file.schema.json").write_text(agent_file(), "utf-8")
     (ROOT / "docs" / "reference.md").write_text(page() + "\n", "utf-8")

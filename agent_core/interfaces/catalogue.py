@@ -9,12 +9,15 @@ from agent_core.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One command: what to type after its name, what it does, what its argument names, which words follow."""
+    """One command: what to type after its name, what it does, what its argument names, which words follow.
+
+    Where its argument is one of the words, `then` are these, and a block of memory can follow.
+    """
 
     name: str
     usage: str
     says: str
-    argument: Literal["", "function", "command"] = ""
+    argument: Literal["", "function", "command", "agent", "word"] = ""
     in_turn: bool = False
     then: tuple[str, ...] = ()
 
@@ -50,6 +53,20 @@ ENTRIES = (
     Entry("pending", "", "The candidates that stand refused, and why.", in_turn=True),
     Entry("confirm", "NAME [REASON]", "Admit one of them with the results that came back."),
     Entry("reload", "", "Read the functions folder again."),
+    Entry(
+        "memory",
+        "[LABEL | edit LABEL [TEXT] | history [LABEL] | undo [LABEL] | search TEXT | section …]",
+        "What the agent remembers; `/memory section [NAME [POSITION TEXT | drop]]` for the system message.",
+        "word",
+        then=("edit", "history", "undo", "search", "section"),
+    ),
+    Entry("summarize", "", "Summarise the older part of the conversation now; nothing leaves recall."),
+    Entry("memorywarning", "", "Tell the agent now that its context is filling up."),
+    Entry("heartbeat", "", "Let the agent think and act without a message."),
+    Entry("agents", "", "The agents of this workspace; * is the one that you talk to.", in_turn=True),
+    Entry("switch", "NAME", "Talk to another agent, or to a new one of that name.", "agent"),
+    Entry("save", "[FILE]", "Write this agent whole into FILE, as one JSON document."),
+    Entry("load", "FILE", "Put the agent of a file in the place of this one, after asking."),
     Entry("retry", "", "Take the last message back and send it again."),
     Entry("pop", "", "Take the last turn out of the context; it stays on record."),
     Entry("new", "", "Begin a new conversation; this one leaves the context and stays on record."),

@@ -25,6 +25,8 @@ _COMMANDS = {
     "run": "run:run",
     "functions": "functions:functions",
     "secrets": "secrets:secrets",
+    "agents": "agents:agents",
+    "memory": "memory:memory",
     "schema": "schema:schema",
     "models": "models:models",
     "doctor": "doctor:doctor",

@@ -34,6 +34,11 @@ class Conversation:
         self.busy = False
         self.left = False
         self.failed = False
+        self.agents: list[str] = []
+        self.later: list[str] = []
+        """Commands that were typed while a turn ran and wait for its end."""
+        self._beating: asyncio.Task[None] | None = None
+        self._hears_beats: Listener | None = None
         self._command: Interruption | None = None
 
     @property
@@ -44,6 +49,25 @@ class Conversation:
     def names(self) -> list[str]:
         """The functions, for completion."""
         return list(self.workspace.workshop.names())
+
+    def others(self, kind: str) -> list[str]:
+        """The agents, or the blocks of this one's memory, for completion."""
+        return self.agents if kind == "agent" else self.agent.memory.blocks.memory.labels
+
+    async def switch(self, name: str) -> None:
+        """Talk to another agent, or take this one up again as it is on disk by now.
+
+        Raises:
+            AgentBusy: another process runs it; this one stays.
+        """
+        if name == self.agent.name:
+            await self.agent.aclose()
+        before, self.agent = self.agent, await self.workspace.agent(name)
+        self.agent.talk.verify = before.talk.verify
+        await before.aclose()
+        if self._beating is not None:
+            self._beating.cancel()
+            self._beating = asyncio.create_task(self._beat(self._hears_beats))
 
     async def turn(self, message: str | None, listener: Listener | None = None) -> bool:
         """One turn, told as it goes; whether it ended with a reply. None takes up what waits."""
@@ -77,12 +101,12 @@ class Conversation:
     @asynccontextmanager
     async def awake(self, listener: Listener | None = None) -> AsyncIterator[None]:
         """While this lasts the agent has its timed heartbeats."""
-        beating = asyncio.create_task(self._beat(listener))
+        self._hears_beats, self._beating = listener, asyncio.create_task(self._beat(listener))
         try:
             yield
         finally:
-            beating.cancel()
-            await asyncio.gather(beating, return_exceptions=True)
+            self._beating.cancel()
+            await asyncio.gather(self._beating, return_exceptions=True)
 
     async def _beat(self, listener: Listener | None) -> None:
         async for _ in self.agent.heartbeats():

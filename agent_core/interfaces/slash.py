@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 from agent_core.errors import ToolwrightError, UsageError
 from agent_core.messages import Answer, Assistant, Message, Notice, System, User
 
-from . import slash_grants, slash_history
+from . import slash_grants, slash_history, slash_memory
+from .agents import write_new
 from .catalogue import BY_NAME, ENTRIES, nearest, needed
 from .columns import columns
 from .conversation import Conversation
@@ -27,10 +27,12 @@ async def take(talk: Conversation, text: str) -> None:
         await command(talk, text.strip())
     else:
         await talk.say(text.removeprefix("/") if text.startswith("//") else text)
+    while talk.later and not talk.left:
+        await command(talk, talk.later.pop(0))
 
 
 async def during(talk: Conversation, text: str) -> None:
-    """The same while a turn runs: a message is delivered at its next step."""
+    """The same while a turn runs: a message is delivered at its next step; some commands wait for its end."""
     if not _is_command(text):
         await talk.agent.say_during_turn(text)
         talk.voice.lines([line(("dim", "  delivered at the next step"))])
@@ -38,7 +40,8 @@ async def during(talk: Conversation, text: str) -> None:
     text = text.strip()
     entry = BY_NAME.get(_name(text))
     if entry is not None and not entry.in_turn:
-        talk.voice.lines([line(("warn", f"/{entry.name} has to wait for the turn to end; Ctrl-C ends it."))])
+        talk.later.append(text)
+        talk.voice.lines([line(("dim", f"  /{entry.name} comes when the turn has ended; Ctrl-C ends it"))])
         return
     await command(talk, text)
 
@@ -189,7 +192,7 @@ async def _dump(talk: Conversation, words: str) -> None:
     if not words:
         talk.voice.lines(lines or [line(("dim", "Nothing was said yet."))])
         return
-    await asyncio.to_thread(_write_new, words, plain(lines))
+    await asyncio.to_thread(write_new, words, plain(lines))
     talk.voice.lines([line(("ok", "✓ "), f"{len(lines)} lines in {words}")])
 
 
@@ -198,14 +201,6 @@ async def _model(talk: Conversation, words: str) -> None:
         raise UsageError("A model's name has no space.", mend=f"Type {BY_NAME['model'].typed}.")
     told = await (talk.agent.set_model(words) if words else talk.agent.model_line())
     talk.voice.lines([line(told)])
-
-
-def _write_new(path: str, text: str) -> None:
-    try:
-        with Path(path).expanduser().open("x", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}.") from error
 
 
 def _message_lines(message: Message) -> list[Line]:
@@ -234,6 +229,7 @@ _RUNS: dict[str, Run] = {
     "delete": _delete,
     **slash_history.RUNS,
     **slash_grants.RUNS,
+    **slash_memory.RUNS,
     "release": _release,
     "reload": _reload,
     "retry": _retry,

@@ -93,7 +93,7 @@ def _first_in_context(found: Json, messages: list[tuple[str, Json]]) -> int:
     if not isinstance(shown, list):
         wanted = found.get("in_context_message_ids")
         ids = {id for id in wanted if isinstance(id, str)} if isinstance(wanted, list) else set()
-        shown = [at for at, (_, message) in enumerate(messages) if message.get("id") in ids]
+        shown = [at for at, (_, message) in enumerate(messages) if str(message.get("id")) in ids]
     said = [at for at in shown if isinstance(at, int) and 0 <= at < len(messages)]
     return min((at for at in said if messages[at][1].get("role") != "system"), default=0)
 

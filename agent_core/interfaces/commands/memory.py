@@ -33,7 +33,7 @@ def show(scene: Scene, label: str, agent: str) -> None:
 
     found = with_state(scene, lambda state: memory_document(state.store.memory, agent or state.agent, label))
     scene.result(found, [*memory_lines(found), *([] if label else [total_line(found)])])
-    if not found["blocks"]:
+    if not (found["blocks"] or label):
         scene.hint(f"{found['agent']} has no block yet. Next: toolwright run --agent {found['agent']}")
 
 

@@ -42,6 +42,9 @@ class Session(Protocol):
     def names(self) -> list[str]:
         """The functions, for completion."""
 
+    def others(self, kind: str) -> list[str]:
+        """The agents, or the blocks of this one's memory, for completion."""
+
     def answers(self, text: str) -> bool:
         """Whether the line answered an open question."""
 
@@ -76,7 +79,7 @@ class Repl:
         self._failure: ToolwrightError | None = None
         self._ended_by = 0
         history = Path(options.root) / ".toolwright" / "history"
-        self.prompt = Prompt(history, Words(self._names), lambda prompt: bindings(prompt, self))
+        self.prompt = Prompt(history, Words(self._names, self._others), lambda prompt: bindings(prompt, self))
 
     @property
     def busy(self) -> bool:
@@ -173,3 +176,6 @@ class Repl:
 
     def _names(self) -> list[str]:
         return self._session.names() if self._session is not None else []
+
+    def _others(self, kind: str) -> list[str]:
+        return self._session.others(kind) if self._session is not None else []

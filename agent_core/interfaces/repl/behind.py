@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from ..conversation import Conversation, opened
 from ..options import RunOptions
 from ..slash import during, take
+from ..slash_memory import know_agents
 from .prompt import Prompt
 from .terminal import TerminalVoice
 
@@ -36,6 +37,10 @@ class Session:
     def names(self) -> list[str]:
         """The functions, for completion."""
         return self._talk.names()
+
+    def others(self, kind: str) -> list[str]:
+        """The agents, or the blocks of this one's memory, for completion."""
+        return self._talk.others(kind)
 
     def answers(self, text: str) -> bool:
         """Whether the line answered an open question."""
@@ -68,11 +73,12 @@ async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[Session]
     voice = TerminalVoice(prompt)
     async with opened(options, voice) as talk, talk.awake():
         prompt.bar.unsafe = talk.workspace.settings.sandbox.unsafe
-        prompt.bar.status = talk.agent.status
+        prompt.bar.status = lambda: talk.agent.status()  # of the one that is talked to then
         await talk.greet()
         async with asyncio.TaskGroup() as group:
             # The sandbox tests itself while the human thinks; its level is known when it is first needed.
             group.create_task(talk.guarded(_show_level(talk, prompt)))
+            group.create_task(talk.guarded(know_agents(talk)))
             # A model that reads slowly reads what every request begins with.
             preparing = group.create_task(talk.guarded(talk.agent.prepare()))
             if options.first:

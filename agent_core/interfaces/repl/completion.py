@@ -14,10 +14,13 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$")
 
 
 class Words(Completer):
-    """Completes from the catalogue and from the names of functions as they are at this moment."""
+    """Completes from the catalogue, and from the names of functions, agents and blocks as they are at this moment."""
 
-    def __init__(self, names: Callable[[], Sequence[str]]) -> None:
+    def __init__(
+        self, names: Callable[[], Sequence[str]], others: Callable[[str], Sequence[str]] = lambda kind: ()
+    ) -> None:
         self._names = names
+        self._others = others
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """What could stand at the cursor."""
@@ -30,6 +33,12 @@ class Words(Completer):
 
     def _argument(self, name: str, typed: str) -> Iterable[Completion]:
         kind = BY_NAME[name].argument if name in BY_NAME else ""
+        if kind == "word":
+            word, space, rest = typed.partition(" ")
+            following = self._others("label") if word in BY_NAME[name].then else ()
+            return _following(following, rest) if space else _following(BY_NAME[name].then, word)
+        if kind == "agent":
+            return _following(self._others("agent"), typed)
         if kind and " " in typed:
             return _following(BY_NAME[name].then, typed.partition(" ")[2])
         if kind == "function":

@@ -1,0 +1,188 @@
+"""The slash commands about memory and about agents whole: looked at, edited, searched, saved, loaded, switched."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from agent_core.errors import UsageError
+from agent_core.memory.planned import Edit
+from agent_core.portable import read_file
+
+from .agents import agents_listing, listing_lines, report_lines, write_new
+from .by_hand import text_from_editor, undo_block, write_block
+from .catalogue import needed
+from .conversation import Conversation
+from .memories import found_lines, history_document, history_lines, memory_document, memory_lines, total_line
+from .spans import Line, line
+from .state import opened_state
+
+Run = Callable[[Conversation, str], Awaitable[None]]
+
+
+async def _memory(talk: Conversation, words: str) -> None:
+    verb, _, rest = words.partition(" ")
+    run = _VERBS.get(verb)
+    if run is not None:
+        await run(talk, rest.strip())
+        return
+    async with opened_state(talk.workspace.root) as state:
+        found = await memory_document(state.store.memory, talk.agent.name, words)
+    talk.voice.lines([*memory_lines(found), *([] if words else [total_line(found)])])
+
+
+async def _edit(talk: Conversation, words: str) -> None:
+    label, _, text = needed(words, "memory").partition(" ")
+    blocks = talk.agent.memory.blocks
+    before = blocks.memory[label].text
+    new = text.strip() or await _edited(talk, label, before)
+    _tell(talk, None if new is None else await write_block(blocks, label, new))
+
+
+async def _history(talk: Conversation, words: str) -> None:
+    async with opened_state(talk.workspace.root) as state:
+        found = await history_document(state.store.memory, talk.agent.name, words)
+    _show(talk, history_lines(found), "Nothing was ever changed.")
+
+
+async def _undo(talk: Conversation, words: str) -> None:
+    _tell(talk, await undo_block(talk.agent.memory.blocks, words))
+
+
+async def _search(talk: Conversation, words: str) -> None:
+    query = needed(words, "memory")
+    async with talk.command():
+        said = await talk.agent.memory.recall.search(query)
+        kept = await talk.agent.memory.archival.search(query)
+        talk.voice.lines([*found_lines(said), *found_lines(kept)])
+
+
+async def _section(talk: Conversation, words: str) -> None:
+    sections = talk.agent.memory.sections
+    name, _, rest = words.partition(" ")
+    if not name or not rest.strip():
+        rows = [row for row in await sections.list() if name in ("", row.name)]
+        shown = [
+            [line(("name", row.name), ("dim", f"  at {row.position}")), *map(line, row.text.splitlines())]
+            for row in rows
+        ]
+        _show(talk, [each for lines in shown for each in lines], "There is no such section.")
+        return
+    position, _, text = rest.strip().partition(" ")
+    if position == "drop":
+        await sections.drop(name)
+    elif position.lstrip("-").isdigit() and text.strip():
+        await sections.set(name, int(position), text.strip())
+    else:
+        raise UsageError("A section has a name, a position and a text.", mend="Type /memory section NAME 10 TEXT.")
+    _done(
+        talk, f"the section {name} is {'taken away' if position == 'drop' else 'kept'}; it counts from the next turn on"
+    )
+
+
+async def _summarize(talk: Conversation, words: str) -> None:
+    async with talk.command():
+        talk.voice.lines([line(await talk.agent.summarize())])
+
+
+async def _memorywarning(talk: Conversation, words: str) -> None:
+    await talk.agent.warn_memory()
+    await talk.turn(None)
+
+
+async def _heartbeat(talk: Conversation, words: str) -> None:
+    await talk.agent.talk.post("heartbeat", words or "the user asked for it.")
+    await talk.turn(None)
+
+
+async def _agents(talk: Conversation, words: str) -> None:
+    async with opened_state(talk.workspace.root) as state:
+        found = await agents_listing(state)
+    talk.agents = [row["name"] for row in found["agents"]]
+    talk.voice.lines(listing_lines(found, talk.agent.name))
+
+
+async def _switch(talk: Conversation, words: str) -> None:
+    name = needed(words, "switch")
+    if name == talk.agent.name:
+        raise UsageError(f"You talk to {name} already.")
+    await know_agents(talk)
+    if name not in talk.agents and not await talk.voice.confirm(f"There is no agent {name}. Begin one?"):
+        return
+    await talk.switch(name)
+    await know_agents(talk)
+    await talk.greet()
+
+
+async def _save(talk: Conversation, words: str) -> None:
+    path = words or f"{talk.agent.name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}.json"
+    async with opened_state(talk.workspace.root) as state:
+        text = await state.moves.export(talk.agent.name)
+    await asyncio.to_thread(write_new, path, text)
+    _done(talk, f"{talk.agent.name} is in {path}")
+
+
+async def _load(talk: Conversation, words: str) -> None:
+    """The file is checked whole before anything is asked, and this agent goes only with the other at hand."""
+    name, path = talk.agent.name, Path(needed(words, "load"))
+    text = await asyncio.to_thread(read_file, path)
+    async with opened_state(talk.workspace.root) as state:
+        whole, report = await state.moves.check(text, name, path.stem)
+        if not await talk.voice.confirm(f"Put what is in {words} in the place of {name}, conversation and memory?"):
+            talk.voice.lines([line(("dim", "Nothing was changed."))])
+            return
+        await talk.agent.aclose()
+        try:
+            with state.alone(name):
+                await state.moves.replace(whole, report)
+        finally:
+            await talk.switch(name)
+    talk.voice.lines(report_lines(report))
+    await talk.greet()
+
+
+async def know_agents(talk: Conversation) -> None:
+    """Learn which agents there are, for completion."""
+    async with opened_state(talk.workspace.root) as state:
+        talk.agents = await state.moves.names()
+
+
+async def _edited(talk: Conversation, name: str, text: str) -> str | None:
+    async with talk.voice.aside():
+        return await text_from_editor(name, text)
+
+
+def _tell(talk: Conversation, edit: Edit | None) -> None:
+    if edit is None:
+        talk.voice.lines([line(("dim", "Nothing was changed."))])
+    elif edit.outcome == "returned":
+        _done(talk, edit.text)
+    else:
+        raise UsageError(edit.text)
+
+
+def _show(talk: Conversation, lines: Sequence[Line], nothing: str) -> None:
+    talk.voice.lines(lines or [line(("dim", nothing))])
+
+
+def _done(talk: Conversation, sentence: str) -> None:
+    talk.voice.lines([line(("ok", "✓ "), sentence)])
+
+
+_VERBS: dict[str, Run] = {
+    "edit": _edit,
+    "history": _history,
+    "undo": _undo,
+    "search": _search,
+    "section": _section,
+}
+RUNS: dict[str, Run] = {
+    "memory": _memory,
+    "summarize": _summarize,
+    "memorywarning": _memorywarning,
+    "heartbeat": _heartbeat,
+    "agents": _agents,
+    "switch": _switch,
+    "save": _save,
+    "load": _load,
+}

@@ -1,0 +1,97 @@
+"""`toolwright memory` from outside: what an agent remembers is shown, edited, searched and taken back."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import remembering, run
+from tests.kit.program import toolwright
+from tests.kit.terminal import terminal
+
+
+@pytest.fixture
+async def kept(tmp_path: Path) -> Path:
+    return await remembering(tmp_path)
+
+
+def test_blocks_are_shown_with_their_size_and_what_there_is_besides(kept: Path) -> None:
+    shown = run(kept, "memory", "show")
+    assert [(one["label"], one["value"], one["version"]) for one in shown["blocks"]] == [
+        ("human", "Name: Ada Lovelace", 2)
+    ]
+    assert shown["passages"] == 1
+    lines = toolwright("memory", "show", cwd=kept).stdout
+    assert "human  18/100 characters, version 2\n  Name: Ada Lovelace\n" in lines
+    wrong = toolwright("memory", "show", "humn", cwd=kept)
+    assert (wrong.returncode, "There are: human." in wrong.stderr) == (2, True)
+
+
+def test_the_history_of_blocks_says_what_was_done_and_by_whom(kept: Path) -> None:
+    changes = run(kept, "memory", "history", "human")["changes"]
+    assert [(one["version"], one["what"], one["value"]) for one in changes] == [
+        (1, "begun", "Name: Ada"),
+        (2, "core_memory_replace", "Name: Ada Lovelace"),
+    ]
+    newest = toolwright("memory", "history", cwd=kept).stdout.splitlines()[0]
+    assert "human  2  agent  core_memory_replace" in newest
+
+
+def test_a_block_is_edited_by_a_script_and_each_undo_goes_back_one_more(kept: Path) -> None:
+    assert run(kept, "memory", "edit", "human", "--value", "Name: Grace")["outcome"] == "returned"
+    edit = toolwright("memory", "edit", "human", "--file", "-", cwd=kept, given="Name: Joan\n")
+    assert (edit.returncode, "Name: Joan" in edit.stdout) == (0, True)
+    for value in ("Name: Grace", "Name: Ada Lovelace", "Name: Ada"):
+        assert run(kept, "memory", "undo", "human")["outcome"] == "returned"
+        assert run(kept, "memory", "show", "human")["blocks"][0]["value"] == value
+    by = [one["by"] for one in run(kept, "memory", "history", "human")["changes"]]
+    assert by == ["agent", "agent", "human", "human", "human", "human", "human"]
+
+
+def test_an_edit_past_the_limit_or_of_no_block_is_refused_and_changes_nothing(kept: Path) -> None:
+    told = run(kept, "memory", "edit", "human", "--value", "x" * 130, code=1)
+    assert (told["outcome"], "30 too many" in told["text"]) == ("refused", True)
+    assert run(kept, "memory", "show", "human")["blocks"][0]["version"] == 2
+    assert "There is no block `humn`." in run(kept, "memory", "edit", "humn", "--value", "x", code=1)["text"]
+    unattended = toolwright("memory", "edit", "human", cwd=kept)
+    assert (unattended.returncode, "Give --value TEXT, or --file FILE." in unattended.stderr) == (2, True)
+
+
+def test_an_editor_is_opened_on_a_block_at_a_terminal(kept: Path) -> None:
+    editor = kept / "editor.py"
+    editor.write_text(
+        "import sys, pathlib\npath = pathlib.Path(sys.argv[2])\npath.write_text(path.read_text().upper())\n"
+    )
+    environment = {"EDITOR": f"{sys.executable} {editor}"}
+    with terminal("memory", "edit", "human", cwd=kept, environment=environment) as screen:
+        screen.wait_for("NAME: ADA LOVELACE")
+        assert screen.exit_code() == 0
+    assert run(kept, "memory", "show", "human")["blocks"][0]["value"] == "NAME: ADA LOVELACE"
+
+
+def test_a_section_is_set_shown_and_taken_away(kept: Path) -> None:
+    section = ("memory", "edit", "rules", "--section")
+    assert run(kept, *section, "--position", "7", "--value", "Be brief.")["section"] == "rules"
+    (shown,) = run(kept, "memory", "show", "rules")["sections"]
+    assert (shown["position"], shown["text"]) == (7, "Be brief.")
+    run(kept, *section, "--value", "Be kind.")
+    assert run(kept, "memory", "show", "rules")["sections"][0] | {"edited": 0} == shown | {
+        "text": "Be kind.",
+        "edited": 0,
+    }
+    run(kept, *section, "--value", "")
+    assert run(kept, "memory", "show")["sections"] == []
+
+
+def test_what_was_said_and_put_aside_is_searched_together_or_apart(kept: Path) -> None:
+    found = run(kept, "memory", "search", "heron", "fish")
+    assert [one["text"] for one in found["recall"]["results"]] == ["the code word is heron"]
+    assert [one["text"] for one in found["archival"]["results"]] == ["Herons fish at dusk."]
+    assert [*run(kept, "memory", "search", "heron", "--in", "recall", "--count", "1")] == ["recall"]
+    assert "the code word is heron" in toolwright("memory", "search", "heron", cwd=kept).stdout
+
+
+def test_no_command_about_memory_makes_an_agent(tmp_path: Path) -> None:
+    assert run(tmp_path, "memory", "show")["blocks"] == []
+    assert "There is no agent `main`." in str(run(tmp_path, "memory", "search", "x", code=1))
+    assert run(tmp_path, "agents", "list") == {"agents": []}

@@ -1,0 +1,149 @@
+"""The slash commands about memory and about agents whole, in a real pseudo-terminal."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent_core.portable import Taken
+from tests.cli.support import remembering, run
+from tests.interfaces.support import prompt
+from tests.kit import Expect, Say, contains
+from tests.portable.support import moving
+
+
+@pytest.fixture
+async def kept(tmp_path: Path) -> Path:
+    return await remembering(tmp_path)
+
+
+def test_memory_is_shown_edited_and_taken_back_at_the_prompt(kept: Path) -> None:
+    with prompt([], kept, columns=110) as (screen, _):
+        screen.line("/memory")
+        screen.wait_for("Name: Ada Lovelace")
+        screen.wait_for("1 passages in archival")
+        screen.line("/memory edit human Name: Grace")
+        screen.wait_for("Name: Grace")
+        screen.line("/memory undo human")
+        screen.wait_for("As in version 2 again.")
+        screen.line("/memory history human")
+        screen.wait_for("core_memory_replace")
+        screen.line("/memory nothing")
+        screen.wait_for("There are: human, persona.")
+    assert run(kept, "memory", "show", "human")["blocks"][0]["value"] == "Name: Ada Lovelace"
+
+
+def test_memory_is_edited_in_the_editor_and_searched_at_the_prompt(kept: Path) -> None:
+    editor = kept / "editor.py"
+    editor.write_text("import sys, pathlib\npathlib.Path(sys.argv[2]).write_text('Name: Joan\\n')\n")
+    with prompt([], kept, environment={"EDITOR": f"{sys.executable} {editor}"}, columns=110) as (screen, _):
+        screen.line("/memory edit human")
+        screen.wait_for("Name: Joan")
+        screen.line("/memory search heron")
+        screen.wait_for("the code word is heron")
+        screen.wait_for("Herons fish at dusk.")
+        screen.line("/memory edit nothing x")
+        screen.wait_for("There is no block `nothing`.")
+
+
+def test_a_section_that_is_set_reaches_the_model_with_the_next_turn(kept: Path) -> None:
+    with prompt([Expect(Say("Aye."), contains("Speak like a pirate."))], kept) as (screen, _):
+        screen.line("/memory section manner 10 Speak like a pirate.")
+        screen.wait_for("the section manner is kept")
+        screen.line("/memory section")
+        screen.wait_for("manner  at 10")
+        screen.line("hello")
+        screen.wait_for("Aye.")
+        screen.line("/memory section manner drop")
+        screen.wait_for("is taken away")
+        screen.line("/memory section manner ten")
+        screen.wait_for("Type /memory section NAME 10 TEXT.")
+
+
+def test_an_agent_is_saved_and_loaded_in_place_after_asking(kept: Path) -> None:
+    with prompt([Say("Noted."), Expect(Say("Heron."), contains("heron"))], kept, columns=110) as (screen, model):
+        screen.line("/save kept.json")
+        screen.wait_for("main is in kept.json")
+        screen.line("forget all that")
+        screen.wait_for("Noted.")
+        screen.line("/load kept.json")
+        screen.wait_for("conversation and memory? Type y and Enter for yes.")
+        screen.line("y")
+        screen.wait_for("✓ agent main, made of a file of this program's")
+        screen.wait_for("goes on after 1 message, the last: the code word is heron")
+        screen.line("which word?")
+        screen.wait_for("Heron.")
+        assert "forget all that" not in model.requests[-1].text
+
+
+def test_a_file_that_is_wrong_is_not_loaded_and_the_agent_stays(kept: Path) -> None:
+    (kept / "bad.json").write_text('{"format": "toolwright-agent", "version": 1, "agent": {}}')
+    with prompt([Say("Still here.")], kept) as (screen, _):
+        screen.line("/load bad.json")
+        screen.wait_for("agent.name: expected it, and it is missing.")
+        screen.line("/load nowhere.json")
+        screen.wait_for("it cannot be read")
+        screen.line("are you there?")
+        screen.wait_for("Still here.")
+
+
+async def test_one_switches_between_agents_and_each_has_its_own_conversation(kept: Path) -> None:
+    async with moving(kept / ".toolwright") as (_, moves):
+        await moves.take_in(await moves.export("main"), Taken(name="two"))
+    with prompt([Say("I am new."), Expect(Say("Heron."), contains("heron"))], kept, columns=110) as (screen, model):
+        screen.line("/agents")
+        screen.wait_for("* main")
+        screen.line("/switch fresh")
+        screen.wait_for("There is no agent fresh. Begin one? Type y and Enter for yes.")
+        screen.line("y")
+        screen.wait_for("fresh ")
+        screen.line("who are you?")
+        screen.wait_for("I am new.")
+        assert "heron" not in model.requests[-1].text
+        screen.line("/switch two")
+        screen.wait_count("the last: the code word is heron", 2)
+        screen.line("which word?")
+        screen.wait_for("Heron.")
+    assert [row["turns"] for row in run(kept, "agents", "list")["agents"]] == [1, 1, 2]
+
+
+def test_a_command_typed_while_a_turn_runs_comes_when_it_has_ended(kept: Path) -> None:
+    with prompt([Say("word " * 40, pause_s=0.02)], kept, columns=110) as (screen, _):
+        screen.line("talk")
+        screen.wait_for("word word")
+        screen.line("/pop")
+        screen.wait_for("/pop comes when the turn has ended")
+        screen.wait_for("out of the context: talk")
+
+
+def test_a_heartbeat_and_a_memory_warning_give_the_agent_a_turn(kept: Path) -> None:
+    script = [Expect(Say("Awake."), contains("look around")), Expect(Say("I keep it short."), contains("memory"))]
+    with prompt([*script], kept, columns=110) as (screen, _):
+        screen.line("/heartbeat look around")
+        screen.wait_for("Awake.")
+        screen.line("/memorywarning")
+        screen.wait_for("I keep it short.")
+
+
+def test_the_oldest_part_is_summarised_when_the_human_asks_for_it(kept: Path) -> None:
+    script = [Say(f"Answer {n}.") for n in range(3)]
+    with prompt([*script, Say("They greeted three times."), Say("Good.")], kept, columns=110) as (screen, model):
+        for n in range(3):
+            screen.line(f"greeting {n}")
+            screen.wait_for(f"Answer {n}.")
+        screen.line("/summarize")
+        screen.wait_for("messages")
+        screen.line("go on")
+        screen.wait_for("Good.")
+        assert "They greeted three times." in model.requests[-1].text
+
+
+def test_a_saved_file_has_the_published_shape(kept: Path) -> None:
+    import jsonschema
+
+    schema = json.loads((Path(__file__).parents[2] / "docs" / "agent-file.schema.json").read_text())
+    with prompt([], kept) as (screen, _):
+        screen.line("/save out.json")
+        screen.wait_for("main is in out.json")
+    jsonschema.Draft202012Validator(schema).validate(json.loads((kept / "out.json").read_text()))
