@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Protocol
 
+from ..errors import UsageError
 from ..storage import DropAgent
+from ..storage.folder import AGENT
 from ..storage.whole import WholeAgent, Wholes
 from ..storage.writes import Write
 from ..untrusted import one_line
@@ -174,6 +176,10 @@ def _count(whole: WholeAgent, report: Report) -> None:
 
 def _named(found: list[tuple[WholeAgent, Report]], taken: Taken) -> list[tuple[WholeAgent, Report]]:
     """Those agents that are wanted, under the names that they will have."""
+    if taken.name and not AGENT.fullmatch(taken.name):
+        raise UsageError(
+            f"`{taken.name}` cannot be an agent's name.", mend="Use up to 64 letters, digits, `_` and `-`."
+        )
     names = [whole.name for whole, _ in found]
     wanted = [one for one in found if not taken.only or one[0].name == agent_name(taken.only)]
     if not wanted:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
+from agent_core.errors import UsageError
 from agent_core.portable import AgentExists, NoAgent, Taken
 from agent_core.storage import BlockRow, PassageRow, Post, SaveBlock, SavePassages
 from agent_core.storage.sqlite_whole import SqliteWholes
@@ -73,6 +74,8 @@ async def test_nothing_is_written_over_and_the_other_name_is_named() -> None:
             await moves.take_in(text, Taken(name="main", dry_run=True))
         assert [report.name for report in await moves.take_in(text, Taken(name="two", dry_run=True))] == ["two"]
         assert await moves.names() == ["main"]
+        with pytest.raises(UsageError, match="cannot be an agent's name"):
+            await moves.take_in(text, Taken(name="../main"))
         with pytest.raises(NoAgent, match="There are: main"):
             await moves.export("nobody")
 
