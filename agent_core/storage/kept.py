@@ -4,6 +4,7 @@ The lane's two counts say what is new, whoever wrote it. It goes with the connec
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from .connection import Session
 from .sheets import Key, Lane, lane
 
 Array: TypeAlias = npt.NDArray[Any]  # Any: the type of its numbers, which each use names
-MOST_KEPT = 16
+MOST_KEPT = 1_000_000  # rows of all lanes: 300 MB if all are vectors of 256 components
 BINS, SHARES = 1024, (0.75, 0.5, 0.25, 0)
 K = TypeVar("K", bound="Kept")
 
@@ -98,10 +99,18 @@ def kept(session: Session, key: Key, kind: type[K]) -> K | None:
         if not isinstance(found, kind) or found.state.id != now.id:
             found = kind()
         found.follow(session, now)
-    session.kept[key] = found  # at the end: the oldest use goes first
-    if len(session.kept) > MOST_KEPT:
-        del session.kept[next(iter(session.kept))]
+    session.kept[key] = found
+    _make_room(session.kept)
     return found
+
+
+def _make_room(lanes: dict[Hashable, object]) -> None:
+    """What was searched longest ago goes first; the last stays, however large."""
+    rows = {key: one.state.rows for key, one in lanes.items() if isinstance(one, Kept)}
+    for key in [*rows][:-1]:
+        if sum(rows.values()) <= MOST_KEPT:
+            return
+        del lanes[key], rows[key]
 
 
 def best(scores: Array, count: int) -> Array:

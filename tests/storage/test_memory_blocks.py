@@ -143,7 +143,7 @@ async def test_what_an_agent_is_comes_back_as_it_was_saved(store: Store) -> None
 
 
 async def test_a_deleted_agent_is_gone_but_for_what_it_shared(store: Store) -> None:
-    await save(store, HUMAN, TEAM)
+    await save(store, HUMAN, TEAM, replace(TEAM, id="b4", label="alone"))
     await save(store, replace(HUMAN, id="o1"), agent="other")
     await store.apply(
         [AttachBlock("other", "b3", 9), SaveAgent("main", {}), SaveSection("main", SectionRow("s", 0, "x"))]
@@ -156,6 +156,7 @@ async def test_a_deleted_agent_is_gone_but_for_what_it_shared(store: Store) -> N
     assert (await memory.blocks("main"), await memory.sections("main")) == ([], [])
     assert (await memory.agent_settings("main"), await store.history("main"), await store.due()) == (None, [], [])
     assert [block.id for block in await memory.blocks("other")] == ["o1", "b3"]
+    assert [block.id for block in await memory.shared_blocks()] == ["b4", "b3"]
     assert await memory.block_history("b1") == []
     assert len(await store.history("other")) == 1
     assert await store.check() is None
