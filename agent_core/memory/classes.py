@@ -30,8 +30,8 @@ class UnknownBlock(UsageError, AttributeError, LookupError):
 class Memory(BaseModel):
     """What an agent always has before it: blocks in order, and the functions that edit them.
 
-    A class of one's own names its blocks in `starts_with` and adds methods; those of its bases that it is `without`
-    are not offered.
+    Only its blocks are kept. A class of one's own names them in `starts_with` and adds methods; those of its bases
+    that it is `without` are not offered.
     """
 
     model_config = ConfigDict(validate_assignment=True)

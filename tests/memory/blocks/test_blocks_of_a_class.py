@@ -11,7 +11,7 @@ from agent_core.memory.classes import ChatMemory, Memory, UnknownBlock, named
 from agent_core.memory.offered import methods_of
 from agent_core.memory.old_names import renamed
 from agent_core.registry.methods import read_methods
-from tests.memory.blocks.conftest import By, OpenBlocks, edit
+from tests.memory.blocks.conftest import HUMAN, By, OpenBlocks, edit
 from tests.memory.blocks.own_class import TaskMemory
 
 
@@ -103,6 +103,14 @@ async def test_what_a_method_raises_is_an_answer_and_changes_nothing(blocks_of: 
     assert (edit.outcome, edit.text[:11]) == ("refused", "ValueError:")
     edit = await blocks.call("task_push", {"task": "x" * 61}, By())
     assert (edit.outcome, "1 too many" in edit.text) == ("refused", True)
+
+
+async def test_a_method_of_ones_own_does_not_change_a_read_only_block_for_an_agent(blocks_of: OpenBlocks) -> None:
+    tasks = Block(label="tasks", value=["Wash up"], read_only=True)
+    blocks = await blocks_of(memory=TaskMemory(blocks=[tasks]))
+    assert "only a human" in (await blocks.call("task_pop", {}, By())).text
+    await blocks.commit(await blocks.call("task_pop", {}, HUMAN))
+    assert blocks.memory["tasks"].value == []
 
 
 @pytest.mark.parametrize("hidden", ["few", "waiting", "_hidden", "model_dump", "core_memory_rewrite", "render"])
