@@ -21,6 +21,7 @@ from .memory.classes import Memory, named
 from .memory.old_names import ALIASES
 from .memory.recall import Recall
 from .memory.sections import Sections
+from .memory.sources import Sources
 from .presets import Preset, preset, text_of
 from .settings import MemorySettings, Settings
 from .step import Stepper
@@ -88,13 +89,15 @@ def _first_memory(ground: Ground, way: Preset, memory_class: str) -> Memory:
 def _memory(ground: Ground, name: str, first: Memory) -> AgentMemory:
     store, kept, clock = ground.store, ground.store.memory, ground.clock
     gap = ground.settings.memory.session_gap_minutes
+    archival = Archival(store, kept, name, ground.embedder, clock)
     return AgentMemory(
         name,
         kept,
         Blocks(store, kept, name, first, clock),
         Sections(store, kept, name, clock),
         Recall(store, kept, name, ground.embedder, clock, gap_minutes=gap),
-        Archival(store, kept, name, ground.embedder, clock),
+        archival,
+        Sources(store, kept, archival, name, clock),
     )
 
 

@@ -8,6 +8,7 @@ from .archival import Archival
 from .blocks import Blocks
 from .recall import Recall
 from .sections import Sections
+from .sources import Sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class AgentMemory:
     sections: Sections
     recall: Recall
     archival: Archival
+    sources: Sources
 
     async def load(self) -> None:
         """Read what is always in the context."""

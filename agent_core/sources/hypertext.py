@@ -1,0 +1,108 @@
+"""HTML by its headings: what a reader of the page reads. Scripts and styles are left out, nothing is loaded."""
+
+import re
+from html.parser import HTMLParser
+from typing import Final
+
+from .parts import Part, Parts
+
+_BLOCKS: Final = """
+address article aside blockquote body br caption dd details div dl dt fieldset figcaption figure footer form head
+header hr html li main nav ol option p pre section summary table tbody tfoot thead title tr ul
+"""
+_BLOCK: Final = frozenset(_BLOCKS.split())
+_HEADINGS: Final = frozenset(f"h{level}" for level in range(1, 7))
+_APART: Final = frozenset({"p", "pre", "ul", "ol", "table", "section", "article", "blockquote", "title"})
+_SILENT: Final = frozenset({"script", "style"})
+_TITLE: Final = 80
+_PIECE: Final = 1 << 16
+
+
+def hypertext(text: str) -> Parts:
+    """A part for each heading with what is below it."""
+    reader = _Reader()
+    for start in range(0, len(text), _PIECE):
+        reader.feed(text[start : start + _PIECE])
+    reader.close()
+    return Parts(tuple(reader.finished()))
+
+
+class _Reader(HTMLParser):
+    """Gathers the text of a page."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self._parts: list[Part] = []
+        self._path: list[tuple[int, str]] = []
+        self._said: list[str] = []
+        self._heading: list[str] | None = None
+        self._level = 0
+        self._is_silent = False
+        self._pre = 0
+        self._has_body = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """A tag opens: it may break the line, begin a heading, or have a text of its own."""
+        if tag in _HEADINGS:
+            self._begin_heading(int(tag[1]))
+        elif tag in _SILENT:
+            self._is_silent = True
+        elif tag in _BLOCK:
+            self._break(tag)
+            self._pre += tag == "pre"
+        elif tag in {"td", "th"}:
+            self._said.append(" | " if self._said and not self._said[-1].endswith("\n") else "")
+        elif tag == "img":
+            self.handle_data(f" {dict(attrs).get('alt') or ''} ")
+
+    def handle_endtag(self, tag: str) -> None:
+        """A tag closes."""
+        if tag in _HEADINGS:
+            self._end_heading()
+        elif tag in _SILENT:
+            self._is_silent = False
+        elif tag in _BLOCK:
+            self._break(tag)
+            self._pre = max(0, self._pre - (tag == "pre"))
+
+    def handle_data(self, data: str) -> None:
+        """Text."""
+        if self._is_silent:
+            return
+        text = data if self._pre else re.sub(r"\s+", " ", data)
+        if self._heading is not None:
+            self._heading.append(text)
+        self._said.append(text)
+        self._has_body = self._has_body or (self._heading is None and not text.isspace())
+
+    def finished(self) -> list[Part]:
+        """The parts of the page."""
+        self._end_heading()
+        self._close()
+        return self._parts
+
+    def _begin_heading(self, level: int) -> None:
+        self._end_heading()
+        if self._has_body:
+            self._close()
+        self._said.append("\n\n")
+        self._heading, self._level = [], level
+
+    def _end_heading(self) -> None:
+        if self._heading is not None:
+            title = " ".join("".join(self._heading).split())
+            self._path = [*(one for one in self._path if one[0] < self._level), (self._level, title)]
+            self._heading = None
+            self._said.append("\n")
+
+    def _break(self, tag: str) -> None:
+        self._said.append("\n\n" if tag in _APART else "\n")
+
+    def _close(self) -> None:
+        lines = [line.strip(" ") for line in "".join(self._said).split("\n")]
+        text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+        if text:
+            titles = [title for _, title in self._path if title]
+            lead = titles[-1] if titles else ""
+            self._parts.append(Part(text, " > ".join(title[:_TITLE] for title in titles), lead=lead))
+        self._said, self._has_body = [], False

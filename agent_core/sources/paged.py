@@ -1,0 +1,50 @@
+"""PDF, page by page, by pypdf. Only ever in the process of `child.py`: what it reads may be made to harm."""
+
+import io
+import logging
+from typing import Final
+
+import pypdf
+from pypdf.errors import DependencyError, PyPdfError
+
+from .errors import Unreadable
+from .parts import Part, Parts
+
+_MOST_TEXT: Final = 64 << 20
+_MOST_PAGES: Final = 20_000
+
+
+def document(data: bytes) -> Parts:
+    """Its pages that hold text.
+
+    Raises:
+        Unreadable: it is locked, broken, or holds pictures alone.
+    """
+    logging.disable(logging.CRITICAL)  # pypdf tells of every fault that it mends
+    try:
+        pages = _pages(pypdf.PdfReader(io.BytesIO(data)))
+    except DependencyError as error:
+        raise Unreadable(f"The PDF needs what is not installed: {error}.") from error
+    except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError) as error:
+        raise Unreadable(f"The PDF is broken: {error or type(error).__name__}.") from error
+    found = [Part(text, "", "page", number) for number, text in enumerate(pages, 1) if text.strip()]
+    if not found:
+        mend = "Scanned pages are pictures: make text of them first (OCR)."
+        raise Unreadable("The PDF holds no text.", mend=mend)
+    empty = len(pages) - len(found)
+    return Parts(tuple(found), notes=(f"{empty} of {len(pages)} pages hold no text.",) if empty else ())
+
+
+def _pages(reader: pypdf.PdfReader) -> list[str]:
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise Unreadable("The PDF is locked by a password.", mend="Save it without one first.")
+    if len(reader.pages) > _MOST_PAGES:
+        raise Unreadable(f"The PDF says that it has {len(reader.pages)} pages; {_MOST_PAGES} are read at most.")
+    texts: list[str] = []
+    size = 0
+    for page in reader.pages:
+        texts.append(page.extract_text())
+        size += len(texts[-1])
+        if size > _MOST_TEXT:
+            raise Unreadable(f"The PDF holds more than {_MOST_TEXT >> 20} MiB of text.", mend="Divide it.")
+    return texts

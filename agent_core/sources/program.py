@@ -1,0 +1,85 @@
+"""Source code: a chunk for each function or class; Python by its syntax, other languages by their blank lines."""
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from .parts import LONGEST, Part, Parts
+from .prose import plain
+
+_NAMED: Final = re.compile(
+    r"^(?:[a-z]{2,12}[ \t]+){0,5}(?:func|function|fn|def|class|struct|interface|impl|trait|enum|type|module|namespace"
+    r"|package|sub|proc|procedure)[ \t]+(?:\([^()\n]{0,80}\)[ \t]*)?([A-Za-z_$][\w$:.<>-]{0,80})",
+    re.MULTILINE,
+)
+_TOP: Final = re.compile(r"\n[ \t]*\n(?=[^\s)}\]])")
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_KINDS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def python(text: str) -> Parts:
+    """Each function and class with its decorators and what stands above it; a long class method by method."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return other(text)
+    lines = text.split("\n")
+    starts = sorted(dict(_starts(tree.body, lines, 0, "")).items())
+    ends = [start for start, _ in starts[1:]] + [len(lines)]
+    if not starts or starts[0][0] > 0:
+        starts, ends = [(0, ""), *starts], [starts[0][0] if starts else len(lines), *ends]
+    return Parts(tuple(_part(lines, begin, end, name) for (begin, name), end in zip(starts, ends, strict=True)))
+
+
+def other(text: str) -> Parts:
+    """What stands between blank lines at the left margin, named by what it defines."""
+    parts, number, start = [], 1, 0
+    for end in [*(found.end() for found in _TOP.finditer(text)), len(text)]:
+        block = text[start:end]
+        names = list(dict.fromkeys(_NAMED.findall(block)))
+        title = ", ".join(names[:3])
+        parts.append(Part(block, title, "line", number, _first_line(block) if names else ""))
+        number, start = number + block.count("\n"), end
+    return Parts(tuple(parts)) if len(parts) > 1 else plain(text)
+
+
+def _starts(body: Sequence[ast.stmt], lines: Sequence[str], after: int, within: str) -> Iterator[tuple[int, str]]:
+    """Line numbers from 0 at which a part begins, with its name; what follows a definition begins one too."""
+    before: ast.stmt | None = None
+    for node in body:
+        if isinstance(node, _KINDS):
+            name = f"{within}{node.name}"
+            yield _above(node, lines, after), name
+            end = node.end_lineno or node.lineno
+            if isinstance(node, ast.ClassDef) and _length(lines, node.lineno - 1, end) > LONGEST:
+                methods = [one for one in node.body if isinstance(one, _KINDS)]
+                yield from _starts(methods, lines, node.lineno, f"{name}.")
+            after = end
+        elif isinstance(before, _KINDS):
+            yield after, ""
+        before = node
+
+
+def _above(node: _Definition, lines: Sequence[str], after: int) -> int:
+    """The first line of a definition, from 0, with its decorators and the comments right above."""
+    first = min([node.lineno, *(one.lineno for one in node.decorator_list)]) - 1
+    while first > after and lines[first - 1].lstrip().startswith("#"):
+        first -= 1
+    return first
+
+
+def _length(lines: Sequence[str], start: int, end: int) -> int:
+    return sum(len(line) + 1 for line in lines[start:end])
+
+
+def _part(lines: Sequence[str], begin: int, end: int, name: str) -> Part:
+    text = "\n".join(lines[begin:end]) + "\n"
+    head = next((line for line in lines[begin:end] if line.lstrip().startswith(("def ", "class ", "async "))), "")
+    return Part(text, name, "line", begin + 1, head.rstrip() if name else "")
+
+
+def _first_line(block: str) -> str:
+    return next((line.rstrip() for line in block.split("\n") if line.strip()), "")
