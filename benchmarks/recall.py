@@ -64,7 +64,7 @@ async def searched(read: Read, question: str) -> list[int]:
         ranked = await read.shelf.rank(asked.read(question, (), 0.0))
         return [row.seq for row in ranked[: DEPTHS[-1]]]
     ranking = await read.shelf.rank(question)
-    return [ranking.evidence.rows[place].said.seq for place in ranking.order[: DEPTHS[-1]]]
+    return [said.seq for said in ranking.rows[: DEPTHS[-1]]]
 
 
 async def plain_search(read: Read, question: str) -> list[int]:

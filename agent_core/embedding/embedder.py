@@ -23,6 +23,10 @@ class Embedder(Protocol):
     def recipe(self) -> str:
         """Whose weights fit what its cosines are like: a table of `memory/weights.toml`."""
 
+    @property
+    def lexicon(self) -> "Embedder | None":
+        """A quick model for single words, which may be this one; None where there is none."""
+
     async def embed(self, texts: Sequence[str]) -> list[bytes]:
         """A vector for each text: little-endian float32 of length 1.
 

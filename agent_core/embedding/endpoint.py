@@ -8,6 +8,7 @@ from typing import Any, Final
 import httpx2
 
 from .embedder import EmbeddingUnavailable
+from .static import wordllama
 
 _BATCH: Final = 64
 _TIMEOUT_S: Final = 60.0
@@ -21,6 +22,7 @@ class EndpointModel:
 
     def __init__(self, url: str, model: str, key: str = "") -> None:
         self.space = f"{model}@endpoint"
+        self.lexicon = wordllama()
         self._model = model
         self._url = f"{url.rstrip('/')}/embeddings"
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from .embedder import EmbeddingUnavailable
+from .embedder import Embedder, EmbeddingUnavailable
 
 Encode: TypeAlias = Callable[[list[str]], Any]
 """Texts to a numpy matrix with a row of length 1 for each; Any because numpy is loaded late."""
@@ -18,13 +18,18 @@ ALONE = 4
 class LocalModel:
     """An embedder around a function that is made by `load`."""
 
-    def __init__(self, space: str, recipe: str, load: Callable[[], Encode], *, is_quick: bool) -> None:
+    def __init__(self, space: str, recipe: str, load: Callable[[], Encode], lexicon: Embedder | None = None) -> None:
         self.space = space
         self.recipe = recipe
         self._load = load
-        self._is_quick = is_quick
+        self._lexicon = lexicon
         self._encode: Encode | None = None
         self._loading = asyncio.Lock()
+
+    @property
+    def lexicon(self) -> Embedder:
+        """Another model, or this one where it is quick enough for words."""
+        return self._lexicon or self
 
     async def embed(self, texts: Sequence[str]) -> list[bytes]:
         """A vector for each text; one without a letter gets that of a full stop."""
@@ -32,7 +37,7 @@ class LocalModel:
             return []
         encode = self._encode or await self._loaded()
         given = [text if text.strip() else "." for text in texts]
-        if self._is_quick and len(given) <= ALONE:
+        if self._lexicon is None and len(given) <= ALONE:
             return _rows(encode(given))
         return await asyncio.to_thread(lambda: _rows(encode(given)))
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import IntegrityError
 from .local import Encode, LocalModel, folder_of
+from .static import wordllama
 
 DIMS = 384
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
@@ -23,7 +24,7 @@ _BATCH = 16
 
 def minilm() -> LocalModel:
     """The better model, for those who have the extra."""
-    return LocalModel(f"all-minilm-l6-v2-int8/{DIMS}", "minilm", _load, is_quick=False)
+    return LocalModel(f"all-minilm-l6-v2-int8/{DIMS}", "minilm", _load, lexicon=wordllama())
 
 
 def checked(path: Path, sha256: str) -> bytes:

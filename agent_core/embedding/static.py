@@ -13,7 +13,7 @@ DIMS = 256
 
 def wordllama() -> LocalModel:
     """The default model."""
-    return LocalModel(f"wordllama-l2-supercat/{DIMS}", "wordllama", _load, is_quick=True)
+    return LocalModel(f"wordllama-l2-supercat/{DIMS}", "wordllama", _load)
 
 
 def _load() -> Encode:

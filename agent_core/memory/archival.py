@@ -5,6 +5,7 @@ A passage has no form of a talk: what counts is its words, its meaning, and a li
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Final
 
 from ..clock import Clock
@@ -12,13 +13,10 @@ from ..embedding import Embedder
 from ..errors import UsageError
 from ..storage import DropPassages, MemoryStore, PassageRow, SavePassages, Store
 from . import asked, hints, words
-from .bm25 import bm25, rarity, top
 from .found import Found, Item, page_of
 from .planned import Edit
-from .signals import Signal
-from .stem import stem
 from .vectors import Vectors
-from .weights import pool, summed, weights
+from .weights import pool, weights
 
 PAGE: Final = 5
 _PASSAGES: Final = "passages"
@@ -104,12 +102,9 @@ class Archival:
         rows = await self._kept.passages({hit.seq for hit in [*worded, *near]})
         cosines = await self.vectors.cosines(vector, [row.seq for row in rows])
         total = (await self._kept.counts(self._agent)).passages
-        own = _own(rows, question.terms, {hit.seq for hit in worded}, total)
-        signals = {"own": own, "beside": _beside(rows, own)}
-        if cosines:
-            signals["meaning"] = [cosines.get(row.seq, 0.0) for row in rows]
-        scores = summed(signals, weights("archival", self.vectors.recipe), len(rows))
-        return [rows[place] for place in sorted(range(len(rows)), key=lambda place: -scores[place])]
+        passages = import_module(f"{__package__}.passages")  # what computes is loaded with the first search
+        signals = passages.measure(rows, question, {hit.seq for hit in worded}, cosines, total)
+        return passages.order(rows, signals, weights("archival", self.vectors.recipe))  # type: ignore[no-any-return]
 
     async def _newest(self, tags: Sequence[str], page: int, count: int) -> Found:
         """Without a question: what is there, newest first."""
@@ -138,21 +133,6 @@ def _tags(tags: Iterable[str]) -> tuple[str, ...]:
 
 def _plural(count: int) -> str:
     return _PASSAGES.removesuffix("s") if count == 1 else _PASSAGES
-
-
-def _own(rows: Sequence[PassageRow], terms: Sequence[str], worded: set[int], total: int) -> Signal:
-    counted = []
-    for row in rows:
-        stems = [stem(word) for word in row.words.split()]
-        counted.append(({term: stems.count(term) for term in terms if term in stems}, len(stems)))
-    rare = rarity(terms, [(held, row.seq in worded) for (held, _), row in zip(counted, rows, strict=True)], total)
-    return top(bm25([held for held, _ in counted], [size for _, size in counted], rare))
-
-
-def _beside(rows: Sequence[PassageRow], own: Signal) -> Signal:
-    """The better score of the two passages that stand beside one in its source, as far as they were found."""
-    at = {(row.document, row.n): score for row, score in zip(rows, own, strict=True) if row.document}
-    return [max(at.get((row.document, row.n - 1), 0.0), at.get((row.document, row.n + 1), 0.0)) for row in rows]
 
 
 def _items(rows: Iterable[PassageRow]) -> tuple[Item, ...]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from . import dates
-from .words import STOP, content, split, stems
+from .stem import stem
+from .words import STOP, content, split
 
 _WHEN: Final = re.compile(
     r"\s*(when\b|what (date|year|month|day|time)\b|how long\b|which (year|month|day|date)\b|since when|how many "
@@ -19,11 +20,12 @@ _ROLES: Final = {"user": frozenset({"user", "human"}), "assistant": frozenset({"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question. `terms` are stems of its content words with names, `about` its text without speakers' names."""
+    """A question. `terms` are the stems of its content words, `about` its text without the `names` of speakers."""
 
     text: str
     words: tuple[str, ...]
     terms: tuple[str, ...]
+    names: frozenset[str]
     named: frozenset[str]
     about: str
     times: tuple[dates.Mention, ...]
@@ -34,12 +36,13 @@ def read(text: str, speakers: Collection[str], now: float) -> Asked:
     """A question as search understands it; `speakers` are those whose messages are searched."""
     spoken = set(split(text))
     names = {name: _names(name) for name in speakers}
-    words = tuple(dict.fromkeys(content(text) or split(text)))
-    all_names = frozenset().union(*names.values())
+    words = {stem(word): word for word in reversed(content(text) or split(text))}
+    all_names: frozenset[str] = frozenset().union(*names.values())
     return Asked(
         text,
-        words,
-        tuple(dict.fromkeys(stems(words))),
+        tuple(words.values()),
+        tuple(words),
+        all_names,
         frozenset(name for name, forms in names.items() if forms & spoken),
         _without(text, all_names),
         tuple(dates.mentions(text, now)),

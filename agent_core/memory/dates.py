@@ -36,6 +36,10 @@ class Mention:
         """Whether a moment is in it; a month without a year is of any year."""
         return datetime.fromtimestamp(at).month == self.month if self.month else self.start <= at < self.end
 
+    def meets(self, other: "Mention") -> bool:
+        """Whether a moment of the other is in it."""
+        return self.holds(other.start) if self.month else self.start < other.end and other.start < self.end
+
 
 def _midnight(now: datetime) -> datetime:
     return now.replace(hour=0, minute=0, second=0, microsecond=0)

@@ -14,10 +14,11 @@ from ..embedding import Embedder
 from ..storage import MemoryStore, Said, SaveSaid, Store
 from . import asked, dates, hints, words
 from .found import Found, Item, page_of
+from .gathered import Evidence, Row, row
 from .said import KINDS, derive, lines
-from .signals import Evidence, Row, Signal, measure, row
 from .vectors import BATCH, Vectors
-from .weights import pool, summed, weights
+from .weighing import Weighing
+from .weights import pool
 
 PAGE: Final = 10
 _CACHED: Final = 20_000
@@ -26,11 +27,10 @@ _MESSAGES: Final = "messages"
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Rows with their signals and scores; `found` of them hold the words or are near, the rest are neighbours."""
+    """Rows in their order, best first; `found` of them hold the words or are near, as many as are shown."""
 
-    evidence: Evidence
-    signals: dict[str, Signal]
-    order: list[int]
+    asked: asked.Asked
+    rows: list[Said]
     found: int
 
 
@@ -48,6 +48,7 @@ class Recall:
         gap_minutes: float = 60,
     ) -> None:
         self.vectors = Vectors(store, kept, "recall", embedder)
+        self.weighing = Weighing(embedder)
         self._store = store
         self._kept = kept
         self._agent = agent
@@ -75,9 +76,8 @@ class Recall:
         """The messages that fit a question best, a page of them from 0."""
         await self.catch_up()
         ranking = await self.rank(query)
-        rows = [ranking.evidence.rows[place].said for place in ranking.order[: ranking.found]]
+        rows, question = ranking.rows[: ranking.found], ranking.asked
         shown = page_of(rows, page, count)
-        question = ranking.evidence.asked
         notes = hints.of(question, [each.text for each in shown], self.vectors.trouble)
         return Found(_MESSAGES, _items(shown), page, len(rows), count, frozenset(question.terms), notes)
 
@@ -98,14 +98,13 @@ class Recall:
         return await self.between(min(start[0], end[0]), max(start[1], end[1]), page, count)
 
     async def rank(self, query: str) -> Ranking:
-        """Every row that may fit, with its signals, in the order of their weighted sum."""
-        evidence, hits = await self._gather(query)
-        signals = measure(evidence)
-        scores = summed(signals, weights("recall", self.vectors.recipe), len(evidence.rows))
-        order = sorted(range(len(scores)), key=lambda place: -scores[place])
-        return Ranking(evidence, signals, order, len(hits))
+        """Every row that may fit, in the order of the weighted sum of its signals."""
+        evidence, hits = await self.gather(query)
+        order = await self.weighing.order(evidence, self.vectors.recipe)
+        return Ranking(evidence.asked, [evidence.rows[place].said for place in order], len(hits))
 
-    async def _gather(self, query: str) -> tuple[Evidence, set[int]]:
+    async def gather(self, query: str) -> tuple[Evidence, set[int]]:
+        """The rows to weigh, and which of them a search found."""
         limits = pool("recall")
         if len(self._rows) > _CACHED:
             self._rows.clear()

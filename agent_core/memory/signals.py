@@ -1,168 +1,167 @@
-"""Numbers that say how well each of the rows found fits a question; their weighted sum is its score. Pure values.
+"""Numbers that say how well each of the rows gathered fits a question; their weighted sum is its score. Pure values.
 
-Rows come in the order of the conversation. Scores of words are BM25 over the rows at hand, with the rarity of a word
-estimated for all rows of the agent, and divided by the best row's; what belongs to neighbours counts within a session.
+Rows come in the order of the conversation. What belongs to neighbours counts within a session; a neighbour that was
+not gathered counts nothing. Scores of words are shares of the best row's.
 """
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
 from typing import Final, TypeAlias
 
+import numpy as np
+
 from ..storage import Said
-from .asked import Asked
-from .bm25 import bm25, rarity, top
-from .stem import stem
+from . import dates
+from .bm25 import Array, bm25, counted, rarity, top
+from .gathered import Evidence
 
-Signal: TypeAlias = list[float]
+Signals: TypeAlias = dict[str, Array]
+"""By name, a number for each row."""
 
-_AROUND: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A message with its stems counted."""
-
-    said: Said
-    counts: Mapping[str, int]
-    size: int
+AROUND: Final = 3
+_NAMING: Final = re.compile(
+    r"\b(who|where|which|name|city|country|place|book|movie|film|game|author|band|song|title|called)\b", re.IGNORECASE
+)
+_COUNTING: Final = re.compile(r"\bhow (many|much|old|long|often)\b", re.IGNORECASE)
 
 
-def row(said: Said) -> Row:
-    """A message made ready for scoring."""
-    counts: dict[str, int] = {}
-    words = said.words.split()
-    for word in words:
-        term = stem(word)
-        counts[term] = counts.get(term, 0) + 1
-    return Row(said, counts, len(words))
+class _Beside:
+    """Who stands beside whom: values of rows as seen from their neighbours in the session."""
+
+    def __init__(self, found: Evidence) -> None:
+        numbers = np.array([each.said.n for each in found.rows])
+        sessions = np.array([each.said.session for each in found.rows])
+        self.first = np.flatnonzero(np.r_[True, sessions[1:] != sessions[:-1]])
+        self.session = np.cumsum(np.r_[True, sessions[1:] != sessions[:-1]]) - 1
+        self._places: dict[int, tuple[Array, Array]] = {}
+        for step in (*range(-AROUND, 0), *range(1, AROUND + 1)):
+            place = np.minimum(np.searchsorted(numbers, numbers + step), len(numbers) - 1)
+            self._places[step] = place, (numbers[place] == numbers + step) & (sessions[place] == sessions)
+
+    def at(self, values: Array, step: int) -> Array:
+        """The values of the rows that stand so many places on; 0 where there is none."""
+        place, is_there = self._places[step]
+        return values[place] * (is_there if values.ndim == 1 else is_there[:, None])
+
+    def best(self, values: Array, around: int) -> Array:
+        """The highest values among so many neighbours on each side and the row."""
+        for step in range(1, around + 1):
+            values = np.maximum(values, np.maximum(self.at(values, step), self.at(values, -step)))
+        return values
+
+    def best_of_session(self, values: Array) -> Array:
+        """The highest value in the row's session."""
+        best: Array = np.maximum.reduceat(values, self.first)[self.session]
+        return best
+
+    def whole_session(self, values: Array) -> Array:
+        """The sums of each session."""
+        sums: Array = np.add.reduceat(values, self.first)
+        return sums
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What was found for a question: rows by `n`, which of them hold its words, cosines, how many rows there are."""
-
-    asked: Asked
-    rows: Sequence[Row]
-    worded: frozenset[int]
-    cosines: Mapping[int, float]
-    total: int
-
-
-def measure(found: Evidence) -> dict[str, Signal]:
-    """Every signal, a number for each row."""
-    rows = found.rows
-    rare = rarity(found.asked.terms, [(each.counts, each.said.seq in found.worded) for each in rows], found.total)
-    held = [{term: each.counts[term] for term in rare if term in each.counts} for each in rows]
-    own = bm25(held, [each.size for each in rows], rare)
-    sessions = [each.said.session for each in rows]
-    best = max(own, default=0.0) or 1.0
-    scaled = [score / best for score in own]
-    spans = _windows(rows)
-    signals = {
-        "own": scaled,
-        "before": _beside(scaled, rows, -1),
-        "after": _beside(scaled, rows, 1),
-        "before_2": _beside(scaled, rows, -2),
-        "after_2": _beside(scaled, rows, 2),
-        "window": top(bm25(*_joined(held, rows, spans), rare)),
-        "session_best": _by_session(scaled, sessions),
-        "session": _session(held, rows, sessions, rare),
-    }
-    return signals | _forms(found) | _meanings(found)
+def measure(found: Evidence, likeness: Array | None = None) -> Signals:
+    """Every signal of the rows; `likeness` is how near each row has each asked word."""
+    if not found.rows:
+        return {}
+    beside = _Beside(found)
+    held = counted([each.counts for each in found.rows], found.asked.terms)
+    worded = np.array([each.said.seq in found.worded for each in found.rows])
+    rare = rarity(held, worded, found.total)
+    signals = _by_words(found, beside, held, rare) | _by_form(found, beside)
+    if found.cosines:
+        signals |= _by_meaning(found, beside)
+    if likeness is not None and likeness.size:
+        signals |= _by_likeness(found, beside, likeness, rare)
+    return signals
 
 
-def _windows(rows: Sequence[Row]) -> list[tuple[int, int]]:
-    """For each row the slice of rows around it, in its session."""
-    spans, first, last = [], 0, 0
-    for each in rows:
-        n, session = each.said.n, each.said.session
-        while rows[first].said.n < n - _AROUND or rows[first].said.session != session:
-            first += 1
-        last = max(last, first)
-        while last < len(rows) and rows[last].said.n <= n + _AROUND and rows[last].said.session == session:
-            last += 1
-        spans.append((first, last))
-    return spans
-
-
-def _joined(
-    held: Sequence[Mapping[str, int]], rows: Sequence[Row], spans: Sequence[tuple[int, int]]
-) -> tuple[list[dict[str, int]], list[int]]:
-    counts, sizes = [], []
-    for first, last in spans:
-        joined: dict[str, int] = {}
-        for each in held[first:last]:
-            for term, count in each.items():
-                joined[term] = joined.get(term, 0) + count
-        counts.append(joined)
-        sizes.append(sum(each.size for each in rows[first:last]))
-    return counts, sizes
-
-
-def _beside(scores: Signal, rows: Sequence[Row], step: int) -> Signal:
-    """The score of the row that many places on; 0 where there is none in the session."""
-    at = {each.said.n: place for place, each in enumerate(rows)}
-    beside = []
-    for each in rows:
-        place = at.get(each.said.n + step)
-        is_same = place is not None and rows[place].said.session == each.said.session
-        beside.append(scores[place] if place is not None and is_same else 0.0)
-    return beside
-
-
-def _by_session(scores: Signal, sessions: Sequence[int]) -> Signal:
-    best: dict[int, float] = {}
-    for score, session in zip(scores, sessions, strict=True):
-        best[session] = max(best.get(session, score), score)
-    return [best[session] for session in sessions]
-
-
-def _session(
-    held: Sequence[Mapping[str, int]], rows: Sequence[Row], sessions: Sequence[int], rare: Mapping[str, float]
-) -> Signal:
-    """BM25 of whole sessions, as far as they are at hand."""
-    counts: dict[int, dict[str, int]] = {}
-    sizes: dict[int, int] = {}
-    for each, session, held_here in zip(rows, sessions, held, strict=True):
-        joined = counts.setdefault(session, {})
-        sizes[session] = sizes.get(session, 0) + each.size
-        for term, count in held_here.items():
-            joined[term] = joined.get(term, 0) + count
-    known = list(counts)
-    scores = top(bm25([counts[each] for each in known], [sizes[each] for each in known], rare))
-    by_session = dict(zip(known, scores, strict=True))
-    return [by_session[session] for session in sessions]
-
-
-def _forms(found: Evidence) -> dict[str, Signal]:
-    rows, asked = found.rows, found.asked
-    asks = [float(each.said.asks) for each in rows]
-    timed = [float(each.said.timed) for each in rows]
+def _by_words(found: Evidence, beside: _Beside, held: Array, rare: Array) -> Signals:
+    sizes = np.array([each.size for each in found.rows], "f4")
+    own = top(bm25(held, sizes, rare))
+    around, breadth = held.copy(), sizes.copy()
+    for step in range(1, AROUND + 1):
+        around += beside.at(held, step) + beside.at(held, -step)
+        breadth += beside.at(sizes, step) + beside.at(sizes, -step)
+    whole = top(bm25(beside.whole_session(held), beside.whole_session(sizes), rare))
     return {
-        "length": [math.log1p(each.said.length) / 3 for each in rows],
-        "asks": asks,
-        "asked_before": _beside(asks, rows, -1),
-        "timed": timed,
-        "timed_when": [each * asked.is_when for each in timed],
-        "speaker": [float(each.said.speaker in asked.named) for each in rows],
-        "dated": _dated(found),
+        "own": own,
+        "before": beside.at(own, -1),
+        "after": beside.at(own, 1),
+        "window": top(bm25(around, breadth, rare)),
+        "session_best": beside.best_of_session(own),
+        "session": whole[beside.session],
     }
 
 
-def _dated(found: Evidence) -> Signal:
+def _by_form(found: Evidence, beside: _Beside) -> Signals:
+    rows, asked = found.rows, found.asked
+    asks = np.array([float(each.said.asks) for each in rows])
+    timed = np.array([float(each.said.timed) for each in rows])
+    speaker = np.array([float(each.said.speaker in asked.named) for each in rows])
+    told = np.array([each.self_told for each in rows])
+    addressed = np.array([each.addressed for each in rows])
+    return {
+        "length": np.log1p([each.said.length for each in rows]) / 3,
+        "asks": asks,
+        "asked_before": beside.at(asks, -1),
+        "timed": timed,
+        "timed_when": timed * asked.is_when,
+        "speaker": speaker,
+        "told": told,
+        "told_speaker": told * speaker,
+        "addressed": addressed,
+        "addressed_speaker": addressed * speaker,
+        "name_asked": np.array([each.has_name for each in rows]) * float(_NAMING.search(asked.text) is not None),
+        "number_asked": np.array([each.has_number for each in rows]) * float(_COUNTING.search(asked.text) is not None),
+        "dated": _dated(found),
+        "names_time": _names_time(found),
+    }
+
+
+def _dated(found: Evidence) -> Array:
     """Whether a message is from a time that the question names."""
     times = found.asked.times
-    return [float(any(time.holds(each.said.at) for time in times)) for each in found.rows]
+    return np.array([float(any(time.holds(each.said.at) for time in times)) for each in found.rows])
 
 
-def _meanings(found: Evidence) -> dict[str, Signal]:
-    if not found.cosines:
-        return {}
-    near = [found.cosines.get(each.said.seq, 0.0) for each in found.rows]
+def _names_time(found: Evidence) -> Array:
+    """Whether a message speaks of a time that the question names: its "last week" is reckoned from its own date."""
+    times = found.asked.times
+    return np.array([float(bool(times) and each.said.timed and _meets(each.said, times)) for each in found.rows])
+
+
+def _meets(said: Said, times: tuple[dates.Mention, ...]) -> bool:
+    spoken = dates.mentions(said.text, said.at)
+    return any(time.meets(other) for time in times for other in spoken)
+
+
+def _by_meaning(found: Evidence, beside: _Beside) -> Signals:
+    near = np.array([found.cosines.get(each.said.seq, 0.0) for each in found.rows])
+    asked_before = beside.at(np.array([float(each.said.asks) for each in found.rows]), -1)
     return {
         "meaning": near,
-        "meaning_before": _beside(near, found.rows, -1),
-        "meaning_after": _beside(near, found.rows, 1),
-        "meaning_session": _by_session(near, [each.said.session for each in found.rows]),
+        "meaning_before": beside.at(near, -1),
+        "meaning_before_2": beside.at(near, -2),
+        "meaning_after": beside.at(near, 1),
+        "meaning_session": beside.best_of_session(near),
+        "answers": asked_before * beside.at(near, -1),
     }
+
+
+def _by_likeness(found: Evidence, beside: _Beside, likeness: Array, rare: Array) -> Signals:
+    """How much of the question the row, three rows and seven rows hold in words of a like meaning; names aside."""
+    shares = np.where(rare > 0, rare, np.log1p(found.total))
+    shares = shares * np.array([word not in found.asked.names for word in found.asked.words])
+    shares = shares / max(float(shares.sum()), 1e-9)
+    near = beside.best(likeness, 1)
+    return {"like": likeness @ shares, "like_3": near @ shares, "like_7": beside.best(likeness, AROUND) @ shares}
+
+
+def summed(signals: Signals, counts: Mapping[str, float], rows: int) -> Array:
+    """The score of each row; a signal that is not there counts nothing."""
+    scores = np.zeros(rows)
+    for name, weight in counts.items():
+        if name in signals:
+            scores += weight * signals[name]
+    return scores

@@ -25,12 +25,3 @@ def pool(shelf: str) -> Mapping[str, int]:
 @cache
 def _tables() -> dict[str, dict[str, Weights]]:
     return tomllib.loads(files(__package__).joinpath("weights.toml").read_text("utf-8"))
-
-
-def summed(signals: Mapping[str, list[float]], counted: Weights, rows: int) -> list[float]:
-    """The score of each row; a signal that is not there counts nothing."""
-    scores = [0.0] * rows
-    for name, weight in counted.items():
-        if values := signals.get(name):
-            scores = [score + weight * value for score, value in zip(scores, values, strict=True)]
-    return scores
