@@ -75,6 +75,7 @@ async def measure(folder: Path, found: Texts) -> tuple[list[Row], dict[str, floa
         rows += await search.by_meaning(found.asked)
         shares = await search.shares(found)
         rows += await search.after_adding(found.asked)
+        rows += await search.for_comparison(found.asked)
     return rows, shares
 
 
@@ -205,6 +206,13 @@ class Search:
             Row("one more passage", median_ms(added)),
             Row("words: right after one more passage", median_ms(searched)),
         ]
+
+    async def for_comparison(self, asked: Sequence[Sequence[str]]) -> list[Row]:
+        """What it takes to ask the store anything: on a busy machine, most of what a search takes."""
+        idle = Taken()
+        for _ in asked:
+            await idle.add(self._store.memory.counts("large"))
+        return [Row("a question that computes nothing", idle.ms), Row("  in processor time", idle.worked_ms)]
 
     async def shares(self, found: Texts) -> dict[str, float]:
         """How much of the exact first ten is found; rows of `large` are numbered on from those of `small`."""

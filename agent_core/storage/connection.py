@@ -67,7 +67,7 @@ class Session:
         try:
             yield
         finally:
-            self.all("rollback")
+            self._undo()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -77,10 +77,13 @@ class Session:
             yield
             self.all("commit")
         except BaseException:
-            # Some errors, a full disk among them, have rolled back already.
-            if not self.db.get_autocommit():
-                self.all("rollback")
+            self._undo()
             raise
+
+    def _undo(self) -> None:
+        # Some errors, a full disk among them, have rolled back already.
+        if not self.db.get_autocommit():
+            self.all("rollback")
 
 
 def connect(path: Path) -> apsw.Connection:
