@@ -57,7 +57,7 @@ async def recruit(ground: Ground, name: str, memory: Memory | None = None) -> Ag
     about_memory = frozenset(each for each in host if each in way.functions)
     turn, workshop = ground.settings.turn, ground.workshop
     shown = Shown(own, turn.shown_functions, workshop.quarantine, about_memory)
-    dispatcher = Dispatcher(ground.cage, workshop, host, turn, ground.clock, aliases=_ALIASES)
+    dispatcher = Dispatcher(ground.cage, workshop, host, turn, ground.clock, aliases=_ALIASES, blocks=remembered.blocks)
     asker = Asker(shown, ground.settings, ground.open_model, remembered, way.style)
     stepper = Stepper(asker, dispatcher, workshop, turn.max_steps, remembered)
     talk = Talk(name, ground.store, way.style, ground.settings.heartbeat, ground.clock)

@@ -21,6 +21,8 @@ from .context import beginning
 from .errors import ToolwrightError
 from .grants import Denied, Permit
 from .interruption import Interrupted as StopRequested
+from .memory.blocks import Blocks
+from .memory.door import Door
 from .messages import Call
 from .registry.arguments import renamed
 from .registry.function import Function
@@ -93,6 +95,7 @@ class Dispatcher:
         clock: Clock,
         *,
         aliases: Mapping[str, Alias] | None = None,
+        blocks: Blocks | None = None,
     ) -> None:
         self._cage = cage
         self._workshop = workshop
@@ -100,6 +103,7 @@ class Dispatcher:
         self._settings = settings
         self._clock = clock
         self._aliases = aliases or {}
+        self._blocks = blocks
         self._slots = asyncio.Semaphore(settings.parallel)
 
     async def run(self, calls: Sequence[Call], snapshot: Snapshot, turn: Turn) -> list[Done]:
@@ -208,8 +212,10 @@ class Dispatcher:
             await running.turn.append([self._started(running.call, snapshot)])
         running.announce()
         running.restart_clock()
+        turn, blocks, granting = running.turn, self._blocks, self._workshop.granting
+        door = Door(blocks, turn.agent, turn.id) if blocks is not None else None
         requests = Requests(
-            self._cage, snapshot, running.tell_progress, self._workshop.granting, broker=self._cage.broker
+            self._cage, snapshot, running.tell_progress, granting, broker=self._cage.broker, memory=door
         )
         return await requests.run(snapshot.functions[running.call.name], arguments, permit)
 

@@ -16,6 +16,7 @@ from .answers import answer, bad_arguments
 from .broker import Broker, Session
 from .cage import Cage
 from .grants import NOTHING, Denied, Grants, Permit
+from .memory.door import Door, DoorRefused
 from .registry.arguments import read as read_arguments
 from .registry.function import Function
 from .registry.snapshot import Snapshot
@@ -53,6 +54,7 @@ class Requests:
     grants: Grants = NOTHING  # … what it has, …
     fetches: Session | None = None  # … what it fetches, …
     secrets: Given | None = None  # … and the secrets that it is given
+    memory: Door | None = None  # the blocks of the agent whose turn it is
 
     async def run(self, function: Function, arguments: Mapping[str, Any], permit: Permit) -> Outcome:  # Any: JSON
         """Call a function and answer what it asks for; what it left open is closed, however it ends."""
@@ -97,7 +99,7 @@ class Requests:
             case "secret" if self.secrets is not None:
                 return await self.secrets.answer(arguments.get("name"))
             case "memory":
-                raise RequestRefused("there are no memory blocks yet, so `self.memory` reaches nothing")
+                return await self._remember(arguments)
             case _:
                 raise RequestRefused(f"`self.{name}` is not there: there is nothing yet that it could reach.")
 
@@ -112,6 +114,23 @@ class Requests:
     def _told(self, note: object) -> str:
         text = str(note or "")
         return self.secrets.told(text) if self.secrets else text
+
+    async def _remember(self, arguments: dict[str, Any]) -> str | None:
+        label = str(arguments.get("block"))
+        if self.memory is None:
+            raise RequestRefused("no agent's memory is at hand here: `self.memory` works in what an agent calls")
+        if not self.memory.has(label):
+            raise RequestRefused(f"there is no memory block `{label}`")
+        wanted = Grants(memory=(label,))
+        if not self.grants.covers(wanted) and not await self.permits.want(self.caller, self.snapshot, wanted):
+            how = f"toolwright functions grant {self.caller} --block {label}"
+            raise RequestRefused(
+                f"the memory block `{label}` is not granted to `{self.caller}`. A human grants it: {how}"
+            )
+        try:
+            return await self.memory.answer(self.caller, arguments)
+        except DoorRefused as refusal:
+            raise RequestRefused(str(refusal)) from refusal
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> Any:
         function = self.snapshot.functions.get(name)

@@ -78,6 +78,10 @@ class Blocks:
         given = renamed(name, arguments, function.parameters["properties"])
         return await self._plan(called(today, given), author, today)
 
+    async def edit(self, deed: Deed, author: Author, what: str) -> Edit:
+        """Plan an edit of any kind: the deed is done to a copy of the memory."""
+        return await self._plan(deed, author, what)
+
     async def write(self, label: str, value: str | list[str], author: Author) -> Edit:
         """Plan to give a block a whole new value."""
 

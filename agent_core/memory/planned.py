@@ -17,6 +17,7 @@ from .edits import EditRefused, difference, listed
 from .rows import Difference, Kept, differences, lost
 
 _SHOWN = 4000
+_BOUND = frozenset({"agent", "function"})  # who may not touch what is read-only
 _ANSWERED = (ToolwrightError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 """What a method may raise over what it was given: an answer, as any other function's would be."""
 
@@ -26,7 +27,7 @@ class Author(Protocol):
 
     @property
     def by(self) -> str:
-        """`human` or `agent`."""
+        """`human`, `agent` or `function`."""
 
     @property
     def agent(self) -> str:
@@ -116,7 +117,7 @@ def _stamped(change: Difference, clock: Clock) -> Difference:
 
 def _check(order: Order, changed: Sequence[Difference]) -> None:
     for each in changed:
-        if order.author.by == "agent" and each.before is not None and each.before.read_only:
+        if order.author.by in _BOUND and each.before is not None and each.before.read_only:
             raise EditRefused(f"`{each.before.label}` is read-only: only a human may change it.")
 
 

@@ -189,4 +189,4 @@ async def test_no_worker_has_it_in_its_environment_or_files(here: Workspace, con
 
 async def test_memory_is_refused_with_a_true_word(here: Workspace) -> None:
     await put(here, "ask", 'return self.memory.read("human")', memory=("human",))
-    assert "there are no memory blocks yet" in (await call(here, "ask"))["error"]["message"]
+    assert "no agent's memory is at hand here" in (await call(here, "ask"))["error"]["message"]

@@ -1,0 +1,62 @@
+"""What a function may do with a block that a human granted it: `self.memory` in its source, answered by the host."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from . import edits
+from .blocks import Blocks
+from .classes import Memory
+
+
+class DoorRefused(Exception):
+    """It cannot be done; the message is for the function's author."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    """A function that edits, for the history."""
+
+    agent: str
+    turn: str
+    by: Literal["function"] = "function"
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """The blocks of an agent, for the functions that it calls in one turn."""
+
+    blocks: Blocks
+    agent: str
+    turn: str
+
+    def has(self, label: str) -> bool:
+        """Whether the agent has such a block."""
+        return label in self.blocks.memory
+
+    async def answer(self, function: str, arguments: dict[str, Any]) -> str | None:  # Any: as a worker sent them
+        """Read or edit a block; what is read.
+
+        Raises:
+            DoorRefused: the request has no known shape, or the edit is refused.
+        """
+        match arguments:
+            case {"act": "read", "block": str(label)}:
+                return self.blocks.memory[label].text
+            case {"act": "append", "block": str(label), "text": str(text)}:
+                await self._edit(function, label, lambda lines: edits.append(lines, text).lines)
+            case {"act": "replace", "block": str(label), "old": str(old), "new": str(new)}:
+                await self._edit(function, label, lambda lines: edits.replace(lines, old, new).lines)
+            case {"act": "write", "block": str(label), "text": str(text)}:
+                await self._edit(function, label, lambda lines: text.split("\n"))
+            case _:
+                raise DoorRefused("self.memory can read, append, replace and write, with texts")
+        return None
+
+    async def _edit(self, function: str, label: str, change: Callable[[list[str]], list[str]]) -> None:
+        def deed(memory: Memory) -> None:
+            memory[label].put(change(memory[label].lines))
+
+        edit = await self.blocks.edit(deed, _Function(self.agent, self.turn), f"{function}()")
+        if edit.outcome == "refused" or (await self.blocks.commit(edit)).outcome == "refused":
+            raise DoorRefused(f"`{label}` stays as it is: {edit.text}")
