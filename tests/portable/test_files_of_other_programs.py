@@ -8,6 +8,7 @@ import pytest
 from agent_core.memory.said import lines
 from agent_core.portable import AgentFileError, Report, Taken
 from agent_core.portable.letta_files import pieces
+from agent_core.portable.messages import Asked, Told, Turns
 from agent_core.portable.packed import clock_time, stamp_time, unpacked
 from agent_core.storage import Entry, SqliteStore
 from tests.portable.support import moving
@@ -81,6 +82,15 @@ async def test_answers_of_memgpt_keep_their_outcome_and_missing_ones_are_told_as
     assert [result["call_id"] for result in results] == asked
     assert entries[3].payload["packed"] == MEMGPT["messages"][4]["content"]
     assert entries[-1].at - entries[3].at == 60
+
+
+def test_a_reply_after_a_call_without_an_answer_comes_after_the_answer_that_says_so() -> None:
+    turns = Turns(Report("memgpt", "x"), 1.0)
+    for told in (Told("user", "go"), Told("assistant", "", calls=(Asked("1", "f", "{}"),)), Told("assistant", "well")):
+        turns.add(told)
+    turns.add(Told("tool", "too late", call_id="1"))
+    (turn,) = turns.whole("t")
+    assert [entry.kind for entry in turn.entries] == ["user", "assistant", "result", "assistant", "notice"]
 
 
 def message(role: str, text: str, id: str, minute: int, **more: Any) -> dict[str, Any]:

@@ -38,6 +38,9 @@ async def test_a_copy_beside_the_original_differs_in_names_alone(whole: WholeAge
         assert [turn.entries for turn in copy.turns] == [turn.entries for turn in whole.turns]
         assert [block.row.value for block in copy.blocks] == [block.row.value for block in whole.blocks]
         assert not {block.row.id for block in copy.blocks} & {block.row.id for block in whole.blocks}
+        here = {old.id: new.id for old, new in zip(whole.turns, copy.turns, strict=True)}
+        changes = [[change.turn for change in block.history] for block in copy.blocks]
+        assert changes == [[here.get(change.turn, change.turn) for change in one.history] for one in whole.blocks]
         assert copy.passages == tuple(replace(one, agent="copy") for one in whole.passages)
         assert await moves.export("main") == text
 
