@@ -5,12 +5,12 @@ written here: who calls puts the summary on disk first, and then into the histor
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ..messages import Answer, Assistant, Message, Notice, System, User
 from ..untrusted import shorten
-from .facts import Sentence, extract, lost, sentences
+from .facts import Sentence, extract, lost, sentences, tokens_of
 from .history import History, Item, Summary, is_pressure
 
 AskFor = Callable[[str, str], Awaitable[str]]
@@ -24,6 +24,7 @@ _ASKED_CHARS: Final = 600
 _LEAST_CHARS: Final = 15
 _USER: Final = 2.0
 _OTHER: Final = 1.0
+_BY_USER: Final = "user: "
 
 _KEEP: Final = (
     "Keep every name, number, date and function name exactly as it was written. What is no longer true leave out."
@@ -80,7 +81,7 @@ async def summarised(history: History, order: Order, ask: AskFor) -> tuple[Summa
     lines = [_told(item.shown) for item in covered if not is_pressure(item.whole)]
     before = history.summary.text if history.summary else ""
     text = await _by_model(lines, before, order, ask) if _is_worth(lines, before, order) else ""
-    said = [*sentences(before), *(each for item in covered for each in _said(item.shown))]
+    said = [*_said_before(before), *(each for item in covered for each in _said(item.shown))]
     body = _complete(text, said, order.chars) if text else "\n".join(f"- {each}" for each in extract(said, order.chars))
     count = sum(not isinstance(item.whole, Notice) for item in covered)
     covers = count + (history.summary.covers if history.summary else 0)
@@ -151,6 +152,16 @@ def _told(message: Message) -> str:
             return f"Program: {shorten(text, _MESSAGE_CHARS)}"
 
 
+def _said_before(summary: str) -> list[Sentence]:
+    """What the summary before says; what it has word for word of the user counts as it did."""
+    lines = [line.removeprefix("- ") for line in summary.splitlines()]
+    return [
+        each
+        for line in lines
+        for each in ([Sentence(line, tokens_of(line), _USER)] if line.startswith(_BY_USER) else sentences(line, _OTHER))
+    ]
+
+
 def _said(message: Message) -> list[Sentence]:
     """What a message says that a summary must not lose."""
     match message:
@@ -158,7 +169,8 @@ def _said(message: Message) -> list[Sentence]:
             called = [Sentence(f"{call.name} was called", frozenset({call.name}), _OTHER) for call in calls]
             return [*sentences(shorten(text, _MESSAGE_CHARS), _OTHER), *called]
         case User(text):
-            return sentences(shorten(text, _MESSAGE_CHARS), _USER)
+            found = sentences(shorten(text, _MESSAGE_CHARS), _USER)
+            return [replace(each, text=_BY_USER + each.text) for each in found]
         case Answer(_, _, text):
             return sentences(shorten(text, _ARGUMENT_CHARS), _OTHER)
         case _:

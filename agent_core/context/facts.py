@@ -4,7 +4,7 @@ Pure. Whole sentences are kept, for a number alone says nothing; those that hold
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +13,7 @@ _CODE: Final = re.compile(r"`([^`\n]{1,60})`")
 _CALLED: Final = re.compile(r"\b[a-z]\w*_\w+\b")
 _WORD: Final = re.compile(r"[^\W\d_][\w'’-]*")
 _SENTENCE: Final = re.compile(r"[^.!?;\n]+(?:[.!?;](?=\S)[^.!?;\n]+)*[.!?;]*")
+_LEFT_OUT: Final = "characters left out …"
 _MOST_CHARS: Final = 240
 _NO_NAMES: Final = """
 I I'm I've I'll I'd A An The This That These Those It He She We You They My Your His Her Our Their What Who When Where
@@ -34,7 +35,7 @@ class Sentence:
 def sentences(text: str, weight: float = 1.0) -> list[Sentence]:
     """The sentences of a text, long ones cut around what they hold."""
     found = (each[0].strip(" \t-*•") for each in _SENTENCE.finditer(text))
-    return [_sentence(each, weight) for each in found if each]
+    return [_sentence(each, weight) for each in found if each and _LEFT_OUT not in each]
 
 
 def _sentence(text: str, weight: float) -> Sentence:
@@ -50,8 +51,9 @@ def tokens_of(sentence: str) -> frozenset[str]:
 
 def lost(said: Sequence[Sentence], told: str, room_chars: int) -> list[str]:
     """Of what was said, the sentences that hold what is not told, as many as there is room for, in their order."""
-    known = told.casefold()
-    missing = {token for each in said for token in each.tokens if token.casefold() not in known}
+    known, words = told.casefold(), {token.casefold() for token in (*tokens_of(told), *_WORD.findall(told))}
+    all_tokens = {token for each in said for token in each.tokens}
+    missing = {token for token in all_tokens if not _is_told(token.casefold(), known, words)}
     chosen: dict[int, str] = {}
     for place in _by_worth(said, missing):
         each = said[place]
@@ -74,6 +76,11 @@ def extract(said: Sequence[Sentence], room_chars: int) -> list[str]:
             left -= len(each.text) + 3
     order = dict.fromkeys(each.text for each in said)
     return [text for text in order if text in chosen]
+
+
+def _is_told(token: str, known: str, words: Collection[str]) -> bool:
+    """Whether it is there: as a word of its own, or, where it has more than letters and digits, anywhere."""
+    return token in words or (not token.isalnum() and token in known)
 
 
 def _by_worth(said: Sequence[Sentence], missing: Iterable[str]) -> list[int]:

@@ -105,3 +105,19 @@ def test_an_extract_keeps_to_its_room_and_to_the_order_in_which_it_was_said() ->
     found = extract(said, 60)
     assert sum(len(each) + 3 for each in found) <= 60
     assert found == [each.text for each in said if each.text in found]
+
+
+async def test_what_the_user_said_stays_through_summaries_of_summaries_before_what_the_model_said() -> None:
+    history = history_of(*SAID)
+    for number in range(6):
+        summary, _ = await summed_up("What happened: they talked of this and that.", history)
+        history.compact(summary, len(history.items))
+        for seq, said in enumerate([Assistant(f"Case {number} of {number + 70}. " * 3), User("Go on.")] * 4):
+            history.add(f"turn{number}", [said], 100 * number + seq + 50)
+    assert "user: She was born in 1987." in summary.text
+    assert "user: My sister is called Brunhilde." in summary.text
+
+
+def test_a_number_is_not_told_by_a_longer_one_that_holds_it() -> None:
+    assert lost(sentences("It was gate 7."), "There are 17 gates.", 100) == ["It was gate 7."]
+    assert lost(sentences("It was gate 7."), "There are 17 gates, and gate 7.", 100) == []

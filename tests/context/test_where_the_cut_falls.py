@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.context import History
+from agent_core.context import PRESSURE, History, Summary
 from agent_core.context.compact import cut
 from agent_core.messages import Answer, Assistant, Call, Message, User
 
@@ -58,3 +58,14 @@ def test_upto_divides_what_is_covered_from_what_stays(history: History) -> None:
     place = cut(history.items, history.size // 2)
     covered, stays = history.items[:place], history.items[place:]
     assert max((item.seq for item in covered), default=0) < min(item.seq for item in stays)
+
+
+def test_a_warning_counts_for_the_period_in_which_it_was_said_and_for_no_other() -> None:
+    history = History()
+    history.compact(Summary("Before.", 10, upto=30, seq=50))
+    history.add("turn", [PRESSURE], 40)
+    assert not history.warned
+    history.add("turn", [PRESSURE], 60)
+    assert history.warned
+    history.compact(Summary("After.", 12, upto=55, seq=70))
+    assert not history.warned

@@ -51,7 +51,7 @@ async def test_a_summary_takes_the_place_of_the_oldest_turns_where_the_window_is
     first, last = desk.model.requests[0], desk.model.requests[-1]
     assert "Fact number 0" in first.text
     assert "Noted 0. blah" not in last.text
-    assert "- Fact number 0" in last.text
+    assert "- user: Fact number 0" in last.text
     assert f"Fact number {turns - 1}" in last.text
     assert len(last.messages) < turns
 
