@@ -112,8 +112,9 @@ async def test_what_the_user_said_stays_through_summaries_of_summaries_before_wh
     for number in range(6):
         summary, _ = await summed_up("What happened: they talked of this and that.", history)
         history.compact(summary, len(history.items))
-        for seq, said in enumerate([Assistant(f"Case {number} of {number + 70}. " * 3), User("Go on.")] * 4):
-            history.add(f"turn{number}", [said], 100 * number + seq + 50)
+        told: list[Message] = [Assistant(f"Case {number} of {number + 70}. " * 3), User("Go on.")]
+        for seq, said in enumerate(told * 4, 100 * number + 50):
+            history.add(f"turn{number}", [said], seq)
     assert "user: She was born in 1987." in summary.text
     assert "user: My sister is called Brunhilde." in summary.text
 

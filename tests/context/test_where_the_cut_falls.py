@@ -61,11 +61,10 @@ def test_upto_divides_what_is_covered_from_what_stays(history: History) -> None:
 
 
 def test_a_warning_counts_for_the_period_in_which_it_was_said_and_for_no_other() -> None:
-    history = History()
+    history, found = History(), []
     history.compact(Summary("Before.", 10, upto=30, seq=50))
-    history.add("turn", [PRESSURE], 40)
-    assert not history.warned
-    history.add("turn", [PRESSURE], 60)
-    assert history.warned
+    for seq in (40, 60):
+        history.add("turn", [PRESSURE], seq)
+        found.append(history.warned)
     history.compact(Summary("After.", 12, upto=55, seq=70))
-    assert not history.warned
+    assert [*found, history.warned] == [False, True, False]
