@@ -113,17 +113,24 @@ class Sources:
         return Report(name, outcome, row.total, row.kind, hash, notes)
 
     async def _keep(self, row: DocumentRow, cut: Cut, old: Sequence[DocumentRow], on_progress: OnProgress) -> None:
-        """Keep what is not kept yet, and with the last of it forget what it replaces."""
+        """Keep what is not kept yet, and with the last of it forget what it replaces.
+
+        While a batch is kept, vectors are made for the one before: they are derived, and made later where they lack.
+        """
         on_progress(row.done, row.total, row.name)
         for start in range(row.done, row.total, BATCH):
             done = min(start + BATCH, row.total)
             passages = await asyncio.to_thread(self._passages, row, cut, start, done)
             is_last = done == row.total
             dropped = [DropDocument(self._agent, one.hash) for one in old if one.hash != row.hash] if is_last else []
-            await self._store.apply([passages, SaveDocument(replace(row, done=done, complete=is_last)), *dropped])
-            while await self._archival.vectors.embed():
-                pass
+            saved = SaveDocument(replace(row, done=done, complete=is_last))
+            await asyncio.gather(self._store.apply([passages, saved, *dropped]), self._embed())
             on_progress(done, row.total, row.name)
+        await self._embed()
+
+    async def _embed(self) -> None:
+        while await self._archival.vectors.embed():
+            pass
 
     def _passages(self, row: DocumentRow, cut: Cut, start: int, end: int) -> SavePassages:
         pieces = [

@@ -27,10 +27,8 @@ def python(text: str) -> Parts:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return other(text)
     lines = text.split("\n")
-    starts = sorted(dict(_starts(tree.body, lines, 0, "")).items())
-    ends = [start for start, _ in starts[1:]] + [len(lines)]
-    if not starts or starts[0][0] > 0:
-        starts, ends = [(0, ""), *starts], [starts[0][0] if starts else len(lines), *ends]
+    starts = sorted({0: "", **dict(_starts(tree.body, lines, 0, ""))}.items())
+    ends = [*(start for start, _ in starts[1:]), len(lines)]
     return Parts(tuple(_part(lines, begin, end, name) for (begin, name), end in zip(starts, ends, strict=True)))
 
 

@@ -52,7 +52,7 @@ class Reading:
             is_answered = True
         except TimeoutError as error:
             raise Unreadable(f"It was not read within {self._within_s:g} s.", mend=_DIVIDE) from error
-        except (OSError, ValueError, LookupError) as error:
+        except (OSError, EOFError, ValueError, LookupError) as error:
             raise Unreadable("Reading it ended the process that read it.", mend=_DIVIDE) from error
         finally:
             if not is_answered:
