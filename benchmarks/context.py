@@ -1,6 +1,6 @@
 """`python -m benchmarks.context`: what a long conversation costs, and how much of a request is the one before.
 
-Turns at the beginning of a conversation beside turns after 10,000 messages, in a window that holds some of them; the
+The first turns of a conversation beside turns after 10,000 messages, of which a window holds the last 200; the
 start that takes up such a conversation; and the unchanged prefix of 50 steps that edit memory, in the bytes sent.
 """
 
@@ -8,8 +8,9 @@ import asyncio
 import json
 import statistics
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,11 @@ from agent_core.events import TurnEnded
 from agent_core.storage import Entry, Post, Store, open_store
 from tests.kit import Ask, Repeat, Say, ScriptedModel, Seen, Step, Wanted, scripted
 
-from .measure import Row, median_ms, options, show, timed
+from .measure import Act, Row, in_turn, median_ms, options, ratio, show, timed
 
 MESSAGES = 10_000
+IN_TURN = 20  # messages of a past turn
+IN_SIGHT = 200  # of the past are in the window still
 WINDOW = 16_000
 TURNS = 40
 STEPS = 50
@@ -39,47 +42,49 @@ def main() -> None:
 
 async def bench(turns: int, messages: int = MESSAGES, steps: int = STEPS) -> list[Row]:
     """Milliseconds of turns and starts, early and late; the share of a request that the one before did not have."""
-    first, first_start = await _turns(turns, 0)
-    late, late_start = await _turns(turns, messages)
+    base, late = "turn: the first of a conversation", f"turn: after {messages:,} messages"
+    taken, starts = await _turns(turns, {base: 0, late: messages})
     shares = await changed(steps)
-    base = "at the beginning"
     return [
-        Row("turn: at the beginning of a conversation", first),
-        Row(f"turn: after {messages:,} messages", late, base, late / first, OVERHEAD_AIM),
-        Row("start: an agent that is new", first_start),
-        Row(f"start: an agent with {messages:,} messages", late_start),
+        Row(base, median_ms(taken[base])),
+        Row(late, median_ms(taken[late]), base, ratio(taken, late, base), OVERHEAD_AIM),
+        Row("start: an agent that is new", starts[base] * 1000),
+        Row(f"start: an agent with {messages:,} messages", starts[late] * 1000),
         Row(f"changed of a request, {steps} steps with edits: the usual", 0, "its length", shares[0], CHANGED_AIM),
         Row("changed of a request: the most", 0, "its length", shares[1], CHANGED_AIM),
     ]
 
 
-async def _turns(turns: int, messages: int) -> tuple[float, float]:
-    """The middle of so many turns after so many messages, and the start before them, in milliseconds.
-
-    What is counted is a turn without the summing up that comes now and then: half of the window is filled first.
-    """
-    with _folder() as folder, scripted([Repeat(Say(WORDS))]) as model:
-        root = Path(folder)
-        await _fill(root, messages)
-        async with _opened(root, model) as workspace:
+async def _turns(turns: int, pasts: Mapping[str, int]) -> tuple[dict[str, list[float]], dict[str, float]]:
+    """The seconds of turns, one of each past after the other, and of the starts before them."""
+    acts: dict[str, Act] = {}
+    starts: dict[str, float] = {}
+    async with AsyncExitStack() as stack:
+        for name, messages in pasts.items():
+            root = Path(stack.enter_context(_folder()))
+            await _fill(root, messages)
+            model = stack.enter_context(scripted([Repeat(Say(WORDS))]))
+            workspace = await stack.enter_async_context(_opened(root, model))
             agents: list[Agent] = []
-            started = await timed(_start(workspace, agents))
-            for _ in range(60):  # a window's worth: both are measured with as much in sight
-                await _say(agents[0], WORDS)
-            taken = [await timed(_say(agents[0], WORDS)) for _ in range(turns)]
-    return median_ms(taken), started * 1000
+            starts[name] = await timed(_start(workspace, agents))
+            acts[name] = partial(_timed_turn, agents[0])
+        return await in_turn(acts, turns, warm_up=2), starts
+
+
+async def _timed_turn(agent: Agent) -> float:
+    return await timed(_say(agent, WORDS))
 
 
 async def _fill(root: Path, messages: int) -> None:
-    """A past of so many messages, as a program that was here before left it: with a summary of most of it."""
+    """A past of so many messages, as a program that was here before left it: with a summary of all but the last."""
     (root / ".toolwright").mkdir(mode=0o700)
     store = open_store(root / ".toolwright" / "state.db", clock=Clock())
     try:
-        last = 0
-        for number in range(0, messages, 20):
-            last = await _past_turn(store, number)
-        if messages:
-            summary = {"text": "What happened: a long talk.", "covers": messages, "upto": last, "style": "summary"}
+        ends = [await _past_turn(store, number) for number in range(0, messages, IN_TURN)]
+        if ends:
+            covers = messages - IN_SIGHT
+            last = ends[covers // IN_TURN - 1]
+            summary = {"text": "What happened: a long talk.", "covers": covers, "upto": last, "style": "summary"}
             await _turn_of(store, [Entry("user", {"text": "Hello."}), Entry("summary", summary)])
     finally:
         await store.close()
@@ -88,7 +93,7 @@ async def _fill(root: Path, messages: int) -> None:
 async def _past_turn(store: Store, number: int) -> int:
     said = [
         entry
-        for n in range(number, number + 20, 2)
+        for n in range(number, number + IN_TURN, 2)
         for entry in (
             Entry("user", {"text": f"{WORDS}{n}"}),
             Entry("assistant", {"text": WORDS, "thought": "", "calls": []}),
