@@ -18,12 +18,13 @@ from .asking import Opened
 from .broker import Broker, RequestLog
 from .cage import Cage, guarded_in
 from .clock import Clock
-from .crew import Ground, recruit
+from .crew import Ground, recruit, sources_of
 from .embedding import Embedder, embedder
-from .errors import NoWorkspace, SettingsError, WorkspaceError
+from .errors import NoWorkspace, SettingsError, UsageError, WorkspaceError
 from .gate import MENDS, Gate, Rules
 from .grants import Approver, GrantBook, Reach
 from .memory.classes import Memory
+from .memory.sources import Sources
 from .model.discover import choose
 from .offline import installed_models
 from .packages import Environment
@@ -128,6 +129,17 @@ class Workspace:
             agent.close_with(stack.pop_all())
         self._agents.append(agent)
         return agent
+
+    async def sources(self, name: str | None = None) -> Sources:
+        """What a human gave an agent to know; the agent may run in another process meanwhile.
+
+        Raises:
+            UsageError: no agent has that name, which is not the usual one's.
+        """
+        name = name or self.settings.agent
+        if name != self.settings.agent and await self._store.memory.agent_settings(name) is None:
+            raise UsageError(f"There is no agent {name}.", mend="Type: toolwright agents list")
+        return sources_of(self._ground(), name)
 
     def _ground(self) -> Ground:
         return Ground(

@@ -86,6 +86,12 @@ def _first_memory(ground: Ground, way: Preset, memory_class: str) -> Memory:
     return kind(**texts)
 
 
+def sources_of(ground: Ground, name: str) -> Sources:
+    """What a human gave an agent to know, without the agent: it may be at work elsewhere."""
+    store, kept, clock = ground.store, ground.store.memory, ground.clock
+    return Sources(store, kept, Archival(store, kept, name, ground.embedder, clock), name, clock)
+
+
 def _memory(ground: Ground, name: str, first: Memory) -> AgentMemory:
     store, kept, clock = ground.store, ground.store.memory, ground.clock
     gap = ground.settings.memory.session_gap_minutes

@@ -27,6 +27,7 @@ _COMMANDS = {
     "secrets": "secrets:secrets",
     "agents": "agents:agents",
     "memory": "memory:memory",
+    "sources": "sources:sources",
     "schema": "schema:schema",
     "models": "models:models",
     "doctor": "doctor:doctor",

@@ -1,9 +1,9 @@
 """How a source fails that cannot be read."""
 
-from ..errors import UsageError
+from ..errors import ToolwrightError
 
 
-class Unreadable(UsageError):
+class Unreadable(ToolwrightError):
     """A source is not there, is not text, is too large, or cannot be read as what it says it is."""
 
     code = "unreadable-source"

@@ -1,0 +1,79 @@
+"""`toolwright sources`: what a human gives an agent to know."""
+
+from typing import Any
+
+import click
+
+from ..scene import Scene, scene
+from ..spans import line
+
+_agent = click.option("--agent", metavar="NAME", help="Whose sources, if not the workspace's usual agent's.")
+
+
+@click.group()
+def sources() -> None:
+    """Give an agent files, folders and pages to know; answers can cite them."""
+
+
+@sources.command()
+@click.argument("place", metavar="PATH|URL|-")
+@click.option(
+    "--name", metavar="NAME", help="How it is cited, if not by its path or URL; what had the name is replaced."
+)
+@_agent
+@scene
+def add(scene: Scene, place: str, name: str | None, agent: str | None) -> int:
+    """Read a source into archival memory. A file, a folder's files, a page, or - for standard input.
+
+    Text, Markdown, HTML, PDF, source code, CSV and JSON are cut at their structure. A text that is there already is not
+    kept twice; what was interrupted goes on where it stopped. A URL is fetched from public addresses, and from this
+    machine where the URL itself names it (localhost, 127.0.0.1).
+    """
+    from ..attached import Bar, report_json, report_lines
+    from ..opened import with_workspace
+
+    async def added(workspace: Any) -> Any:
+        with Bar() as bar:
+            return await (await workspace.sources(agent)).add(place, bar.hear, name)
+
+    try:
+        reports = with_workspace(scene, added)
+    except KeyboardInterrupt:
+        scene.hint("The same command goes on where it stopped.")
+        raise
+    scene.result({"sources": [report_json(one) for one in reports]}, report_lines(reports))
+    return 0 if any(one.outcome != "refused" for one in reports) else 1
+
+
+@sources.command("list")
+@_agent
+@scene
+def list_(scene: Scene, agent: str | None) -> None:
+    """List the sources. With their kind, their hash, and how much of each is kept."""
+    from ..attached import source_json, source_lines
+    from ..opened import with_workspace
+
+    async def listed(workspace: Any) -> Any:
+        return await (await workspace.sources(agent)).list()
+
+    rows = with_workspace(scene, listed)
+    scene.result({"sources": [source_json(row) for row in rows]}, source_lines(rows))
+    if not rows:
+        scene.hint("There is none yet. Next: toolwright sources add PATH")
+
+
+@sources.command()
+@click.argument("source")
+@_agent
+@scene
+def remove(scene: Scene, source: str, agent: str | None) -> None:
+    """Forget a source with its passages. By its name, the beginning of its hash, or the folder that it came with."""
+    from ..attached import source_json
+    from ..opened import with_workspace
+
+    async def removed(workspace: Any) -> Any:
+        return await (await workspace.sources(agent)).remove(source)
+
+    rows = with_workspace(scene, removed)
+    told = [line(("ok", "✓ "), "forgot ", ("name", row.name), f", {row.done:,} passages") for row in rows]
+    scene.result({"removed": [source_json(row) for row in rows]}, told)
