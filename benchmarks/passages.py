@@ -163,6 +163,7 @@ class Search:
         for words in asked:
             await large.add(self._words("large", words))
             await small.add(self._words("small", words))
+        for words in asked:  # apart: who has just worked long waits for the processor first
             await fts.add(self._match(words))
         return [
             Row(f"words: {what}", large.ms, aim=5),

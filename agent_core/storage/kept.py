@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import StorageError
 from .connection import Session
 from .sheets import Key, Lane, lane
 
@@ -98,7 +99,13 @@ def kept(session: Session, key: Key, kind: type[K]) -> K | None:
         found = session.kept.pop(key, None)
         if not isinstance(found, kind) or found.state.id != now.id:
             found = kind()
-        found.follow(session, now)
+        try:
+            found.follow(session, now)
+        except ValueError as error:
+            raise StorageError(
+                f"What is searched of agent `{key.agent}` cannot be read: {error}.",
+                mend="Export the agent and import it under another name: it is made anew.",
+            ) from error
     session.kept[key] = found
     _make_room(session.kept)
     return found

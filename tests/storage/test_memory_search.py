@@ -1,9 +1,11 @@
 """Searches by words and by meaning: exact, per agent, and true of what anybody wrote a moment ago."""
 
 import random
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -238,6 +240,17 @@ async def test_whatever_two_processes_do_both_find_exactly_what_is_there(
                 near = await memory.search_vector("archival", "main", "v", floats(1, 0), 999)
                 assert {hit.seq for hit in near} == vectors
                 assert (await memory.counts("main")).passages == len(there)
+
+
+async def test_a_sheet_that_cannot_be_read_is_told_and_nothing_else_is_lost(store: Store, tmp_path: Path) -> None:
+    await insert(store, "pie")
+    with closing(sqlite3.connect(tmp_path / "state.db")) as db:
+        db.execute("update sheet set body = x'00'")
+        db.commit()
+    with pytest.raises(StorageError, match=r"What is searched of agent `main` cannot be read"):
+        await by_words(store, "pie")
+    assert (await store.memory.counts("main")).passages == 1
+    assert store.recovered is None
 
 
 IDLE = """
