@@ -9,8 +9,8 @@ from agent_core.memory.sources import Report
 from agent_core.storage import DocumentRow
 
 from .columns import columns
-from .status_line import CELLS, StatusLine
 from .spans import Line, line
+from .status_line import CELLS, StatusLine
 
 Json = dict[str, Any]  # Any: JSON
 

@@ -37,11 +37,12 @@ class Report:
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        many = f"{self.passages:,} passage{'s' * (self.passages != 1)}"
         said = {
-            "added": f"{self.passages} passages",
-            "replaced": f"{self.passages} passages, in the place of what it was before",
-            "resumed": f"{self.passages} passages; it went on where it stopped",
-            "there": f"there already, {self.passages} passages",
+            "added": many,
+            "replaced": f"{many}, in the place of what it was before",
+            "resumed": f"{many}; it went on where it stopped",
+            "there": f"there already, {many}",
             "refused": "left out",
         }
         return f"{self.name}: {said[self.outcome]}. {' '.join(self.notes)}".rstrip()

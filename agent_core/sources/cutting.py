@@ -12,7 +12,7 @@ from .parts import GOAL, LONGEST, Chunk, Part, Parts
 
 _OVERLAP: Final = 160
 _EARLIEST: Final = 0.7
-_BREAKS: Final = ("\n\n", "\n", ". ", "! ", "? ", "; ", " ")
+_BREAKS: Final = ("\n\n", "\n", ". ", "! ", "? ", "。", "; ", " ")
 _IN_A_PARAGRAPH: Final = frozenset({". ", "! ", "? "})
 _LEAST: Final = 200
 _TITLE: Final = 160
