@@ -151,7 +151,8 @@ def _replaced(text: str, span: _Span, new: str) -> Edited:
     kept = touched.split("\n") if new else _tidied(touched)
     number = len(before) + 1
     if old == "\n".join(kept) or _reads_so(text, span, new):
-        return Edited(text.split("\n"), f"Line {number} reads so already: {shown(old)}")
+        said = f"Line {number} reads so already: {shown(old)}. What is to change in it has to be in new_content."
+        return Edited(text.split("\n"), said)
     others = [*before, *after]
     facts = [repeated.read(line) for line in others]
     fresh = [line for line in kept if not any(repeated.same(repeated.read(line), fact) for fact in facts)]
@@ -195,9 +196,11 @@ def _absent(lines: Sequence[str], old: str, new: str) -> Edited:
     if not lines:
         raise EditRefused("The block is empty. To add a line, call core_memory_append.")
     close = repeated.nearest(old, lines) or [*range(min(len(lines), 5))]
+    first = (repeated.close(old, lines, 1) or close)[0]
+    # A small model asked only for the exact text sends it as the new text too: it is given the call whole.
     raise EditRefused(
-        f"{_quoted(old)} does not stand there. There is {listed(lines, close)}. "
-        "Repeat with the exact text, or call core_memory_append if it is a new fact."
+        f"{_quoted(old)} does not stand there. There is {listed(lines, close)}. If it is line {first + 1}, repeat with "
+        f"old_content {_quoted(lines[first])} and new_content {_quoted(new)}. Call core_memory_append for a new fact."
     )
 
 

@@ -99,7 +99,11 @@ def test_a_replacement_finds_the_place_that_is_meant(old: str, new: str, line: s
 @pytest.mark.parametrize(
     ("old", "says"),
     [
-        pytest.param("Best friend: Ivan", ["line 3: ", "does not stand there"], id="absent-with-the-nearest"),
+        pytest.param(
+            "Best friend: Ivan",
+            ["line 3: ", "does not stand there", 'and new_content "x"'],
+            id="absent-with-the-nearest",
+        ),
         pytest.param("cherry", ["2 times", "line 2: ", "line 3: "], id="several"),
         pytest.param("quantum chromodynamics", ["line 1: ", "core_memory_append"], id="nothing-like-it"),
         pytest.param("  ", ["core_memory_append"], id="empty"),
