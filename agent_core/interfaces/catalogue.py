@@ -60,6 +60,7 @@ ENTRIES = (
         "word",
         then=("edit", "history", "undo", "search", "section"),
     ),
+    Entry("attach", "PATH|URL", "Have it read into archival memory. Ctrl-C stops; the same again goes on."),
     Entry("summarize", "", "Summarise the older part of the conversation now; nothing leaves recall."),
     Entry("memorywarning", "", "Tell the agent now that its context is filling up."),
     Entry("heartbeat", "", "Let the agent think and act without a message."),

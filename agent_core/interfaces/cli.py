@@ -62,7 +62,8 @@ class LazyGroup(click.Group):
         with formatter.section("New here? Type"):
             formatter.write_dl(_START, col_max=40)
         formatter.write_paragraph()
-        super().format_help(ctx, formatter)
+        self.format_usage(ctx, formatter)
+        self.format_options(ctx, formatter)  # all of it on a screen of 24 lines
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -8,8 +8,10 @@ from pathlib import Path
 from agent_core.errors import UsageError
 from agent_core.memory.planned import Edit
 from agent_core.portable import read_file
+from agent_core.untrusted import one_line
 
 from .agents import agents_listing, listing_lines, report_lines, write_new
+from .attached import report_lines as attached_lines
 from .by_hand import text_from_editor, undo_block, write_block
 from .catalogue import needed
 from .conversation import Conversation
@@ -93,6 +95,19 @@ async def _memorywarning(talk: Conversation, words: str) -> None:
 async def _heartbeat(talk: Conversation, words: str) -> None:
     await talk.agent.talk.post("heartbeat", words or "the user asked for it.")
     await talk.turn(None)
+
+
+async def _attach(talk: Conversation, words: str) -> None:
+    place = needed(words, "attach")
+
+    def hear(done: int, total: int, name: str) -> None:
+        talk.voice.status(f"{done:,} of {total:,} passages of {one_line(name, 60)}" if done < total else "")
+
+    async with talk.command():
+        try:
+            talk.voice.lines(attached_lines(await talk.agent.memory.sources.add(place, hear)))
+        finally:
+            talk.voice.status("")
 
 
 async def _agents(talk: Conversation, words: str) -> None:
@@ -181,6 +196,7 @@ RUNS: dict[str, Run] = {
     "summarize": _summarize,
     "memorywarning": _memorywarning,
     "heartbeat": _heartbeat,
+    "attach": _attach,
     "agents": _agents,
     "switch": _switch,
     "save": _save,

@@ -9,7 +9,7 @@ import pytest
 from agent_core.portable import Taken
 from tests.cli.support import remembering, run
 from tests.interfaces.support import prompt
-from tests.kit import Expect, Say, contains
+from tests.kit import Expect, Repeat, Say, contains
 from tests.portable.support import moving
 
 
@@ -127,16 +127,27 @@ def test_a_heartbeat_and_a_memory_warning_give_the_agent_a_turn(kept: Path) -> N
 
 
 def test_the_oldest_part_is_summarised_when_the_human_asks_for_it(kept: Path) -> None:
-    script = [Say(f"Answer {n}.") for n in range(3)]
-    with prompt([*script, Say("They greeted three times."), Say("Good.")], kept, columns=110) as (screen, model):
+    with prompt([Repeat(Say("Good."))], kept, columns=110) as (screen, model):
         for n in range(3):
             screen.line(f"greeting {n}")
-            screen.wait_for(f"Answer {n}.")
+            screen.wait_count("∙ 1 step", n + 1)
         screen.line("/summarize")
-        screen.wait_for("messages")
+        screen.wait_for("A summary stands for")
         screen.line("go on")
-        screen.wait_for("Good.")
-        assert "They greeted three times." in model.requests[-1].text
+        screen.wait_count("∙ 1 step", 4)
+        assert "oldest messages of this conversation are out of your sight" in model.requests[-1].text
+
+
+def test_a_document_is_attached_and_found_by_search(kept: Path) -> None:
+    (kept / "tea.md").write_text("# Tea\n\nGreen tea steeps for two minutes.\n")
+    with prompt([], kept, columns=110) as (screen, _):
+        screen.line("/attach tea.md")
+        screen.wait_for("✓ tea.md: 1 passage")
+        screen.line("/memory search steeps")
+        screen.wait_for("Green tea steeps for two minutes.")
+        screen.line("/attach nowhere.md")
+        screen.wait_for("nowhere.md")
+    assert [one["name"] for one in run(kept, "agents", "show", "main")["sources"]] == ["tea.md"]
 
 
 def test_a_saved_file_has_the_published_shape(kept: Path) -> None:
