@@ -146,13 +146,15 @@ class Asker:
         """Have the older part of the conversation summarised now; what came of it, in a sentence.
 
         Raises:
-            Interrupted: the user ended it.
             ModelError: the model cannot be had.
         """
         model = await self.model()
         self.shown.choose(snapshot.functions, own_set)
         await self._render(model)
-        made = await self._room.compact(turn, self._budget(model), partial(self._sum_up, turn, model))
+        try:
+            made = await self._room.compact(turn, self._budget(model), partial(self._sum_up, turn, model))
+        except Interrupted:
+            return "Stopped: the conversation is as it was."
         self._rendered_for = None
         if made is None:
             return "There is nothing to summarise yet."

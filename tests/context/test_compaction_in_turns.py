@@ -1,5 +1,6 @@
 """Compaction as a turn sees it: before the limit, on the endpoint's word, on request; and after a restart."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from agent_core.messages import Message, Notice, User
 from agent_core.storage import Post, open_store
 from tests.conftest import OpenDesk
 from tests.context.long_talk import in_json, journal, periods, talkative
-from tests.kit import Ask, Fail, Repeat, Say, Seen, Step, Wanted, contains, scripted
+from tests.kit import Ask, Fail, Repeat, Say, Seen, Stall, Step, Wanted, contains, scripted
 from tests.kit.desk import Desk, desk, ended
 
 TOO_LONG = Fail(400, "This model's maximum context length is 8192 tokens", code="context_length_exceeded")
@@ -161,3 +162,16 @@ async def test_the_warning_is_not_repeated_by_a_program_that_starts_again_in_the
     counts = periods(await journal(tmp_path))
     assert len(counts) > 2
     assert set(counts[:-1]) == {1}
+
+
+async def test_a_summary_on_request_that_the_user_stops_changes_nothing(tmp_path: Path) -> None:
+    with scripted([Repeat(Say(WORDS))], summary=Stall(1)) as model:
+        async with desk(tmp_path, model) as here:
+            await fill(here, 6)
+            before = context(await here.agent.history())
+            summing = asyncio.create_task(here.agent.summarize())
+            while not model.summaries:
+                await asyncio.sleep(0.01)
+            await here.agent.interrupt()
+            assert await summing == "Stopped: the conversation is as it was."
+            assert context(await here.agent.history()) == before
