@@ -165,13 +165,18 @@ async def test_the_warning_is_not_repeated_by_a_program_that_starts_again_in_the
 
 
 async def test_a_summary_on_request_that_the_user_stops_changes_nothing(tmp_path: Path) -> None:
-    with scripted([Repeat(Say(WORDS))], summary=Stall(1)) as model:
+    asked, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def slowly(_: Seen) -> Step:
+        loop.call_soon_threadsafe(asked.set)
+        return Stall(1)
+
+    with scripted([Repeat(Say(WORDS))], summary=slowly) as model:
         async with desk(tmp_path, model) as here:
             await fill(here, 6)
             before = context(await here.agent.history())
             summing = asyncio.create_task(here.agent.summarize())
-            while not model.summaries:
-                await asyncio.sleep(0.01)
+            await asked.wait()
             await here.agent.interrupt()
             assert await summing == "Stopped: the conversation is as it was."
             assert context(await here.agent.history()) == before
