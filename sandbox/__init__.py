@@ -7,6 +7,7 @@ a worker says is a claim about a value; how a call ended is an `Outcome`.
 from .access import Access
 from .attempt import Attempt, Then
 from .code import Code, Evaluation
+from .debugging import Around, CallEnded, Debug, Point, Reins
 from .errors import SandboxError, SandboxUnavailable
 from .host import Sandbox
 from .outcome import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
@@ -15,8 +16,11 @@ from .requests import Patient, RequestHandler, RequestRefused
 
 __all__ = [
     "Access",
+    "Around",
     "Attempt",
+    "CallEnded",
     "Code",
+    "Debug",
     "Evaluation",
     "Failure",
     "Frame",
@@ -24,8 +28,10 @@ __all__ = [
     "Limits",
     "Outcome",
     "Patient",
+    "Point",
     "Raised",
     "Refused",
+    "Reins",
     "RequestHandler",
     "RequestRefused",
     "Returned",

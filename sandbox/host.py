@@ -18,6 +18,7 @@ from .attempt import Attempt, Series, Then
 from .calls import Call, parents
 from .code import Evaluation, Modules, Source
 from .compiled import Broken, Compiled, Shelf
+from .debugging import PLAIN, Around
 from .errors import ProtocolError
 from .keeping import Keeper, Work
 from .launch import LayerFailed, NoPlace, ZygoteEnded
@@ -80,6 +81,7 @@ class Sandbox:
         handler: RequestHandler | None = None,
         access: Access = NOTHING,
         keep: str = "",
+        around: Around = PLAIN,
     ) -> Outcome:
         """How `functions.<module>.<function>(**arguments)` ended, in a worker of its own.
 
@@ -90,7 +92,7 @@ class Sandbox:
         except Unsendable as error:
             return Refused(f"arguments: {error}")
         job = {"kind": "call", "module": module, "function": function, "arguments": encoded}
-        return await self._run(modules, job, _Terms(limits, access, handler, keep))
+        return await self._run(modules, job, _Terms(limits, access, handler, keep, around))
 
     async def evaluate(  # noqa: PLR0913 - as `call`
         self,
@@ -101,6 +103,7 @@ class Sandbox:
         limits: Limits = DEFAULT,
         handler: RequestHandler | None = None,
         access: Access = NOTHING,
+        around: Around = PLAIN,
     ) -> Outcome:
         """The value of an example's expression, after its setup, in a copy of the module's namespace."""
         job = {
@@ -109,7 +112,7 @@ class Sandbox:
             "setup": list(evaluation.setup),
             "expression": evaluation.expression,
         }
-        return await self._run(modules, job, _Terms(limits, access, handler))
+        return await self._run(modules, job, _Terms(limits, access, handler, around=around))
 
     async def load(
         self, modules: Modules, module: str, *, limits: Limits = DEFAULT, access: Access = NOTHING
@@ -201,14 +204,15 @@ class Sandbox:
             return Refused(str(error))
 
     async def _outcome(self, ready: "_Ready", terms: "_Terms") -> Outcome:
-        limits, job = terms.limits, ready.job | {"result": terms.limits.result}
+        limits, job = terms.limits, ready.job | {"result": terms.limits.result} | terms.around.to_json()
+        reins = terms.around.debug.reins if terms.around.debug else None
         if terms.keep:
             place = partial(self._pools.get, ready.ahead, limits.scratch, terms.access, kept=True)
-            work = Work(place, partial(ready.seal, terms), job | {"kind": "kept"}, limits, ready.call)
+            work = Work(place, partial(ready.seal, terms), job | {"kind": "kept"}, limits, ready.call, reins)
             return await self._keeper.call(terms.keep, work)
         async with self._places:
             pool = await self._pools.get(ready.ahead, limits.scratch, terms.access)
-            return judged(await run(pool, job, limits, ready.call.serve))
+            return judged(await run(pool, job, limits, ready.call.serve, reins))
 
     async def _prepare(
         self, modules: Modules, job: Message, said: str, handler: RequestHandler | None
@@ -242,6 +246,7 @@ class _Terms:
     access: Access
     handler: RequestHandler | None = None
     keep: str = ""
+    around: Around = PLAIN
 
 
 @dataclass(frozen=True, slots=True)

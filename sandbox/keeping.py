@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from .calls import Call
+from .debugging import Reins
 from .launch import Worker
 from .outcome import Outcome, Refused, Returned
 from .policy import Limits
@@ -39,6 +40,7 @@ class Work:
     job: Message
     limits: Limits
     call: Call
+    reins: Reins | None = None
 
 
 @dataclass(slots=True)
@@ -109,7 +111,7 @@ class Keeper:
             worker = await kept.pool.take(kernel_limits(replace(work.limits, cpu_s=cpu_s)))
             kept.calls, kept.asked = 0, frozenset()
         assert kept.pool is not None
-        async with Session(kept.pool, work.limits, worker, was_used=not is_new) as session:
+        async with Session(kept.pool, work.limits, worker, was_used=not is_new, reins=work.reins) as session:
             reply = await session.reply(lambda: session.talk.go_on(pack(work.job), work.call.serve))
             session.talk.output.empty()
             session.goes_on = isinstance(reply, dict) and reply.get("kind") == "returned" and session.talk.is_well

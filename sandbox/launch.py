@@ -41,7 +41,8 @@ _BOOT = (
 )
 # One heap for all threads: each further one would reserve 64 MiB of a worker's memory limit. What a library calls is
 # bound at its loading: each worker would bind it anew, in pages that it would have to copy.
-_ENVIRONMENT = {"MALLOC_ARENA_MAX": "1", "LD_BIND_NOW": "1", "LANG": "C.UTF-8"}
+# A set of texts has the same order in every process: what a call gave once, a replay gives again.
+_ENVIRONMENT = {"MALLOC_ARENA_MAX": "1", "LD_BIND_NOW": "1", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
 
 
 class ZygoteEnded(SandboxError):
@@ -278,4 +279,4 @@ def _zone() -> dict[str, str]:
 
 def _command(control: int) -> list[str]:
     room = str(Path(__file__).parent)
-    return [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _BOOT, room, str(control)]
+    return [sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8", "-c", _BOOT, room, str(control)]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from .conversation import Conversation, Late, Serve, judge
+from .debugging import Reins
 from .errors import ProtocolError
 from .launch import Answer, Worker, ZygoteEnded
 from .outcome import Killed, Outcome, Raised, Returned, TimedOut
@@ -40,7 +41,16 @@ class Session:
     One that goes on is not ended by the session; the next session may have it.
     """
 
-    def __init__(self, pool: Pool, limits: Limits, worker: Worker | None = None, *, was_used: bool = False) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        limits: Limits,
+        worker: Worker | None = None,
+        *,
+        was_used: bool = False,
+        reins: Reins | None = None,
+    ) -> None:
+        self._reins = reins
         self._pool = pool
         self._limits = limits
         self._loop = asyncio.get_running_loop()
@@ -53,6 +63,8 @@ class Session:
     async def __aenter__(self) -> "Session":
         self._worker = self._given or await self._pool.take(kernel_limits(self._limits))
         self.talk = Conversation(self._worker, self._limits)
+        if self._reins is not None:
+            self._reins.take(self._worker)
         self._loop.add_reader(self._worker.output, self.talk.listen)
         self._began = self._loop.time()
         self.talk.was_confined = self._was_used
@@ -61,6 +73,8 @@ class Session:
         return self
 
     async def __aexit__(self, *_error: object) -> None:
+        if self._reins is not None:
+            self._reins.take(None)
         self._loop.remove_reader(self._worker.output)
         self.talk.output.drain()
         if self._loop.time() - self._looked > _SOON_S:
@@ -115,10 +129,12 @@ class Session:
                 return Killed(cause, output, seconds, spent.memory, used.cpu_s)
 
 
-async def run(pool: Pool, job: Message, limits: Limits, serve: Serve) -> Told | Killed | TimedOut:
+async def run(
+    pool: Pool, job: Message, limits: Limits, serve: Serve, reins: Reins | None = None
+) -> Told | Killed | TimedOut:
     """Do a job in a worker of its own."""
     data = pack(job)
-    async with Session(pool, limits) as session:
+    async with Session(pool, limits, reins=reins) as session:
         reply = await session.reply(lambda: session.hold(data, serve))
     return await told(session, reply)
 

@@ -18,6 +18,7 @@ from .confine import landlock, limits
 from .confine.seccomp import Filter
 from .inside import attempts, kept
 from .inside.channel import Channel
+from .inside.debugger import stand_by
 from .inside.edge import attempt
 from .inside.jobs import perform
 from .inside.rehearsal import rehearse
@@ -69,6 +70,7 @@ def _confine(ends: Ends, confinement: Confinement) -> None:
     _keep_only(ends)
     os.chdir(confinement.home or confinement.scratch)
     _set_environment(str(confinement.scratch))
+    stand_by()
     if "limits" in confinement.layers:
         limits.restrict(confinement.limits, own_user=confinement.own_user)
     if ends.rules is not None:

@@ -65,11 +65,12 @@ def _locals(frame: FrameType) -> list[list[str]]:
     if frame.f_code.co_name == "<module>":
         return []
     names = [name for name in frame.f_locals if not name.startswith("__")]
-    return [[clean(name), _short(name, frame.f_locals[name])] for name in names[:_MAX_LOCALS]]
+    return [[clean(name), short(name, frame.f_locals[name])] for name in names[:_MAX_LOCALS]]
 
 
-def _short(name: str, value: object) -> str:
+def short(name: str, value: object, shortener: reprlib.Repr = _shortener, most: int = _MAX_TEXT) -> str:
+    """A short text of a local; what sounds like a secret is masked."""
     if _SECRET.search(name):
         return "<masked>"
-    text = attempt(lambda: _shortener.repr(value))
-    return clean(text)[:_MAX_TEXT] if isinstance(text, str) else f"<{type(value).__name__}, whose repr failed>"
+    text = attempt(lambda: shortener.repr(value))
+    return clean(text)[:most] if isinstance(text, str) else f"<{type(value).__name__}, whose repr failed>"

@@ -9,7 +9,7 @@ import importlib.machinery
 import marshal
 import sys
 from binascii import a2b_base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -24,6 +24,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
+        self.imported: Callable[[str], None] = lambda _name: None
         self._waiting: dict[str, Frame] = {}
         self.served: set[str] = set()
 
@@ -70,6 +71,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         module.__file__ = answer["path"]
         self.served.add(answer["path"])
         exec(load_code(answer["code"]), module.__dict__)
+        self.imported(module.__name__.removeprefix(f"{ROOT}."))
 
     def get_source(self, fullname: str) -> str | None:
         """The text, for tracebacks."""

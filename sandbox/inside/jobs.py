@@ -5,6 +5,9 @@ kind `raised`; a job that does not fit the code is `refused`.
 """
 
 import importlib
+import os
+import random
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -17,6 +20,7 @@ from .build import Unfit
 from .calling import call, is_bare, run
 from .channel import Channel
 from .context import Context
+from .debugger import Debugger
 from .edge import attempt
 from .finder import ROOT, Finder
 from .plain import simplify
@@ -27,18 +31,30 @@ MAX_SHOWN = 16_384
 def perform(job: Frame, channel: Channel, scratch: Path) -> Frame:
     """The reply to a job, whatever happens in it."""
     workshop = Workshop(channel, scratch)
+    surround(job)
     return reply_of(lambda: _JOBS[job["kind"]](workshop, job), workshop)
 
 
 def reply_of(act: Callable[[], Frame], workshop: "Workshop") -> Frame:
     """What an act gives, or what is told of how it failed."""
     outcome = attempt(act)
+    if workshop.debugger.is_active:
+        attempt(lambda: workshop.debugger.finish(outcome))
     if isinstance(outcome, Unfit):
         return {"kind": "refused", "reason": failure.clean(str(outcome))}
     if isinstance(outcome, BaseException):
         told = attempt(lambda: failure.describe(outcome, workshop.own_paths))
         return told if isinstance(told, dict) else {"kind": "raised", "type": "Exception", "message": "", "frames": []}
     return outcome
+
+
+def surround(job: Frame) -> None:
+    """What a job is to find: the seed of `random` that the host chose, and at a replay the time zone of then."""
+    if "seed" in job:
+        random.seed(job["seed"])
+    if "zone" in job:
+        os.environ["TZ"] = job["zone"]
+        time.tzset()
 
 
 class Workshop:
@@ -49,6 +65,8 @@ class Workshop:
         self.context = Context(channel, scratch)
         self.finder = Finder(channel)
         self.own_paths = self.finder.served
+        self.debugger = Debugger(channel, self.own_paths)
+        self.finder.imported = self.debugger.imported
 
     def load(self, job: Frame) -> ModuleType:
         """The job's module, imported."""
@@ -77,6 +95,7 @@ def _call(workshop: Workshop, job: Frame) -> Frame:
 
 def call_in(module: ModuleType, workshop: Workshop, job: Frame, most: int = MAX_SHOWN) -> Frame:
     """The reply to a call of one of a module's functions."""
+    workshop.debugger.begin(job.get("debug"))
     function = getattr(module, job["function"], None)
     if not callable(function):
         raise Unfit(f"{job['module']} has no function {job['function']!r}")
@@ -96,6 +115,7 @@ def evaluate_in(module: ModuleType, workshop: Workshop, job: Frame, most: int = 
     for number, text in enumerate(job["setup"], start=1):
         exec(workshop.compile(text, f"<setup {number}>", "exec"), namespace)
     code = workshop.compile(job["expression"].strip(), "<example>", "eval")
+    workshop.debugger.begin(job.get("debug"))
     return _returned(run(lambda: eval(code, namespace)), most)  # noqa: S307 - in the confined worker, on function code
 
 

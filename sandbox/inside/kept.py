@@ -7,7 +7,7 @@ from types import ModuleType
 from ..protocol import Frame
 from .channel import Channel
 from .edge import attempt
-from .jobs import Workshop, call_in, reply_of
+from .jobs import Workshop, call_in, reply_of, surround
 
 
 def serve(first: Frame, channel: Channel, scratch: Path) -> None:
@@ -34,6 +34,7 @@ class _State:
         return reply_of(lambda: self._call(job), self._workshop)
 
     def _call(self, job: Frame) -> Frame:
+        surround(job)
         if self._module is None:
             self._module = self._workshop.load(job)
         return call_in(self._module, self._workshop, job)

@@ -1,0 +1,103 @@
+"""What the host sends along with a call that is to be debugged, and how it stops one that runs.
+
+Plain values: the breakpoints cross as JSON, and what the worker sees comes back as requests named `debug`.
+"""
+
+import contextlib
+import signal
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from .errors import ProtocolError
+from .launch import Worker
+
+NOW = signal.SIGUSR1  # as `inside.debugger` has it
+
+
+class CallEnded(ProtocolError):
+    """Raised by a handler of requests to end the call; the message completes "the worker was stopped, because …"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One breakpoint: its function's text, which begins at line `first` of its module, and the line."""
+
+    id: int
+    module: str
+    function: str
+    text: str
+    first: int
+    line: int
+    condition: str = ""
+    expressions: tuple[str, ...] = ()
+    after: int = 0
+    every: int = 1
+    once: bool = False
+
+    def to_json(self) -> dict[str, Any]:  # JSON
+        """As it crosses."""
+        return {**asdict(self), "expressions": list(self.expressions)}
+
+
+class Reins:
+    """A hold on the worker of a running call."""
+
+    def __init__(self) -> None:
+        self._worker: Worker | None = None
+
+    def take(self, worker: Worker | None) -> None:
+        """The worker that the call runs in; None when it has ended."""
+        self._worker = worker
+
+    def stop_now(self) -> bool:
+        """Have it stop at the next line of function code; False where nothing runs."""
+        if self._worker is None:
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._worker.pidfd, NOW)
+            return True
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Debug:
+    """How one call is debugged.
+
+    `human`: stops are questions. `trace`: which lines ran, with changed locals or (`cover`) without; `covers` is the
+    module and function whose lines are counted. `looks_back`: a call that raised stops where it did.
+    """
+
+    points: Sequence[Point] = ()
+    human: bool = False
+    trace: Literal["", "lines", "cover"] = ""
+    covers: tuple[str, str] | None = None
+    looks_back: bool = False
+    reins: Reins = field(default_factory=Reins)
+
+    def to_json(self) -> dict[str, Any]:  # JSON
+        """As it crosses."""
+        return {
+            "points": [one.to_json() for one in self.points],
+            "human": self.human,
+            "trace": self.trace,
+            "covers": self.covers and list(self.covers),
+            "looks_back": self.looks_back,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a call finds around it: the seed of `random`, the time zone of a replay, and the debugger."""
+
+    seed: int | None = None
+    zone: str | None = None
+    debug: Debug | None = None
+
+    def to_json(self) -> dict[str, Any]:  # JSON
+        """What of it is sent along with the job."""
+        found = {"seed": self.seed, "zone": self.zone, "debug": self.debug and self.debug.to_json()}
+        return {key: value for key, value in found.items() if value is not None}
+
+
+PLAIN = Around()

@@ -1,0 +1,100 @@
+"""Stepping through a function: the standard library's `bdb`, which stops in function code alone.
+
+Nothing is traced before something stopped; `continue` ends tracing, unless lines are watched by it.
+"""
+
+import bdb
+import sys
+from collections.abc import Container
+from types import CodeType, FrameType
+from typing import Any, Protocol
+
+RESUMING = frozenset({"next", "step", "return", "until", "continue"})
+
+
+class Listener(Protocol):
+    """Who is told that a frame stands still, and says how it goes on."""
+
+    def stopped(self, frame: FrameType, why: str, **more: Any) -> dict[str, Any]:  # Any: JSON
+        """The command that lets it go on."""
+
+    def watched(self, frame: FrameType) -> str:
+        """Why a watched line stops, if it does."""
+
+
+class Stepper(bdb.Bdb):
+    """The stepping of one thread."""
+
+    def __init__(self, listener: Listener, own_paths: Container[str], woven: Container[tuple[str, int]]) -> None:
+        super().__init__()
+        self._listener = listener
+        self._own_paths = own_paths
+        self._woven = woven  # lines that are not of the source
+        self._why = "breakpoint"
+        self.slow: set[CodeType] = set()  # whose lines are watched
+
+    def stop_in(self, frame: FrameType, why: str) -> None:
+        """Stop at the next line that runs in this frame, or in what it calls."""
+        self._why = why
+        self.set_trace(frame)
+
+    def watch(self, *codes: CodeType) -> None:
+        """From now on trace, to see the lines of these."""
+        is_new = not self.slow
+        self.slow.update(codes)
+        if is_new:
+            self.reset()
+            self.botframe = sys._getframe()
+            self._set_stopinfo(self.botframe, None, -1)  # type: ignore[attr-defined] # bdb's own, in every version
+            sys.settrace(self.trace_dispatch)
+
+    def stop_here(self, frame: FrameType) -> bool:
+        """As in `bdb`, in function code alone."""
+        return frame.f_code.co_filename in self._own_paths and super().stop_here(frame)
+
+    def break_anywhere(self, frame: FrameType) -> bool:
+        """Whether any of its lines is watched."""
+        return frame.f_code in self.slow
+
+    def break_here(self, frame: FrameType) -> bool:
+        """Whether this line is watched and stops now."""
+        why = self._listener.watched(frame) if frame.f_code in self.slow else ""
+        self._why = why or self._why
+        return bool(why)
+
+    def user_line(self, frame: FrameType) -> None:
+        """A line is about to run."""
+        if (frame.f_code.co_filename, frame.f_lineno) not in self._woven:
+            self._stop(frame, self._why)
+
+    def user_return(self, frame: FrameType, value: object) -> None:
+        """A function is about to give back a value."""
+        self._stop(frame, "return", value=value)
+
+    def user_exception(self, frame: FrameType, info: Any) -> None:  # Any: as `bdb` types it
+        """An exception passes a frame that is stepped through."""
+        if not isinstance(info[1], StopIteration | GeneratorExit | StopAsyncIteration):
+            self._stop(frame, "exception", error=info[1])
+
+    def _stop(self, frame: FrameType, why: str, **more: Any) -> None:
+        self._why = "step"
+        command = self._listener.stopped(frame, why, **more)
+        match command["do"]:
+            case "next":
+                self.set_next(frame)
+            case "step":
+                self.set_step()
+            case "return":
+                self.set_return(frame)
+            case "until":
+                self.set_until(frame, command.get("line") or None)
+            case _:
+                self._why = "breakpoint"
+                self.set_continue()
+
+    def set_continue(self) -> None:
+        """Stop no more, but at what is watched."""
+        if self.slow:
+            self._set_stopinfo(self.botframe, None, -1)  # type: ignore[attr-defined] # as above
+        else:
+            super().set_continue()

@@ -1,0 +1,112 @@
+"""What is told of a frame that stands still, and what can be asked of it: all of it here, under this confinement.
+
+Values become short texts here; a representation that fails, loops or is huge is this call's own trouble.
+"""
+
+import inspect
+import pprint
+import reprlib
+import sys
+from collections.abc import Container
+from types import FrameType
+from typing import Any
+
+from .edge import attempt
+from .failure import clean, message_of, short
+
+MOST_FRAMES, MOST_LOCALS, MOST_TEXT = 50, 100, 8_000
+_HAS_PROXY = sys.version_info >= (3, 13)  # a frame's locals are written through
+
+_shortener = reprlib.Repr()
+_shortener.maxstring = _shortener.maxother = _shortener.maxlong = 200
+_shortener.maxlevel = 4
+_shortener.maxlist = _shortener.maxdict = _shortener.maxtuple = _shortener.maxset = 12
+
+
+class Stop:
+    """A stack at one moment, its own frames only, the outermost first; `last` is the one that stands still."""
+
+    def __init__(self, frames: list[tuple[FrameType, int]], *, is_live: bool = True) -> None:
+        self._frames = frames[-MOST_FRAMES:]
+        self._is_live = is_live
+        self._locals = {id(frame): frame.f_locals for frame, _ in self._frames}  # once: asking again undoes `set`
+
+    @classmethod
+    def at(cls, frame: FrameType, own_paths: Container[str]) -> "Stop":
+        """The stack below a frame."""
+        found: list[tuple[FrameType, int]] = []
+        one: FrameType | None = frame
+        while one is not None:
+            if one.f_code.co_filename in own_paths or one is frame:
+                found.append((one, one.f_lineno))
+            one = one.f_back
+        return cls(found[::-1])
+
+    def frames(self) -> list[list[Any]]:
+        """Path, line and function of each."""
+        return [[one.f_code.co_filename, line, one.f_code.co_qualname] for one, line in self._frames]
+
+    def locals(self, number: int) -> list[list[str]]:
+        """The names of a frame with short texts of their values, arguments first."""
+        frame = self._frame(number)
+        held = [(name, value) for name, value in self._locals[id(frame)].items() if not name.startswith("__")]
+        return [[clean(name), text_of(name, value)] for name, value in held[:MOST_LOCALS]]
+
+    def arguments(self, number: int) -> int:
+        """How many of the locals are arguments."""
+        code = self._frame(number).f_code
+        starred = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+        return code.co_argcount + code.co_kwonlyargcount + starred
+
+    def names(self, number: int) -> list[str]:
+        """What can be typed here, for completion."""
+        frame = self._frame(number)
+        return sorted(clean(name) for name in {*self._locals[id(frame)], *frame.f_globals} if name.isidentifier())
+
+    def value(self, number: int, expression: str, *, pretty: bool = False) -> str:
+        """The text of what an expression gives in a frame; of its error, if it has one."""
+        made = attempt(lambda: self._evaluated(number, expression))
+        if isinstance(made, BaseException):
+            return _error(made)
+        text = attempt(lambda: pprint.pformat(made[0], width=100) if pretty else repr(made[0]))
+        return _cut(text) if isinstance(text, str) else f"<{type(made[0]).__name__}, whose repr failed>"
+
+    def shown(self, expressions: list[str], number: int = -1) -> list[list[str]]:
+        """Expressions with their values, short."""
+        return [[clean(one), self.value(number, one)[:400]] for one in expressions]
+
+    def set(self, number: int, name: str, expression: str) -> str:
+        """Give a local another value; empty, or why not."""
+        frame = self._frame(number)
+        if not self._is_live:
+            return "the call has ended: nothing can be set any more"
+        if frame is not self._frames[-1][0] and not _HAS_PROXY:
+            return "only the locals of the frame that stands still can be set with this version of Python"
+        if not name.isidentifier() or (name not in frame.f_code.co_varnames + frame.f_code.co_cellvars):
+            return f"{clean(name)} is no local name of {clean(frame.f_code.co_name)}"
+        made = attempt(lambda: self._evaluated(number, expression))
+        if isinstance(made, BaseException):
+            return _error(made)
+        self._locals[id(frame)][name] = made[0]
+        return ""
+
+    def _evaluated(self, number: int, expression: str) -> tuple[Any]:  # Any: any value of function code
+        frame = self._frame(number)
+        names = {**frame.f_globals, **self._locals[id(frame)]}  # as one: comprehensions see locals too
+        return (eval(compile(expression.strip(), "<debug>", "eval", dont_inherit=True), names),)  # noqa: S307 - in the confined worker
+
+    def _frame(self, number: int) -> FrameType:
+        return self._frames[number if -len(self._frames) <= number < len(self._frames) else -1][0]
+
+
+def text_of(name: str, value: object) -> str:
+    """A short text of a local; what sounds secret is not shown unasked."""
+    return short(name, value, _shortener, 400)
+
+
+def _error(error: BaseException) -> str:
+    return _cut(f"*** {type(error).__name__}: {message_of(error)}")
+
+
+def _cut(text: str) -> str:
+    return clean(text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}…")

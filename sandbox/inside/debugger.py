@@ -1,0 +1,280 @@
+"""The debugger in a worker: it is asked only where something is armed, and says what it sees to the host.
+
+With a human behind it a stop is a question, and the commands come as answers until one lets the function go on.
+Without, it is a record: the first ones are told at once, the last one with its number at the end.
+"""
+
+import builtins
+import signal
+import sys
+import threading
+from collections.abc import Iterable
+from dataclasses import fields
+from types import CodeType, FrameType, TracebackType
+from typing import Any, ClassVar, Final
+
+from ..protocol import Frame
+from .channel import Channel
+from .debug_points import HIT, Point, by_function, plain_function, woven
+from .debug_steps import RESUMING, Stepper
+from .debug_stop import Stop
+from .debug_trace import Tracer, lines_of
+from .edge import attempt
+from .failure import clean, shown
+
+FIRST: Final = 8  # records of a breakpoint that are told as they come
+NOW: Final = signal.SIGUSR1
+_FIELDS: Final = {one.name for one in fields(Point)} - {"hits", "off"}
+
+
+def stand_by() -> None:
+    """Have the signal of `break now` reach whichever debugger there is; called before a worker is confined."""
+    signal.signal(NOW, _now)
+
+
+def _now(_number: int, frame: FrameType | None) -> None:
+    if Debugger.present is not None and frame is not None:
+        Debugger.present.stop_now(frame)
+
+
+class Debugger:
+    """What is armed in one worker, and the way to the host."""
+
+    present: ClassVar["Debugger | None"] = None  # the one that the signal is for
+
+    def __init__(self, channel: Channel, own_paths: set[str]) -> None:
+        self._channel = channel
+        self._own_paths = own_paths
+        self._points: dict[int, Point] = {}
+        self._restore: list[tuple[Any, CodeType]] = []  # Any: functions
+        self._waiting: dict[str, list[list[Point]]] = {}  # by module that is not imported yet
+        self._slow: dict[tuple[CodeType, int], list[Point]] = {}
+        self._steppers: dict[int, Stepper] = {}
+        self._one_at_a_time = threading.RLock()
+        self._last: dict[int, Frame] = {}
+        self._displayed: list[str] = []
+        self._woven: set[tuple[str, int]] = set()
+        self._has_human = False
+        self._is_refused = False
+        self._looks_back = False
+        self._tracer: Tracer | None = None
+        self._covered: list[str] | None = None
+        self.is_active = False
+
+    def begin(self, spec: Frame | None) -> None:
+        """Arm what the host sent along with a job."""
+        Debugger.present = self
+        sys.breakpointhook = self.hook
+        if self.is_active:
+            self._disarm()
+        if spec is None:
+            return
+        self.is_active = True
+        self._has_human, self._looks_back = bool(spec.get("human")), bool(spec.get("looks_back"))
+        if mode := spec.get("trace"):
+            self._tracer = Tracer(self._own_paths, mode, lambda rows: self._tell({"event": "traced", **rows}))
+            self._covered = spec.get("covers")
+        points = [Point(**{name: one[name] for name in _FIELDS & one.keys()}) for one in spec.get("points", ())]
+        if points:
+            setattr(builtins, HIT, self.hit)
+        for (module, _), group in by_function(points).items():
+            self._points |= {point.id: point for point in group}
+            self._waiting.setdefault(module, []).append(group)
+        for module in list(self._waiting):
+            self.imported(module)
+        if self._tracer is not None:
+            self._tracer.start()
+
+    def imported(self, name: str) -> None:
+        """A module is there: arm what is meant for it."""
+        module = sys.modules.get(f"functions.{name}")
+        if module is None or name not in self._waiting:
+            return
+        for group in self._waiting.pop(name):
+            if (function := plain_function(getattr(module, group[0].function, None))) is not None:
+                self._arm(function, group)
+
+    def _arm(self, function: Any, group: list[Point]) -> None:  # Any: a function
+        code = woven(function, group)
+        if code is None:
+            self._watch(function.__code__, group)
+            return
+        self._restore.append((function, function.__code__))
+        self._woven.add((code.co_filename, function.__code__.co_firstlineno))
+        function.__code__ = code
+
+    def _watch(self, code: CodeType, group: Iterable[Point]) -> None:
+        for point in group:
+            for one in (code, *_inner(code)):
+                self._slow.setdefault((one, point.line), []).append(point)
+                self._stepper().watch(one)
+
+    def _disarm(self) -> None:
+        for function, code in self._restore:
+            function.__code__ = code
+        if self._tracer is not None:
+            self._tracer.stop()
+        if self._slow:
+            sys.settrace(None)
+        self._restore, self._points, self._waiting, self._slow, self._steppers = [], {}, {}, {}, {}
+        self._displayed, self._tracer, self._has_human, self.is_active = [], None, False, False
+
+    def finish(self, outcome: object) -> None:
+        """The job is done, or failed: tell what was kept back."""
+        if self._slow or any(one.slow for one in self._steppers.values()):
+            sys.settrace(None)
+        if self._tracer is not None:
+            self._tracer.stop()
+            self._tell({"event": "traced", **self._tracer.told(), "lines": self._all_lines()})
+        for id, record in self._last.items():
+            self._tell({**record, "hits": self._points[id].hits if id in self._points else record["hits"]})
+        self._last = {}
+        if self._looks_back and isinstance(outcome, BaseException):
+            self._look_back(outcome)
+
+    def _all_lines(self) -> list[int]:
+        """The lines of the function whose coverage is asked for."""
+        module, name = self._covered or ("", "")
+        function = plain_function(getattr(sys.modules.get(f"functions.{module}"), name, None))
+        return lines_of(function.__code__) if function else []
+
+    def hit(self, id: int, failed: bool = False) -> None:  # noqa: FBT001, FBT002 - called by woven code
+        """A breakpoint's line is about to run and its condition, if it is woven too, holds."""
+        point = self._points.get(id)
+        frame = sys._getframe(1)
+        if point is None or not (failed or point.counts()):
+            return
+        why = f"breakpoint {id}" + (", whose condition failed" if failed else "")
+        if not self._has_human:
+            self._record(frame, id, point.hits, point.expressions, line=point.line)
+            return
+        self._displayed = [*dict.fromkeys([*self._displayed, *point.expressions])]
+        self._stepper().stop_in(frame, why)
+
+    def hook(self, *_arguments: Any, **_options: Any) -> None:  # the signature of `breakpoint`
+        """What `breakpoint()` does."""
+        frame = sys._getframe(1)
+        if self._is_refused:
+            self._pass_over(frame)
+        elif self._has_human:
+            self._stepper().stop_in(frame, "breakpoint()")
+        else:
+            self._record(frame, 0, 1, [])
+
+    def stop_now(self, frame: FrameType) -> None:
+        """Stop at the next line of function code that runs."""
+        own: FrameType | None = frame
+        while own is not None and own.f_code.co_filename not in self._own_paths:
+            own = own.f_back
+        if own is not None and self.is_active:
+            self._stepper().stop_in(own, "break now")
+
+    def watched(self, frame: FrameType) -> str:
+        """Why a line stops that is watched by tracing."""
+        for point in self._slow.get((frame.f_code, frame.f_lineno), ()):
+            if self._holds(point, frame) and point.counts():
+                if self._has_human:
+                    self._displayed = [*dict.fromkeys([*self._displayed, *point.expressions])]
+                    return f"breakpoint {point.id}"
+                self._record(frame, point.id, point.hits, point.expressions)
+        return ""
+
+    def _holds(self, point: Point, frame: FrameType) -> bool:
+        if not point.condition:
+            return True
+        names = {**frame.f_globals, **frame.f_locals}
+        return attempt(lambda: bool(eval(point.condition, names))) is not False  # noqa: S307 - in the confined worker
+
+    def _stepper(self) -> Stepper:
+        me = threading.get_ident()
+        if me not in self._steppers:
+            self._steppers[me] = Stepper(self, self._own_paths, self._woven)
+        return self._steppers[me]
+
+    def _record(self, frame: FrameType, id: int, hits: int, expressions: list[str], line: int = 0) -> None:
+        stop = Stop([(frame, line or frame.f_lineno)])
+        path, where, function = stop.frames()[0]
+        record: Frame = {"event": "record", "id": id, "hits": hits, "path": path, "line": where, "function": function}
+        record |= {"locals": stop.locals(-1), "shown": stop.shown(expressions)}
+        if hits <= FIRST:
+            self._tell(record)
+            if self._is_refused and not id:
+                self._pass_over(frame)
+        else:
+            self._last[id] = record
+
+    def stopped(self, frame: FrameType, why: str, **more: Any) -> Frame:
+        """Tell the human, and do what they say until it lets the function go on."""
+        return self._converse(Stop.at(frame, self._own_paths), why, more)
+
+    def _look_back(self, error: BaseException) -> None:
+        own: list[tuple[FrameType, int]] = []
+        trace: TracebackType | None = error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename in self._own_paths:
+                own.append((trace.tb_frame, trace.tb_lineno))
+            trace = trace.tb_next
+        if own:
+            self._converse(Stop(own, is_live=False), "raised", {"error": error})
+
+    def _converse(self, stop: Stop, why: str, more: Frame) -> Frame:
+        with self._one_at_a_time:
+            told: Frame = {"event": "stopped", "why": why, "frames": stop.frames(), "locals": stop.locals(-1)}
+            told |= {"arguments": stop.arguments(-1), "names": stop.names(-1), "shown": stop.shown(self._displayed)}
+            told |= {"value": shown(more["value"], 2000)} if "value" in more else {}
+            told |= (
+                {"error": f"{type(more['error']).__name__}: {shown(more['error'], 2000)}"} if "error" in more else {}
+            )
+            command = self._ask(told)
+            while command["do"] not in RESUMING:
+                command = self._ask({"event": "answered", **self._done(stop, command)})
+            self._displayed = command.get("shown", self._displayed)
+            return command
+
+    def _done(self, stop: Stop, command: Frame) -> Frame:
+        number = command.get("frame", -1)
+        match command["do"]:
+            case "locals":
+                return {"locals": stop.locals(number), "arguments": stop.arguments(number), "names": stop.names(number)}
+            case "evaluate":
+                return {"text": stop.value(number, command["expression"], pretty=command.get("pretty", False))}
+            case "set":
+                return {"text": stop.set(number, command["name"], command["expression"])}
+            case "break":
+                return {"text": self._break(Point(**command["point"]))}
+            case "clear":
+                if command["id"] in self._points:
+                    self._points[command["id"]].off = True
+                return {"text": ""}
+            case _:
+                return {"text": "unknown command"}
+
+    def _break(self, point: Point) -> str:
+        """A breakpoint that is set at a stop: its lines are watched, since the function's code is running."""
+        self._points[point.id] = point
+        function = plain_function(getattr(sys.modules.get(f"functions.{point.module}"), point.function, None))
+        if function is None:
+            self._waiting.setdefault(point.module, []).append([point])
+            return ""
+        codes = [function.__code__, *(code for one, code in self._restore if one is function)]
+        for code in codes:
+            self._watch(code, [point])
+        return ""
+
+    def _ask(self, told: Frame) -> Frame:
+        answer = attempt(lambda: self._channel.request("debug", told))
+        return answer if isinstance(answer, dict) and "do" in answer else {"do": "continue"}
+
+    def _tell(self, told: Frame) -> None:
+        answer = attempt(lambda: self._channel.request("debug", told))
+        self._is_refused |= isinstance(answer, PermissionError)
+
+    def _pass_over(self, frame: FrameType) -> None:
+        place = f"{clean(frame.f_code.co_filename)}:{frame.f_lineno}"
+        print(f"breakpoint() at {place}: no debugger is attached, so it was passed over")  # noqa: T201 - the call's output
+
+
+def _inner(code: CodeType) -> list[CodeType]:
+    """The codes of what is defined in a function."""
+    found = [one for one in code.co_consts if isinstance(one, CodeType)]
+    return [*found, *(deeper for one in found for deeper in _inner(one))]
