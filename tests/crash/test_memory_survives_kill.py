@@ -1,0 +1,61 @@
+"""Edits, passages and compactions: after `kill -9` at any instant nothing told of is lost, nothing is there twice."""
+
+import random
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from agent_core.assemble import Workspace
+from agent_core.clock import Clock
+from agent_core.context import KIND
+from agent_core.storage import open_store
+from tests.crash.memory_work import remember, remembering
+from tests.kit import Repeat, scripted
+from tests.kit.crash import Worker, kill_at_work
+
+
+async def check(root: Path, told: list[str]) -> int:
+    """How many compactions there were, after looking at the blocks, their history and the passages."""
+    async with Workspace.open(root, flags={"model.base_url": "http://127.0.0.1:9/v1"}) as workspace:
+        memory = (await workspace.agent()).memory
+        changes = await memory.blocks.history("human")
+        (human,) = [row for row in memory.blocks.rows if row.label == "human"]
+        total, passages = await memory.kept.list_passages("main", "", 0, 100_000)
+    assert [change.version for change in changes] == [*range(1, len(changes) + 1)]
+    assert (human.version, human.value) == (changes[-1].version, changes[-1].value)
+    edits = Counter(re.findall(r"Turn \d+$|Also \w+-\d+$", change.what.rstrip('"'))[0] for change in changes[1:])
+    texts = Counter(passage.text for passage in passages)
+    assert {*edits.values(), *texts.values()} <= {1}
+    for name, number, outcome in (report.split() for report in told if report != "ready"):
+        assert outcome == "returned"
+        if name == "archival_memory_insert":
+            assert f"Passage {number} tells of day {number}." in texts
+        else:
+            assert (f"Turn {number}" if name == "core_memory_rewrite" else f"Also {int(number):x}-{number}") in edits
+    assert total == len(passages)
+    async with open_store(root / ".toolwright" / "state.db", clock=Clock()) as store:
+        assert await store.check() is None
+        return len(await store.history("main", kinds=(KIND,)))
+
+
+async def kill_again_and_again(root: Path, times: int, seed: int) -> int:
+    chance, told = random.Random(seed), list[str]()
+    with scripted([Repeat(remembering)]) as model:
+        for number in range(times):
+            worker = Worker(remember, f"{root}|{model.base_url}|{number * 100 + 1}")
+            told += kill_at_work(worker, chance.uniform(0, 0.6))
+        assert model.refusals == [] == model.errors
+    return await check(root, told)
+
+
+@pytest.mark.timeout(180)
+async def test_what_was_remembered_is_whole_after_some_kills(tmp_path: Path) -> None:
+    await kill_again_and_again(tmp_path, times=6, seed=3)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+async def test_what_was_remembered_is_whole_after_three_hundred_kills(tmp_path: Path) -> None:
+    assert await kill_again_and_again(tmp_path, times=300, seed=17) > 10
