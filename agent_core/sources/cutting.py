@@ -15,6 +15,7 @@ _EARLIEST: Final = 0.7
 _BREAKS: Final = ("\n\n", "\n", ". ", "! ", "? ", "。", "; ", " ")
 _IN_A_PARAGRAPH: Final = frozenset({". ", "! ", "? "})
 _LEAST: Final = 200
+_COUNTED: Final = ("row", "record")  # of which each stands below its header; the text of others begins with it
 _TITLE: Final = 160
 _UNFIT: Final = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f\ud800-\udfff]")
 
@@ -108,7 +109,14 @@ def _pieces(part: Part) -> Iterator[_Piece]:
             last = line + piece.strip("\n").count("\n")
             yield _Piece(piece.strip("\n").rstrip(), part.title, part.unit, line, last, lead if start else "")
         else:
-            yield _Piece(piece.strip(), part.title, part.unit, part.number, part.number, lead)
+            yield _Piece(
+                piece.strip(),
+                part.title,
+                part.unit,
+                part.number,
+                part.number,
+                lead if start or part.unit in _COUNTED else "",
+            )
 
 
 def _lines(text: str, start: int, end: int) -> int:

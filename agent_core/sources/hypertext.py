@@ -38,6 +38,8 @@ class _Reader(HTMLParser):
         self._heading: list[str] | None = None
         self._level = 0
         self._is_silent = False
+        self._title: list[str] | None = None
+        self._called = ""
         self._pre = 0
         self._has_body = False
 
@@ -50,6 +52,7 @@ class _Reader(HTMLParser):
         elif tag in _BLOCK:
             self._break(tag)
             self._pre += tag == "pre"
+            self._title = [] if tag == "title" and not self._called else self._title
         elif tag in {"td", "th"}:
             self._said.append(" | " if self._said and not self._said[-1].endswith("\n") else "")
         elif tag == "img":
@@ -62,6 +65,8 @@ class _Reader(HTMLParser):
         elif tag in _SILENT:
             self._is_silent = False
         elif tag in _BLOCK:
+            if tag == "title" and self._title:
+                self._called, self._title = " ".join("".join(self._title).split()), None
             self._break(tag)
             self._pre = max(0, self._pre - (tag == "pre"))
 
@@ -70,8 +75,9 @@ class _Reader(HTMLParser):
         if self._is_silent:
             return
         text = data if self._pre else re.sub(r"\s+", " ", data)
-        if self._heading is not None:
-            self._heading.append(text)
+        for heard in (self._heading, self._title):
+            if heard is not None:
+                heard.append(text)
         self._said.append(text)
         self._has_body = self._has_body or (self._heading is None and not text.isspace())
 
@@ -103,6 +109,6 @@ class _Reader(HTMLParser):
         text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
         if text:
             titles = [title for _, title in self._path if title]
-            lead = titles[-1] if titles else ""
-            self._parts.append(Part(text, " > ".join(title[:_TITLE] for title in titles), lead=lead))
+            title = " > ".join(title[:_TITLE] for title in titles) or self._called[:_TITLE]
+            self._parts.append(Part(text, title, lead=titles[-1] if titles else ""))
         self._said, self._has_body = [], False

@@ -11,7 +11,7 @@ from .prose import plain
 
 _NAMED: Final = re.compile(
     r"^(?:[a-z]{2,12}[ \t]+){0,5}(?:func|function|fn|def|class|struct|interface|impl|trait|enum|type|module|namespace"
-    r"|package|sub|proc|procedure)[ \t]+(?:\([^()\n]{0,80}\)[ \t]*)?([A-Za-z_$][\w$:.<>-]{0,80})",
+    r"|sub|proc|procedure)[ \t]+(?:\([^()\n]{0,80}\)[ \t]*)?([A-Za-z_$][\w$:.<>-]{0,80})",
     re.MULTILINE,
 )
 _TOP: Final = re.compile(r"\n[ \t]*\n(?=[^\s)}\]])")

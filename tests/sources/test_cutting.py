@@ -11,7 +11,9 @@ from agent_core.sources.kinds import read
 from agent_core.sources.parts import LONGEST, Cut
 
 _WORD = st.text(st.characters(exclude_categories=("Cc", "Cs", "Z", "Cn", "Co")), min_size=1, max_size=30)
-_GLUE = st.sampled_from([" ", " ", " ", "\n", "\n\n", ". ", "\n# ", "\n## ", "\n```\n", "\n---\n", "\n    ", "\ndef ", "\n\n\n"])
+_GLUE = st.sampled_from(
+    [" ", " ", " ", "\n", "\n\n", ". ", "\n# ", "\n## ", "\n```\n", "\n---\n", "\n    ", "\ndef ", "\n\n\n"]
+)
 _TEXT = st.lists(st.tuples(_WORD, _GLUE), min_size=1, max_size=900).map(lambda found: "".join(map("".join, found)))
 KINDS = ("notes.txt", "notes.md", "notes.rs", "notes.py")
 
