@@ -18,13 +18,13 @@ from .interruption import Interrupted
 from .memory.agent_memory import AgentMemory
 from .messages import Message
 from .model.ahead import Tell
-from .settling import closing_answers, last_event
+from .settling import closing_answers, last_event, settle
 from .status import Status, status_of
 from .step import Stepper
 from .storage import PinFunction, Post, Store, UnpinFunction
 from .storage import Turn as Claimed
 from .talk import Talk
-from .turn import Emit, Turn, entry_of, messages_of, notice, said_by
+from .turn import Emit, Turn, messages_of, notice, said_by
 from .workshop import Author, Workshop
 
 Listener = Callable[[events.FunctionsChanged], None]
@@ -74,7 +74,7 @@ class Agent:
         self._stepper.own_set = frozenset(await self._store.pins(self.name))
         claimed = await claim(self._store, self.name, self._owner)
         if claimed is not None and claimed.attempt > 1:
-            self.restored = await self._settle(claimed)
+            self.restored = await settle(self._store, claimed, self.talk)
             claimed = None
         await resume(self._store, self.name, self._history, messages_of)
         if claimed is not None:
@@ -290,20 +290,6 @@ class Agent:
         await turn.append(await self.talk.opening(event, is_first=is_first))
         emit(events.TurnStarted(turn=turn.id, agent=self.name, message=said_by(event), event=event.kind))
         return turn
-
-    async def _settle(self, claimed: Claimed) -> str:
-        """Close a turn that another process left open: every call gets its one answer."""
-        entries = await self._store.load(claimed.id)
-        closing = closing_answers(entries)
-        closing.append(notice("The program was stopped here. The user may ask you to go on."))
-        n = claimed.n
-        if not any(entry.kind in ("user", "notice") for entry in entries):
-            closing.insert(0, entry_of(claimed.event, self.talk.style, self.talk.clock.now()))
-        await self._store.append(claimed.id, claimed.attempt, n, closing)
-        await self._store.finish(claimed.id, claimed.attempt, "interrupted")
-        unknown = [entry.payload["name"] for entry in closing if entry.payload.get("outcome") == "unknown"]
-        calls = f" Whether these calls took effect is unknown: {', '.join(unknown)}." if unknown else ""
-        return f"The last turn was cut off when the program was stopped.{calls} /retry sends its message again."
 
     async def _settle_calls(self, turn: Turn, why: str) -> None:
         """The calls of a turn that ended early are answered, so that its history is valid."""

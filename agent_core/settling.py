@@ -5,13 +5,30 @@ from collections.abc import Sequence
 from . import events
 from .answers import Skipped, Unknown, answer, word
 from .course import Ended
-from .storage import Entry
-from .turn import Turn, unanswered
+from .storage import Entry, Store
+from .storage import Turn as Claimed
+from .talk import Talk
+from .turn import Turn, entry_of, notice, unanswered
 
 
 def closing_answers(entries: Sequence[Entry]) -> list[Entry]:
     """An answer to each call of a turn's last reply that has none; one that was started may have taken effect."""
     return [_unsettled(call.id, call.name, started=started) for call, started in unanswered(entries)]
+
+
+async def settle(store: Store, claimed: Claimed, talk: Talk) -> str:
+    """Close a turn that another process left open: every call gets its one answer."""
+    entries = await store.load(claimed.id)
+    closing = closing_answers(entries)
+    closing.append(notice("The program was stopped here. The user may ask you to go on."))
+    n = claimed.n
+    if not any(entry.kind in ("user", "notice") for entry in entries):
+        closing.insert(0, entry_of(claimed.event, talk.style, talk.clock.now()))
+    await store.append(claimed.id, claimed.attempt, n, closing)
+    await store.finish(claimed.id, claimed.attempt, "interrupted")
+    unknown = [entry.payload["name"] for entry in closing if entry.payload.get("outcome") == "unknown"]
+    calls = f" Whether these calls took effect is unknown: {', '.join(unknown)}." if unknown else ""
+    return f"The last turn was cut off when the program was stopped.{calls} /retry sends its message again."
 
 
 def _unsettled(call_id: str, name: str, *, started: bool) -> Entry:
