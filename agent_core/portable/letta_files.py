@@ -1,15 +1,14 @@
 """The files of a Letta agent, whose text stands in its agent file → documents and passages."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ..sources.cutting import cut
+from ..sources.prose import plain
 from ..storage import DocumentRow, PassageRow, content_hash
 from .foreign import Json, objects_at, text_at, whole_characters
 from .inward import Words
 from .report import Report
-
-_PIECE = 1200
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,48 +27,28 @@ class Files:
         for place, link in objects_at(found, "files_agents", where):
             file_place, file = self.known.get(text_at(link, "file_id", place), (place, {}))
             text = whole_characters(text_at(file, "content", file_place))
-            name = text_at(file, "file_name", file_place)[:1000] or "file"
+            name = text_at(file, "file_name", file_place)[:300] or "file"
             if not text.strip():
                 report.leaves(f"file `{name[:60]}`", "its text is not in the file")
             elif (hash := content_hash(text)) not in documents:
-                found_pieces = list(pieces(text))
-                documents[hash] = DocumentRow(
-                    hash, report.name, name, "text", at, len(found_pieces), len(found_pieces), True
-                )
-                passages += [
-                    PassageRow(
-                        f"{ids}{len(documents)}-{n}",
-                        report.name,
-                        piece,
-                        self.words(piece, None, ()),
-                        at,
-                        source=name,
-                        place=f"line {line}",
-                        document=hash,
-                        n=n,
-                    )
-                    for n, (line, piece) in enumerate(found_pieces)
-                ]
+                cited = DocumentRow(hash, report.name, name, "text", at)
+                rows = list(self._passages(text, cited, f"{ids}{len(documents)}"))
+                documents[hash] = DocumentRow(hash, report.name, name, "text", at, len(rows), len(rows), True)
+                passages += rows
                 report.took("files", "documents")
         report.took("text of files", "passages", len(passages))
         return passages, list(documents.values())
 
-
-def pieces(text: str) -> Iterator[tuple[int, str]]:
-    """A text in pieces of whole paragraphs where they fit, each with the line that it begins at."""
-    held, line, begins = "", 1, 1
-    for paragraph in re.split(r"(?<=\n)\s*\n", text):
-        for part in _cut(paragraph):
-            if held and len(held) + len(part) > _PIECE:
-                yield begins, held.strip()
-                held = ""
-            begins = begins if held else line
-            held += part
-            line += part.count("\n")
-        held, line = held + "\n", line + 1
-    if held.strip():
-        yield begins, held.strip()
-
-
-def _cut(paragraph: str) -> Iterator[str]:
-    return (paragraph[at : at + _PIECE] for at in range(0, len(paragraph), _PIECE))
+    def _passages(self, text: str, of: DocumentRow, ids: str) -> Iterator[PassageRow]:
+        for n, chunk in enumerate(cut(plain(text))):
+            yield PassageRow(
+                id=f"{ids}-{n}",
+                agent=of.agent,
+                text=chunk.text,
+                words=self.words(chunk.text, None, ()),
+                at=of.at,
+                source=of.name,
+                place=chunk.place[:1000],
+                document=of.hash,
+                n=n,
+            )

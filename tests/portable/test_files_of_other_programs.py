@@ -7,7 +7,6 @@ import pytest
 
 from agent_core.memory.said import lines
 from agent_core.portable import AgentFileError, Report, Taken
-from agent_core.portable.letta_files import pieces
 from agent_core.portable.messages import Asked, Told, Turns
 from agent_core.portable.packed import clock_time, stamp_time, unpacked
 from agent_core.storage import Entry, SqliteStore
@@ -155,6 +154,7 @@ async def test_an_agent_of_letta_comes_with_blocks_files_and_what_is_out_of_its_
         whole = await opened[1].whole("Disk-agent")
         store = opened[0]
         assert await store.memory.search_words("archival", "Disk-agent", ["steeps"], 5)
+    assert [(one.source, one.n, one.document) for one in whole.passages] == [("notes.md", 0, whole.documents[0].hash)]
     said = [entry for turn in whole.turns for entry in turn.entries]
     assert [entry.payload["text"] for entry in said if entry.kind == "result"] == ["saw y", "saw x"]
     assert said[-1].payload | {"text": ""} == {"text": "", "covers": 2, "upto": 2, "style": "summary"}
@@ -244,11 +244,3 @@ def test_times_without_a_zone_are_utc_and_nonsense_is_no_time() -> None:
     assert clock_time("2023-10-30 08:47:00 PM") == stamp_time("2023-10-30T20:47:00") == 1698698820
     assert [stamp_time(one) for one in ("soon", 5, None, "0001-01-01T00:00:00+23:59")] == [0, 0, 0, 0]
     assert clock_time("2023-99-30 08:47:00 PM") == 0
-
-
-def test_a_long_file_is_cut_between_paragraphs_and_nothing_is_lost() -> None:
-    text = "\n\n".join(f"Paragraph {n}. " + "words " * 60 for n in range(9)) + "\n\n" + "x" * 3000
-    found = list(pieces(text))
-    assert max(len(piece) for _, piece in found) <= 1300
-    assert "".join("".join(piece.split()) for _, piece in found) == "".join(text.split())
-    assert all(piece[:14] in text.splitlines()[line - 1] for line, piece in found if piece.startswith("Para"))
