@@ -3,7 +3,7 @@
 The vectors of single words are kept once they were made: texts share most of their words.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -22,34 +22,37 @@ class Lexicon:
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
         self._places: dict[str, int] = {}
+        self._texts: dict[int, Array] = {}
         self._vectors: Array = np.empty((0, 0), "f4")
 
-    async def likeness(self, asked: Sequence[str], texts: Sequence[Sequence[str]]) -> Array | None:
-        """For each text (a row) and asked word, the cosine of its nearest word; 0 where none is near.
+    async def likeness(self, asked: Sequence[str], texts: Mapping[int, Sequence[str]]) -> Array | None:
+        """For each text (a row, by its number) and asked word, the cosine of its nearest word; 0 where none is near.
 
         None where the model cannot be had.
         """
+        if len(self._places) > _MOST or len(self._texts) > _MOST:
+            self._places, self._texts, self._vectors = {}, {}, np.empty((0, 0), "f4")
+        fresh = {number: words for number, words in texts.items() if number not in self._texts}
         try:
-            await self._learn([*asked, *(word for text in texts for word in text)])
+            await self._learn([*asked, *(word for words in fresh.values() for word in words)])
         except ToolwrightError:
             return None
-        places = self._places
-        vectors = self._vectors[: len(places)]
-        numbers = np.fromiter((places[word] for text in texts for word in text), "i8")
+        for number, words in fresh.items():
+            self._texts[number] = np.array([self._places[word] for word in words], "i8")
+        return self._nearest([self._places[word] for word in asked], [self._texts[number] for number in texts])
+
+    def _nearest(self, asked: Sequence[int], texts: Sequence[Array]) -> Array:
         sizes = np.array([len(text) for text in texts], "i8")
         near = np.zeros((len(asked), len(texts)), "f4")
-        if len(numbers):
-            met, inside = np.unique(numbers, return_inverse=True)
-            cosines = vectors[[places[word] for word in asked]] @ vectors[met].T
+        if sizes.any():
+            met, inside = np.unique(np.concatenate(texts), return_inverse=True)
+            cosines = self._vectors[asked] @ self._vectors[met].T
             filled = np.flatnonzero(sizes)
-            starts = (np.cumsum(sizes) - sizes)[filled]
-            near[:, filled] = np.maximum.reduceat(cosines[:, inside], starts, axis=1)
+            near[:, filled] = np.maximum.reduceat(cosines[:, inside], (np.cumsum(sizes) - sizes)[filled], axis=1)
         near[near < _NEAR] = 0
         return near.T
 
     async def _learn(self, words: Iterable[str]) -> None:
-        if len(self._places) > _MOST:
-            self._places, self._vectors = {}, np.empty((0, 0), "f4")
         missing = list(dict.fromkeys(word for word in words if word not in self._places))
         if not missing:
             return

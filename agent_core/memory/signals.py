@@ -6,6 +6,7 @@ not gathered counts nothing. Scores of words are shares of the best row's.
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -132,8 +133,12 @@ def _names_time(found: Evidence) -> Array:
 
 
 def _meets(said: Said, times: tuple[dates.Mention, ...]) -> bool:
-    spoken = dates.mentions(said.text, said.at)
-    return any(time.meets(other) for time in times for other in spoken)
+    return any(time.meets(other) for time in times for other in _spoken(said.text, said.at))
+
+
+@lru_cache(maxsize=4096)
+def _spoken(text: str, at: float) -> tuple[dates.Mention, ...]:
+    return tuple(dates.mentions(text, at))
 
 
 def _by_meaning(found: Evidence, beside: _Beside) -> Signals:

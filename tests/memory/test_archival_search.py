@@ -1,0 +1,70 @@
+"""Archival: passages that were put aside are found, told with their tags and places, and deleted by their id."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agent_core.embedding import embedder
+from agent_core.errors import UsageError
+from agent_core.memory.archival import Piece
+from tests.memory.talk import Talk, open_talk
+
+
+@pytest.fixture
+async def talk(tmp_path: Path) -> AsyncIterator[Talk]:
+    opened = open_talk(tmp_path)
+    yield opened
+    await opened.store.close()
+
+
+async def _keep(talk: Talk, content: str, *tags: str) -> str:
+    edit = await talk.archival().insert(content, tags)
+    await talk.store.apply(edit.writes)
+    return edit.text
+
+
+async def test_a_passage_is_found_by_meaning_and_by_words(talk: Talk) -> None:
+    for fact in ("The boiler was serviced in autumn.", "Her cat is named Pixel.", "The rent is 900 euros."):
+        await _keep(talk, fact)
+    archival = talk.archival(embedder("wordllama"))
+    assert (await archival.search("how much is paid for the flat, in euro")).items[0].text.startswith("The rent")
+    assert (await archival.search("kitten")).items[0].text.startswith("Her cat")
+
+
+async def test_tags_are_a_condition_and_are_shown(talk: Talk) -> None:
+    await _keep(talk, "The red plan", "Work", "draft")
+    await _keep(talk, "The blue plan", "home")
+    found = await talk.archival().search("plan", ["work", "draft"])
+    assert [item.text for item in found.items] == ["The red plan"]
+    assert "tags work, draft" in str(found)
+
+
+async def test_a_passage_of_a_source_says_where_it_is_from(talk: Talk) -> None:
+    await talk.archival().add_passages([Piece("Tides rise twice a day.", "sea.pdf", "page 3", "hash", 0)])
+    assert "sea.pdf, page 3" in str(await talk.archival().search("tides"))
+
+
+async def test_without_a_question_the_newest_come_first(talk: Talk) -> None:
+    for number in range(3):
+        await _keep(talk, f"fact {number}")
+    assert [item.text for item in (await talk.archival().search("", count=2)).items] == ["fact 2", "fact 1"]
+
+
+async def test_a_passage_is_deleted_by_the_id_that_was_told(talk: Talk) -> None:
+    id = (await _keep(talk, "The code is 1234.")).split()[2].strip(";")
+    edit = await talk.archival().delete(id)
+    await talk.store.apply(edit.writes)
+    assert (await talk.archival().search("code")).total == 0
+
+
+@pytest.mark.parametrize("id", ["", "01", "ffff-not-there"])
+async def test_an_id_that_names_no_one_passage_is_refused(talk: Talk, id: str) -> None:
+    await _keep(talk, "The code is 1234.")
+    with pytest.raises(UsageError, match="No one passage"):
+        await talk.archival().delete(id)
+
+
+async def test_nothing_is_kept_of_an_empty_text(talk: Talk) -> None:
+    with pytest.raises(UsageError, match="empty"):
+        await talk.archival().insert("  \n")
