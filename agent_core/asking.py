@@ -31,6 +31,7 @@ _SUMMARY_S: Final = 180.0
 _LEARNT: Final = 1.1
 _CHARS_PER_TOKEN: Final = 3.4
 _CORRECTIONS: Final = (0.5, 4.0)
+_FOR_FUNCTIONS: Final = 0.45  # of the window, where there are more than fit in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,10 @@ class Asker:
 
     def functions(self) -> tuple[FunctionShown, ...]:
         """The functions as the agent's style shows them at present."""
-        return self.style.shown(self.shown.for_mode(self.mode), self.mode)
+        if self._model is None:
+            return self.style.shown(self.shown.line, "native")
+        room = int(self.context_limit * _FOR_FUNCTIONS * _CHARS_PER_TOKEN)
+        return self.style.shown(self.shown.fitting(self.mode, room), self.mode)
 
     async def model(self) -> Model:
         """The model, opened when first asked for."""
@@ -162,11 +166,12 @@ class Asker:
 
     def request_record(self, snapshot: Snapshot) -> tuple[list[Entry], list[Write]]:
         """What the request showed, where it differs from the one before: with the messages it can be made again."""
-        shown = (self.shown.line, self.model_name, self._system.sections)
+        functions = self.functions()
+        shown = (functions, self.model_name, self._system.sections)
         if self._last_request == shown:
             return [], []
         self._last_request = shown
-        names = [shown.name for shown in self.shown.line]
+        names = [each.name for each in functions]
         versions = {name: snapshot.functions[name].version for name in names if name in snapshot.functions}
         parameters = self._settings.model.model_dump(exclude_none=True, exclude={"base_url"})
         texts = [section.text for section in self._system.sections]
@@ -194,7 +199,7 @@ class Asker:
         await self._render(model, turn.id)
 
     async def _render(self, model: Model, turn: str = "") -> None:
-        hidden = self.shown.hidden
+        hidden = self.shown.hidden(self.functions())
         notes = f"{hidden} more functions are not shown: list_functions finds them." if hidden else ""
         window = int(model.context_limit * _CHARS_PER_TOKEN)
         await self._system.render(self._settings.instructions or self._usual_instructions(model), notes, window)

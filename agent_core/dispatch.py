@@ -42,14 +42,10 @@ MOST_CHARS = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class HostFunction:
-    """A function that runs in the host with the agent as `self`: its schema, and the function itself.
-
-    `after` hears of the plan once it was carried out, with its writes on disk.
-    """
+    """A function that runs in the host with the agent as `self`: its schema, and the function itself."""
 
     function: Function
     run: Callable[..., Awaitable[Plan | str]]
-    after: Callable[[Plan], None] | None = None
 
 
 class Alias(Protocol):
@@ -175,8 +171,6 @@ class Dispatcher:
 
         plan = await self._workshop.carry_out(plan, record, Author("agent"))
         plan = replace(plan, text=beginning(plan.text, self._settings.answer_chars))
-        if after := self._host[running.call.name].after:
-            after(plan)
         running.note_plan(plan)
         running.tell(plan.text, plan.outcome, plan.detail)
         running.tell_remembered(plan.writes)

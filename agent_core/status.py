@@ -20,5 +20,5 @@ class Status:
 def status_of(agent: str, asker: Asker, functions: int) -> Status:
     """How an agent stands that has so many functions in its workspace."""
     known = functions + asker.shown.pinned_count
-    shown = min(len(asker.shown.line), known)
+    shown = min(len(asker.functions()), known)
     return Status(agent, asker.model_name, asker.context_tokens, asker.context_limit, shown, known)

@@ -4,6 +4,7 @@ Servers cache the longest unchanged prefix of a request, so a name keeps its pla
 what is new goes last, and what must leave is what was used least recently.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -14,6 +15,9 @@ from ..registry.function import Function
 
 FOR_SMALL_MODELS: Final = frozenset({"core_memory_append", "core_memory_replace", "conversation_search"})
 """Of the functions of memory, those that a model under a schema is shown: each costs it attention."""
+
+
+_ENVELOPE: Final = 80
 
 
 class Hidden(Protocol):
@@ -39,9 +43,9 @@ class Shown:
         self._seen: object = None
         self._kept: frozenset[str] = frozenset()
         self._withheld = memory - FOR_SMALL_MODELS
-        self._small: tuple[object, tuple[FunctionShown, ...]] = (None, ())
+        self._fitted: tuple[object, object, tuple[FunctionShown, ...]] = (None, None, ())
+        self._known = 0
         self.line: tuple[FunctionShown, ...] = ()
-        self.hidden = 0
 
     def use(self, name: str) -> None:
         """A function was called: it leaves last when room is needed."""
@@ -60,20 +64,37 @@ class Shown:
         if self._held:
             functions = {name: each for name, each in functions.items() if (name, each.body_hash) not in self._held}
         staying = self._most_useful(functions, kept, max(self._limit - len(self._pinned), 0))
-        self.hidden = len(functions) - len(staying)
+        self._known = len(functions)
         order = [*self._in_place(staying), *self._new(staying)]
         self._places = {name: self._place(name, functions[name]) for name in order}
         places = [*self._pinned.values(), *self._places.values()]
         self.line = tuple(place.shown for place in places)
         return self.line
 
-    def for_mode(self, mode: Mode) -> tuple[FunctionShown, ...]:
-        """The last choice as a model of this mode is shown it; the same object while the choice is the same."""
-        if mode != "constrained" or not self._withheld:
+    def fitting(self, mode: Mode, room: int) -> tuple[FunctionShown, ...]:
+        """The last choice as a model of this mode is shown it in so many bytes; the same object while it holds.
+
+        A small model, and one in a small room, is shown few functions of memory; then what was used least goes.
+        """
+        if self._fitted[0] is not self.line or self._fitted[1] != (mode, room):
+            self._fitted = self.line, (mode, room), self._fit(mode, room)
+        return self._fitted[2]
+
+    def hidden(self, shown: tuple[FunctionShown, ...]) -> int:
+        """How many functions of the workspace are not among those that are shown."""
+        return self._known - sum(each.name not in self._pinned for each in shown)
+
+    def _fit(self, mode: Mode, room: int) -> tuple[FunctionShown, ...]:
+        sizes = {each.name: _size(each) for each in self.line}
+        if mode == "native" and sum(sizes.values()) <= room:
             return self.line
-        if self._small[0] is not self.line:
-            self._small = self.line, tuple(shown for shown in self.line if shown.name not in self._withheld)
-        return self._small[1]
+        staying = {name: size for name, size in sizes.items() if name not in self._withheld}
+        movable = [name for name in staying if name not in self._pinned and name not in self._kept]
+        for name in sorted(movable, key=lambda each: self._used.get(each, 0)) if mode == "native" else ():
+            if sum(staying.values()) <= room:
+                break
+            del staying[name]
+        return tuple(each for each in self.line if each.name in staying)
 
     @property
     def pinned_count(self) -> int:
@@ -102,6 +123,11 @@ class Shown:
         # The same object from step to step: the wire form of what did not change is not made again.
         known = self._places.get(name)
         return known if known is not None and known.function is function else _Place.of(function)
+
+
+def _size(shown: FunctionShown) -> int:
+    """About how many bytes a function takes on the wire."""
+    return len(shown.name) + len(shown.description) + len(json.dumps(shown.parameters)) + _ENVELOPE
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ Its own way to find the tokenizer looks beside the folder where the wheel has it
 network; named as the cache, the package's own folder works offline.
 """
 
+import logging
 from importlib import import_module
 
 from .local import Encode, LocalModel, folder_of
@@ -18,5 +19,9 @@ def wordllama() -> LocalModel:
 
 def _load() -> Encode:
     folder = folder_of("wordllama", "wordllama")
-    model = import_module("wordllama").WordLlama.load(dim=DIMS, cache_dir=str(folder), disable_download=True)
+    root = logging.getLogger()
+    handlers, level = [*root.handlers], root.level
+    package = import_module("wordllama")
+    root.handlers[:], root.level = handlers, level  # its import sets up logging for the whole program
+    model = package.WordLlama.load(dim=DIMS, cache_dir=str(folder), disable_download=True)
     return lambda texts: model.embed(texts, norm=True)

@@ -136,7 +136,7 @@ def _read(name: str, given: Mapping[str, Any], folder: Traversable) -> Preset:  
     )
     functions = _functions(name, given.get("functions", [*_shipped()["presets"]["direct"]["functions"]]))
     return Preset(
-        name, given.get("about", ""), style, functions, given.get("persona", "toolwright"), given.get("human", "basic")
+        name, given.get("about", ""), style, functions, given.get("persona", "toolwright"), given.get("human", "")
     )
 
 

@@ -1,10 +1,16 @@
 """A model under a schema is shown three functions of memory, and what it needs to read on; others see all."""
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from agent_core.context import Shown
 from agent_core.hosted import standard
+from agent_core.model.request import FunctionShown
 from tests.conftest import OpenDesk
 from tests.context.long_talk import in_json
 from tests.kit import Say
+
+ROOM = 100_000
 
 
 class NothingHidden:
@@ -35,8 +41,23 @@ def test_the_choice_for_small_models_is_the_same_object_while_nothing_changes() 
     own = [host.function for host in standard().values()]
     shown = Shown(own, 64, NothingHidden(), frozenset({"archival_memory_insert", "conversation_search"}))
     shown.choose({})
-    assert shown.for_mode("constrained") is shown.for_mode("constrained")
-    assert shown.for_mode("native") is shown.line
-    assert {each.name for each in shown.line} - {each.name for each in shown.for_mode("constrained")} == {
-        "archival_memory_insert"
-    }
+    assert shown.fitting("constrained", ROOM) is shown.fitting("constrained", ROOM)
+    assert shown.fitting("native", ROOM) is shown.line
+    assert _names(shown.line) - _names(shown.fitting("constrained", ROOM)) == {"archival_memory_insert"}
+
+
+def test_a_small_window_shows_what_was_used_last_and_says_how_many_are_hidden() -> None:
+    own = [host.function for host in standard().values()]
+    functions = {f"f{n}": replace(own[0], name=f"f{n}", description="Long. " * 50) for n in range(40)}
+    shown = Shown(own, 128, NothingHidden(), frozenset({"archival_memory_insert"}))
+    shown.choose(functions)
+    shown.use("f7")
+    little = shown.fitting("native", 16_000)
+    assert {each.name for each in own} - {"archival_memory_insert"} <= _names(little)
+    assert "f7" in _names(little)
+    assert sum(len(each.description) for each in little) < 16_000
+    assert shown.hidden(little) == 40 - len(_names(little) & functions.keys()) > 10
+
+
+def _names(shown: Iterable[FunctionShown]) -> set[str]:
+    return {each.name for each in shown}

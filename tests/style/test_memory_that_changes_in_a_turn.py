@@ -43,7 +43,7 @@ def agent_of(desk: Desk, host: HostFunction, memory: Remembering | None = None, 
     )
 
 
-def noting(agent: str, heard: list[Plan], versions: Mapping[str, int]) -> HostFunction:
+def noting(agent: str, heard: list[str], versions: Mapping[str, int]) -> HostFunction:
     """A function of the host that writes a block at the version after the one that is known."""
     known = dict(versions)
 
@@ -53,10 +53,11 @@ def noting(agent: str, heard: list[Plan], versions: Mapping[str, int]) -> HostFu
             return await note(_, label, text)
 
         row = BlockRow(f"block-{label}", label, text, 2000, version=known.get(label, 0) + 1)
-        return Plan(f"{label}: {text}", writes=(SaveBlock(row, agent, "wrote it"),), again=again)
+        said, write = f"{label}: {text}", SaveBlock(row, agent, "wrote it")
+        return Plan(said, writes=(write,), again=again, done=lambda: heard.append(said))
 
     (function,) = read_module(Source("note", "note.py", SOURCE, "0")).functions
-    return HostFunction(function, note, heard.append)
+    return HostFunction(function, note)
 
 
 async def events_of(agent: Agent) -> list[Event]:
@@ -64,19 +65,19 @@ async def events_of(agent: Agent) -> list[Event]:
 
 
 async def test_a_block_that_was_written_is_told_after_the_answer_and_counted(at_desk: OpenDesk) -> None:
-    desk, heard = await at_desk([CALL, Say("Noted.")]), list[Plan]()
+    desk, heard = await at_desk([CALL, Say("Noted.")]), list[str]()
     agent = agent_of(desk, noting("other", heard, {}))
     events = await events_of(agent)
     (changed,) = of(MemoryChanged, events)
     assert (changed.block, changed.what, ended(events).made) == ("human", "wrote it", {"remembered": ["human"]})
     assert events.index(of(CallAnswered, events)[0]) < events.index(changed)
     assert [each.value for each in await desk.workspace._store.memory.blocks("other")] == ["Ada"]
-    assert [each.text for each in heard] == ["human: Ada"]
+    assert heard == ["human: Ada"]
     await agent.aclose()
 
 
 async def test_a_block_that_another_hand_wrote_first_is_planned_again(at_desk: OpenDesk) -> None:
-    desk, heard = await at_desk([CALL, Say("Noted.")]), list[Plan]()
+    desk, heard = await at_desk([CALL, Say("Noted.")]), list[str]()
     await desk.workspace._store.apply([SaveBlock(BlockRow("block-human", "human", "Bea", 2000), "other", "by hand")])
     agent = agent_of(desk, noting("other", heard, {}))
     assert len(of(MemoryChanged, await events_of(agent))) == 1
