@@ -1,6 +1,7 @@
 """HTML by its headings: what a reader of the page reads. Scripts and styles are left out, nothing is loaded."""
 
 import re
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Final
 
@@ -15,16 +16,30 @@ _HEADINGS: Final = frozenset(f"h{level}" for level in range(1, 7))
 _APART: Final = frozenset({"p", "pre", "ul", "ol", "table", "section", "article", "blockquote", "title"})
 _SILENT: Final = frozenset({"script", "style"})
 _TITLE: Final = 80
-_PIECE: Final = 1 << 16
+_DECLARED: Final = re.compile(r"<![a-zA-Z][^<>]*>")
+_MARKUP: Final = re.compile(r"<!\[CDATA\[|\]\]>|<[!?]")
 
 
 def hypertext(text: str) -> Parts:
     """A part for each heading with what is below it."""
     reader = _Reader()
-    for start in range(0, len(text), _PIECE):
-        reader.feed(text[start : start + _PIECE])
+    bare = _MARKUP.sub(" ", _DECLARED.sub(" ", "".join(_uncommented(text))))
+    last = bare.rfind(">") + 1  # behind it no tag ends, and the parser would try each that begins
+    reader.feed(bare[:last] + bare[last:].replace("<", "&lt;"))
     reader.close()
     return Parts(tuple(reader.finished()))
+
+
+def _uncommented(text: str) -> Iterator[str]:
+    """The text without comments; the parser would look for the end of each that has none, again and again."""
+    start = 0
+    while (begin := text.find("<!--", start)) >= 0:
+        yield text[start:begin]
+        end = text.find("-->", begin + 2)
+        if end < 0:
+            return
+        start = end + 3
+    yield text[start:]
 
 
 class _Reader(HTMLParser):

@@ -25,7 +25,7 @@ _DIVIDE: Final = "Divide it, or convert it to plain text first."
 class Reading:
     """A process that reads; started by the first source, and ended with the block."""
 
-    def __init__(self, within_s: float = 120.0) -> None:
+    def __init__(self, within_s: float = 60.0) -> None:
         self._within_s = within_s
         self._process: Process | None = None
 
