@@ -62,7 +62,7 @@ def source_lines(rows: Sequence[DocumentRow]) -> list[Line]:
 
 def _row(row: DocumentRow) -> tuple[str, ...]:
     at = datetime.fromtimestamp(row.at).astimezone().strftime("%Y-%m-%d %H:%M")
-    many = (
-        f"{row.done:,} passages" if row.complete else f"{row.done:,} of {row.total:,} passages; add it again to go on"
-    )
+    many = f"{row.done:,} passage{'s' * (row.done != 1)}"
+    if not row.complete:
+        many = f"{row.done:,} of {row.total:,} passages; add it again to go on"
     return row.name, row.kind, row.hash[:8], at, many

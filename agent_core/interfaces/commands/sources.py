@@ -75,5 +75,5 @@ def remove(scene: Scene, source: str, agent: str | None) -> None:
         return await (await workspace.sources(agent)).remove(source)
 
     rows = with_workspace(scene, removed)
-    told = [line(("ok", "✓ "), "forgot ", ("name", row.name), f", {row.done:,} passages") for row in rows]
+    told = [line(("ok", "✓ "), "forgot ", ("name", row.name), f" ({row.done:,})") for row in rows]
     scene.result({"removed": [source_json(row) for row in rows]}, told)

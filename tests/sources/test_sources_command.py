@@ -1,0 +1,84 @@
+"""`toolwright sources`, as a human and a script type it."""
+
+import json
+import os
+import signal
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+import pytest
+
+from tests.kit.program import Program, surroundings, toolwright
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "toolwright.toml").touch()
+    (tmp_path / "birds.md").write_text("# Herons\n\nThey fish at dusk.\n")
+    return tmp_path
+
+
+def run(cwd: Path, *words: str, code: int = 0, given: str = "") -> Any:  # Any: JSON
+    done = toolwright("sources", *words, "--json", cwd=cwd, given=given)
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return json.loads(done.stdout)
+
+
+def test_a_source_is_added_listed_found_and_removed(folder: Path) -> None:
+    (added,) = run(folder, "add", "birds.md")["sources"]
+    assert (added["name"], added["outcome"], added["passages"]) == ("birds.md", "added", 1)
+    (row,) = run(folder, "list")["sources"]
+    assert (row["name"], row["kind"], row["complete"]) == ("birds.md", "markdown", True)
+    (removed,) = run(folder, "remove", row["hash"][:10])["removed"]
+    assert removed["name"] == "birds.md"
+    assert run(folder, "list") == {"sources": []}
+
+
+def test_standard_input_is_a_source_of_its_own_each_time(folder: Path) -> None:
+    first, other = [run(folder, "add", "-", given=text)["sources"][0] for text in ("Herons fish.", "Ducks dive.")]
+    named = run(folder, "add", "-", "--name", "pond", given="Frogs sing.")["sources"][0]
+    assert first["name"].startswith("standard input ")
+    assert (len({first["name"], other["name"]}), named["name"]) == (2, "pond")
+
+
+def test_people_read_what_became_of_each_source(folder: Path) -> None:
+    done = toolwright("sources", "add", ".", cwd=folder)
+    assert "✓ birds.md: 1 passage." in done.stdout
+    listed = toolwright("sources", "list", cwd=folder).stdout
+    assert listed.startswith("birds.md ")
+    assert "1 passage" in listed
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        pytest.param(["add", "missing.txt"], 1, "missing.txt: It cannot be read: No such file", id="no file"),
+        pytest.param(["add", "birds.md", "--agent", "nobody"], 2, "There is no agent nobody", id="no agent"),
+        pytest.param(["remove", "missing"], 2, "main has no source missing", id="no source"),
+        pytest.param(["add"], 2, "Missing argument", id="nothing named"),
+    ],
+)
+def test_what_cannot_be_done_is_said_with_its_exit_code(folder: Path, words: list[str], code: int, says: str) -> None:
+    assert says in run(folder, *words, code=code)["error"]["message"]
+
+
+def test_sources_are_added_while_the_agent_runs_elsewhere(folder: Path) -> None:
+    from agent_core.storage import lock_agent, prepare_state_dir
+
+    with lock_agent(prepare_state_dir(folder), "main"):
+        assert run(folder, "add", "birds.md")["sources"][0]["outcome"] == "added"
+
+
+def test_an_interrupt_ends_it_and_the_same_again_goes_on(folder: Path) -> None:
+    (folder / "big.csv").write_text("name,city\n" + "".join(f"Person {n} of all,City {n}\n" for n in range(200_000)))
+    with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
+        streams = [file.fileno() for file in (given, out, err)]
+        program = Program(["sources", "add", "big.csv"], streams, cwd=folder, environment=surroundings({}))
+        while not (rows := run(folder, "list")["sources"]):
+            assert program.poll() is None
+        os.kill(program.pid, signal.SIGINT)
+        assert program.wait(50) == 1
+        err.seek(0)
+        assert b"The same command goes on where it stopped." in err.read()
+    assert rows[0]["complete"] is False
