@@ -12,15 +12,18 @@ from agent_core.assemble import Workspace
 from agent_core.errors import ToolwrightError, UsageError
 from agent_core.events import FunctionsChanged, TurnEnded
 from agent_core.interruption import Interrupted, Interruption
-from agent_core.messages import Message, User
+from agent_core.messages import SEND, Answer, Message, Notice, User
 from agent_core.untrusted import one_line
 
+from .approving import chosen
 from .faults import crash_line, fault_lines, innermost
 from .listeners import Listener
 from .options import RunOptions
 from .spans import Line, line
 from .told import CallLog, changed_lines, is_speech
 from .voice import Voice
+
+GO_ON = "Your last turn was cut off. Go on with what I asked for."
 
 
 class Conversation:
@@ -98,6 +101,16 @@ class Conversation:
         await self.agent.talk.post("login")
         await self.turn(None, listener)
 
+    async def resume(self, listener: Listener | None = None) -> None:
+        """Go on with a turn that was cut off, and take up the messages that no turn has taken."""
+        is_cut = _was_cut_off(await self.agent.history())
+        if not (is_cut or await self.agent.waiting()):
+            self.voice.aloud([line(("dim", "Nothing was cut off, and no message waits."))])
+        elif is_cut:
+            await self.turn(GO_ON, listener)
+        while not (self.left or self.failed) and await self.agent.waiting():
+            await self.turn(None, listener)
+
     @asynccontextmanager
     async def awake(self, listener: Listener | None = None) -> AsyncIterator[None]:
         """While this lasts the agent has its timed heartbeats."""
@@ -173,6 +186,12 @@ def greeting(model: str, history: Sequence[Message]) -> list[Line]:
     return [line(("dim", sentence)) for sentence in sentences if sentence]
 
 
+def _was_cut_off(history: Sequence[Message]) -> bool:
+    """Whether the last turn ended before its reply: with a message, a notice, or an answer that nobody read."""
+    last = history[-1] if history else None
+    return isinstance(last, User | Notice) or (isinstance(last, Answer) and last.name != SEND)
+
+
 def _check_preset(options: RunOptions, agent: Agent) -> None:
     had = agent.talk.style.preset
     if options.preset not in (None, had):
@@ -185,7 +204,7 @@ async def opened(options: RunOptions, voice: Voice) -> AsyncIterator[Conversatio
     """The workspace, its agent, and a conversation with it; everything is closed at the end."""
     root = Workspace.find(options.root)
     async with Workspace.open(
-        root, flags=options.flags(), environment=options.environment(), approver=voice.approver
+        root, flags=options.flags(), environment=options.environment(), approver=chosen(options.approve, voice.approver)
     ) as workspace:
         agent = await workspace.agent(options.agent)
         _check_preset(options, agent)

@@ -30,6 +30,8 @@ class RunOptions:
     first: bool = False
     verify: bool = True
     yes: bool = False
+    resume: bool = False
+    approve: str | None = None
     key: str = field(default="", repr=False)
     """A key that was typed: for this run, in memory only."""
 
@@ -52,6 +54,7 @@ class RunOptions:
             "model.stream": None if self.stream else False,
             "turn.max_steps": self.max_steps,
             "memory.preset": self.preset,
+            "grants.unattended": "deny" if self.approve == "deny" else None,
             "memory.persona": _words("persona", self.persona),
             "memory.human": _words("human", self.human),
         }

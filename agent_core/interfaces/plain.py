@@ -12,6 +12,7 @@ from agent_core.untrusted import visible
 from .conversation import Conversation, greeting, opened
 from .listeners import JsonLines, Listener
 from .options import RunOptions
+from .question_of_grants import decide, is_attended
 from .slash import take
 from .spans import line, write
 from .voice import PlainVoice
@@ -19,14 +20,17 @@ from .voice import PlainVoice
 MARK = "› "
 
 
-async def one_message(options: RunOptions, message: str) -> bool:
-    """One turn and out; whether it ended with a reply."""
-    async with opened(options, PlainVoice()) as talk, asyncio.TaskGroup() as group:
+async def one_message(options: RunOptions, message: str | None) -> bool:
+    """One turn and out, after what was cut off where that is to go on; whether all ended with a reply."""
+    heard = _listener(options)
+    voice = PlainVoice(approver=decide if is_attended() and (options.approve or not options.as_json) else None)
+    async with opened(options, voice) as talk, asyncio.TaskGroup() as group:
         await _ready(talk)
         with _ctrl_c(group, talk.interrupt):
-            if options.first:
-                await talk.be_spoken_to(_listener(options))
-            return await talk.turn(message, _listener(options))
+            await _before(talk, options, heard)
+            if message is not None and not talk.failed:
+                await talk.turn(message, heard)
+        return not talk.failed
 
 
 async def each_line(options: RunOptions) -> bool:
@@ -39,9 +43,8 @@ async def each_line(options: RunOptions) -> bool:
         if sys.stdin.isatty() and not options.as_json:
             voice.aloud(greeting(model, await talk.agent.history()))
             await _open_with(talk, options.opening)
-        if options.first:
-            with _ctrl_c(group, talk.interrupt):
-                await talk.guarded(talk.be_spoken_to(heard))
+        with _ctrl_c(group, talk.interrupt):
+            await talk.guarded(_before(talk, options, heard))
         typed.start()
         while not talk.left and (text := await typed.line(MARK)) is not None:
             with _ctrl_c(group, lambda: _stop(talk, typed)):
@@ -62,6 +65,14 @@ async def _open_with(talk: Conversation, opening: str) -> None:
     if opening:
         talk.voice.aloud([line(("name", MARK), ("strong", opening))])
         await take(talk, opening)
+
+
+async def _before(talk: Conversation, options: RunOptions, heard: Listener | None) -> None:
+    """What comes before the first message."""
+    if options.resume:
+        await talk.resume(heard)
+    if options.first:
+        await talk.be_spoken_to(heard)
 
 
 def _listener(options: RunOptions) -> Listener | None:

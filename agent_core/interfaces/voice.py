@@ -53,10 +53,14 @@ Answers = Callable[[str], Awaitable[str | None]]
 class PlainVoice:
     """Text without a control character: results on standard output, talk on standard error.
 
-    `answers` asks a human for a line, `fresh` for one that was not typed ahead; without them there is nobody to ask.
+    `answers` asks a human for a line, `fresh` for one that was not typed ahead; without them there is nobody to ask
+    but the `approver` about grants.
     """
 
-    def __init__(self, answers: Answers | None = None, fresh: Answers | None = None) -> None:
+    def __init__(
+        self, answers: Answers | None = None, fresh: Answers | None = None, approver: Approver | None = None
+    ) -> None:
+        self._approver = approver
         self._answers = answers
         self._fresh = fresh
 
@@ -100,7 +104,7 @@ class PlainVoice:
     @property
     def approver(self) -> Approver | None:
         """The human who types the answers, a line each; nobody at a pipe."""
-        return None if self._fresh is None else self._decide
+        return self._approver if self._fresh is None else self._decide
 
     async def _decide(self, question: Question) -> Decision:
         assert self._fresh is not None

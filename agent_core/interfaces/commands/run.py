@@ -27,10 +27,19 @@ from ..scene import Scene, scene
 @click.option("--no-verify", "verify", flag_value=False, default=True, help="Take a new agent's first reply as it is.")
 @click.option("--yes", "-y", is_flag=True, help="Where there is no workspace, make one without asking.")
 @click.option("--max-steps", type=click.IntRange(1), metavar="N", help="Model replies in one turn, at most.")
+@click.option("--resume", is_flag=True, help="Go on with a turn that was cut off, and with messages that wait.")
+@click.option(
+    "--approve",
+    metavar="ask|deny|FILE",
+    help="Grants: ask (usual at a terminal), deny (usual elsewhere), or a file such as grants.toml, for this run.",
+)
 @click.option("--stream/--no-stream", default=True, help="Whether to ask the endpoint to stream.")
 @scene
 def run(scene: Scene, **given: Any) -> int:  # Any: the options above, as RunOptions types them
-    """Talk to an agent. A prompt on a terminal, one turn with --message, a turn a line from a pipe."""
+    """Talk to an agent. A prompt on a terminal, one turn with --message, a turn a line from a pipe.
+
+    The exit code is 0 when every turn ended with a reply, 1 when one did not, 2 when the options cannot be.
+    """
     options: RunOptions | None = RunOptions(root=scene.root, as_json=scene.as_json, **given)
     while options is not None:
         try:
@@ -80,7 +89,7 @@ def _plainly(options: RunOptions) -> int:
         raise click.UsageError("The message is empty.")
     from ..plain import each_line, one_message
 
-    if message is None:
+    if message is None and not options.resume:
         return 0 if asyncio.run(each_line(options)) else 1
     return 0 if asyncio.run(one_message(options, message)) else 1
 

@@ -81,6 +81,8 @@ async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[Session]
             group.create_task(talk.guarded(know_agents(talk)))
             # A model that reads slowly reads what every request begins with.
             preparing = group.create_task(talk.guarded(talk.agent.prepare()))
+            if options.resume:
+                group.create_task(talk.guarded(talk.resume()))
             if options.first:
                 group.create_task(talk.guarded(talk.be_spoken_to()))
             try:

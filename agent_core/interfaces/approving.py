@@ -1,0 +1,63 @@
+"""Who answers a question about grants in one run: a human, nobody, or a file that says what may be granted in it."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_core.errors import UsageError, WorkspaceError
+from agent_core.grants import Approver, Decision, Grants, Question
+from agent_core.grants.file import checked
+from agent_core.untrusted import one_line
+
+ASK, DENY = "ask", "deny"
+_NOTES = ("by", "at")  # what `functions/grants.toml` has beside grants: such a file can be given too
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Says yes, for one call at a time and so for this run alone, to what a file lists for a function."""
+
+    entries: Mapping[str, Grants]
+
+    async def __call__(self, question: Question) -> Decision:
+        """Once, where all of it is listed."""
+        entry = self.entries.get(question.function)
+        is_listed = entry is not None and entry.covers(question.missing)
+        return Decision("once" if is_listed else "no", by="policy")
+
+
+def chosen(approve: str | None, human: Approver | None) -> Approver | None:
+    """Who is asked, by what `--approve` says; `human` is whoever there is.
+
+    Raises:
+        UsageError: nobody can be asked, or the file cannot be taken.
+    """
+    if approve == ASK and human is None:
+        mend = "Give --approve deny, or a file of what may be granted."
+        raise UsageError("There is no terminal to ask at.", mend=mend)
+    if approve in (None, ASK):
+        return human
+    return None if approve == DENY else listed(Path(str(approve)))
+
+
+def listed(file: Path) -> Listed:
+    """What a file lists, in the form of `functions/grants.toml`.
+
+    Raises:
+        UsageError: it cannot be read, or lists what cannot be granted.
+    """
+    try:
+        tables = tomllib.loads(file.read_text("utf-8"))
+        return Listed({name: _grants(name, table) for name, table in tables.items()})
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        mend = "--approve takes ask, deny, or a file such as functions/grants.toml."
+        raise UsageError(f"{file} cannot be read: {one_line(str(error), 200)}.", mend=mend) from error
+    except WorkspaceError as error:
+        raise UsageError(f"{file}: {error.message}", mend=error.mend) from error
+
+
+def _grants(name: str, table: object) -> Grants:
+    if not isinstance(table, dict):
+        raise WorkspaceError(f"`{one_line(name, 60)}` is no entry.", mend="An entry is [FUNCTION] and lines below it.")
+    return checked({key: value for key, value in table.items() if key not in _NOTES})

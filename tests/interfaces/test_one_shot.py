@@ -1,0 +1,142 @@
+"""`toolwright run` as scripts use it: exit codes, what goes on after a cut, and who answers questions about grants."""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.asking import CALL, DONE, home, made, service
+from tests.interfaces.support import HERE, flags
+from tests.kit import Ask, Expect, Fail, Say, Script, Wanted, contains, scripted
+from tests.kit.program import toolwright
+from tests.kit.terminal import TOOLWRIGHT, terminal
+
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]")
+LISTS = Ask(Wanted("list_functions"))
+SLOWLY = "so it goes on and on " * 30
+
+
+@pytest.fixture
+def place() -> Iterator[str]:
+    with service() as found:
+        yield found
+
+
+def allowed(root: Path, text: str) -> str:
+    file = root / "allowed.toml"
+    file.write_text(text)
+    return str(file)
+
+
+@pytest.mark.parametrize("extra", [(), ("--json",)], ids=["plain", "json"])
+def test_a_question_from_a_pipe_is_answered_without_a_control_character(tmp_path: Path, extra: tuple[str, ...]) -> None:
+    with scripted([Expect(Say("\x1b[31mred\u202e\x07"), contains("what colour?"))]) as model:
+        done = toolwright("run", *flags(model), "--message", "-", *extra, cwd=tmp_path, given="what colour?\n")
+    assert done.returncode == 0
+    assert not CONTROL.search(done.stdout + done.stderr)
+    assert ("turn_ended" if extra else "\\x1b[31mred") in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments", "code"),
+    [
+        ([Say("Yes.")], ("--message", "hi"), 0),
+        ([Fail(401)], ("--message", "hi"), 1),
+        ([LISTS, LISTS], ("--message", "hi", "--max-steps", "2"), 1),
+        ([], ("--message", " "), 2),
+        ([], ("--message", "hi", "--max-steps", "0"), 2),
+        ([], ("--message", "hi", "--approve", "ask"), 2),
+        ([], ("--message", "hi", "--approve", "nowhere.toml"), 2),
+        ([Say("Yes.")], ("--message", "hi", "--agent", "other", "--approve", "deny"), 0),
+    ],
+    ids=["done", "failed", "steps", "empty", "no-steps", "nobody-to-ask", "no-file", "other-agent"],
+)
+def test_an_exit_code_says_whether_it_was_done(
+    tmp_path: Path, script: Script, arguments: tuple[str, ...], code: int
+) -> None:
+    with scripted(script) as model:
+        done = toolwright("run", *flags(model), *arguments, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+
+
+def cut_off(root: Path, *arguments: str) -> None:
+    """A process that is killed while its model speaks."""
+    with subprocess.Popen(
+        [*TOOLWRIGHT, "run", *arguments], cwd=root, stdout=subprocess.PIPE, env={"PYTHONPATH": HERE}
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.read(10)
+        process.kill()
+
+
+def test_a_turn_that_was_killed_goes_on_with_resume_and_then_takes_the_message(tmp_path: Path) -> None:
+    goes_on = Expect(Say("As I said."), contains("cut off. Go on"))
+    with scripted([Say(SLOWLY, pause_s=0.05), goes_on, Say("And that.")]) as model:
+        cut_off(tmp_path, *flags(model), "--message", "tell me all")
+        done = toolwright("run", *flags(model), "--resume", "--message", "and more", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "As I said.\nAnd that.\n")
+
+
+def test_resume_with_nothing_to_go_on_with_asks_no_model(tmp_path: Path) -> None:
+    with scripted([Say("Here.")]) as model:
+        toolwright("run", *flags(model), "--message", "hi", cwd=tmp_path)
+        done = toolwright("run", *flags(model), "--resume", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "Nothing was cut off" in done.stderr
+
+
+def test_the_prompt_resumes_by_itself_where_that_was_asked(tmp_path: Path) -> None:
+    with scripted([Say(SLOWLY, pause_s=0.05), Say("Onwards.")]) as model:
+        cut_off(tmp_path, *flags(model), "--message", "tell me all")
+        with terminal("run", *flags(model), "--resume", cwd=tmp_path) as screen:
+            screen.wait_for("Onwards.")
+
+
+def test_a_file_grants_what_it_lists_for_this_run_alone(tmp_path: Path, place: str) -> None:
+    file = allowed(tmp_path, f'[weather]\nnetwork = ["{place}"]\nby = "me"\n')
+    script: Script = [made(place), Ask(CALL), Expect(Ask(CALL), contains("rain in Oslo")), DONE]
+    with scripted(script) as model:
+        run = "run", *flags(model), "--message", "go", "--json", "--approve", file
+        done = toolwright(*run, cwd=tmp_path, environment=home(tmp_path))
+    answers = [json.loads(text) for text in done.stdout.splitlines() if '"grant_answered"' in text]
+    assert done.returncode == 0, done.stdout
+    assert {(each["answer"], each["by"]) for each in answers} == {("once", "policy")}
+    assert len(answers) >= 2
+    assert not (tmp_path / "functions" / "grants.toml").exists()
+
+
+@pytest.mark.parametrize("text", ["", '[other]\nnetwork = ["{}"]', '[weather]\nnetwork = ["elsewhere.example"]'])
+def test_a_file_grants_nothing_that_it_does_not_list(tmp_path: Path, place: str, text: str) -> None:
+    file = allowed(tmp_path, text.format(place))
+    told = Expect(DONE, contains("Nobody can be asked here."))
+    with scripted([made(place), told, DONE]) as model:
+        run = "run", *flags(model), "--message", "go", "--approve", file
+        done = toolwright(*run, cwd=tmp_path, environment=home(tmp_path))
+    assert done.stderr.count("! denied, for nobody can be asked here: weather") == 1
+
+
+def test_a_file_that_lists_what_cannot_be_granted_is_a_wrong_option(tmp_path: Path) -> None:
+    with scripted([]) as model:
+        file = allowed(tmp_path, '[weather]\nnetwork = ["http://x/y"]\n')
+        done = toolwright("run", *flags(model), "--message", "go", "--approve", file, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "cannot be granted" in done.stderr
+
+
+@pytest.mark.parametrize(("extra", "asks"), [((), True), (("--approve", "deny"), False)], ids=["usual", "deny"])
+def test_one_message_at_a_terminal_asks_there_unless_told_not_to(
+    tmp_path: Path, place: str, extra: tuple[str, ...], asks: bool
+) -> None:
+    arguments = "run", "--message", "go", *extra
+    with (
+        scripted([made(place), DONE, DONE]) as model,
+        terminal(*arguments, *flags(model), cwd=tmp_path, environment=home(tmp_path), columns=120) as screen,
+    ):
+        if asks:
+            screen.wait_for("o once, y yes (kept)")
+            screen.type("n\n")
+        assert screen.exit_code() == 0
+        assert ("nobody can be asked" in screen.scrolled()) is not asks
