@@ -56,6 +56,7 @@ class Recall:
         self._gap_minutes = gap_minutes
         self._rows: dict[int, Row] = {}
         self._places: dict[int, int] = {}
+        self._speakers: set[str] = set()
         self._following = asyncio.Lock()
 
     async def catch_up(self) -> int:
@@ -111,9 +112,9 @@ class Recall:
             self._places.clear()
         sought = words.content(query) or words.split(query)
         worded = await self._kept.search_words("recall", self._agent, sought, limits["words"])
-        await self._load(hit.seq for hit in worded)
-        speakers = {row.said.speaker for row in self._rows.values()}
-        question = asked.read(query, speakers, self._clock.now())
+        if not self._speakers:
+            await self._load(hit.seq for hit in worded)
+        question = asked.read(query, self._speakers, self._clock.now())
         vector = await self.vectors.of(question.about)
         near = await self.vectors.near(self._agent, vector, limits["vectors"])
         hits = {hit.seq for hit in [*worded, *near]}
@@ -142,6 +143,7 @@ class Recall:
     def _keep(self, said: Iterable[Said]) -> None:
         for each in said:
             self._rows[each.seq] = row(each)
+            self._speakers.add(each.speaker)
             self._places[each.n] = each.seq
 
 

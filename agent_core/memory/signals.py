@@ -23,6 +23,10 @@ AROUND: Final = 3
 _NAMING: Final = re.compile(
     r"\b(who|where|which|name|city|country|place|book|movie|film|game|author|band|song|title|called)\b", re.IGNORECASE
 )
+_NAME: Final = re.compile(r"[a-z,;:\"] \"?[A-Z][a-z]")
+_NUMBER: Final = re.compile(
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twice|once|few|couple)\b", re.IGNORECASE
+)
 _COUNTING: Final = re.compile(r"\bhow (many|much|old|long|often)\b", re.IGNORECASE)
 
 
@@ -113,11 +117,16 @@ def _by_form(found: Evidence, beside: _Beside) -> Signals:
         "told_speaker": told * speaker,
         "addressed": addressed,
         "addressed_speaker": addressed * speaker,
-        "name_asked": np.array([each.has_name for each in rows]) * float(_NAMING.search(asked.text) is not None),
-        "number_asked": np.array([each.has_number for each in rows]) * float(_COUNTING.search(asked.text) is not None),
+        "name_asked": _holding(_NAME, found, is_asked=_NAMING.search(asked.text) is not None),
+        "number_asked": _holding(_NUMBER, found, is_asked=_COUNTING.search(asked.text) is not None),
         "dated": _dated(found),
         "names_time": _names_time(found),
     }
+
+
+def _holding(pattern: re.Pattern[str], found: Evidence, *, is_asked: bool) -> Array:
+    """Whether a message holds what a question asks for."""
+    return np.array([float(is_asked and pattern.search(each.said.text) is not None) for each in found.rows])
 
 
 def _dated(found: Evidence) -> Array:
