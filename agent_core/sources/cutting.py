@@ -17,7 +17,9 @@ _IN_A_PARAGRAPH: Final = frozenset({". ", "! ", "? "})
 _LEAST: Final = 200
 _COUNTED: Final = ("row", "record")  # of which each stands below its header; the text of others begins with it
 _TITLE: Final = 160
-_UNFIT: Final = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f\ud800-\udfff]")
+_UNFIT: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufff9-\ufffb\ud800-\udfff]")
+# What no eye sees and a model may read: soft hyphens, marks and overrides of direction, tags. Joiners make emoji.
+_UNSEEN: Final = re.compile("[\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +53,15 @@ class _Waiting:
         """What they are together."""
         lead = self.pieces[0].lead
         text = "\n".join([*([lead] if lead else []), *(piece.text for piece in self.pieces)])
-        return Chunk(_UNFIT.sub(" ", text), _UNFIT.sub(" ", _place(self.pieces)))
+        return Chunk(_fit(text), _fit(_place(self.pieces)))
 
 
 def cut(source: Parts) -> Iterator[Chunk]:
-    """The chunks of a source, in its order; together they hold every word of it."""
+    """The chunks of a source, in its order; together they hold every word of it that can be seen."""
+    return (chunk for chunk in _joined(source) if chunk.text.strip())
+
+
+def _joined(source: Parts) -> Iterator[Chunk]:
     waiting: _Waiting | None = None
     for piece in (piece for part in source.parts for piece in _pieces(part)):
         if waiting is None or not waiting.takes(piece, source.fill):
@@ -64,6 +70,10 @@ def cut(source: Parts) -> Iterator[Chunk]:
             waiting = _Waiting(piece)
     if waiting is not None:
         yield waiting.chunk()
+
+
+def _fit(text: str) -> str:
+    return _UNSEEN.sub("", _UNFIT.sub(" ", text))
 
 
 def spans(text: str, longest: int) -> Iterator[tuple[int, int]]:

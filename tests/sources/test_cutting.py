@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agent_core.sources.kinds import read
 from agent_core.sources.parts import LONGEST, Cut
 
-_WORD = st.text(st.characters(exclude_categories=("Cc", "Cs", "Z", "Cn", "Co")), min_size=1, max_size=30)
+_WORD = st.text(st.characters(exclude_categories=("Cc", "Cf", "Cs", "Z", "Cn", "Co")), min_size=1, max_size=30)
 _GLUE = st.sampled_from(
     [" ", " ", " ", "\n", "\n\n", ". ", "\n# ", "\n## ", "\n```\n", "\n---\n", "\n    ", "\ndef ", "\n\n\n"]
 )
