@@ -1,7 +1,10 @@
 """Embedding models: vectors of length one, near where the meaning is near; what cannot be had is said."""
 
 import hashlib
+import json
+import threading
 from array import array
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from math import fsum, isclose
 from pathlib import Path
@@ -73,3 +76,29 @@ async def test_an_endpoint_that_cannot_be_reached_is_said_with_its_address() -> 
     assert away is not None
     with pytest.raises(EmbeddingUnavailable, match=r"127\.0\.0\.1:9"):
         await away.embed(["x"])
+
+
+class _Answers(BaseHTTPRequestHandler):
+    """An endpoint that gives a text of n letters the vector (n, 0), in the wrong order."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        rows = [{"index": place, "embedding": [len(text), 0]} for place, text in enumerate(asked["input"])]
+        body = json.dumps({"data": rows[::-1]}).encode()
+        self.send_response(200 if self.path == "/v1/embeddings" and asked["model"] == "m" else 404)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
+
+
+async def test_an_endpoint_is_asked_in_batches_and_its_vectors_are_made_length_one() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Answers) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        model = embedder("endpoint", model="m", url=f"http://127.0.0.1:{server.server_port}/v1")
+        assert model is not None
+        vectors = await model.embed(["x" * number for number in range(1, 100)])
+        server.shutdown()
+    assert {tuple(array("f", vector)) for vector in vectors} == {(1.0, 0.0)}
+    assert len(vectors) == 99
