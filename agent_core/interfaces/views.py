@@ -1,6 +1,7 @@
 """A list of functions and one function laid open, from their published JSON to lines."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from agent_core.grants import Grants
@@ -13,6 +14,21 @@ from .verdicts import problem_lines, verdict_lines
 Document: TypeAlias = dict[str, Any]  # Any: JSON of a shape that the design publishes
 
 HEADS = ("function", "module", "standing", "by", "calls", "what it does")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of source: `is_next` runs next, `is_armed` has a breakpoint."""
+
+    number: int
+    text: str
+    is_next: bool = False
+    is_armed: bool = False
+
+    @property
+    def gutter(self) -> str:
+        """What stands before the text."""
+        return f"{'●' if self.is_armed else ' '}{'→' if self.is_next else ' '}{self.number:4} "
 
 
 def list_lines(found: Document, *, heads: bool = False) -> list[Line]:
@@ -70,3 +86,8 @@ def source_lines(source: str, first: int) -> list[Line]:
     """The source with its line numbers."""
     numbered = enumerate(source.split("\n"), first)
     return [line(("dim", f"{number:4} "), text) for number, text in numbered]
+
+
+def row_lines(found: Iterable[Row]) -> list[Line]:
+    """Source without its colours."""
+    return [line(("strong" if row.is_next else "dim", row.gutter), row.text) for row in found]

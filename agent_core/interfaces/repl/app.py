@@ -18,6 +18,7 @@ from agent_core.errors import ToolwrightError
 from ..options import RunOptions
 from ..spans import line, painted
 from .completion import Words
+from .debug import DebugLine
 from .keys import bindings
 from .prompt import MARK, Prompt
 
@@ -79,7 +80,9 @@ class Repl:
         self._failure: ToolwrightError | None = None
         self._ended_by = 0
         history = Path(options.root) / ".toolwright" / "history"
-        self.prompt = Prompt(history, Words(self._names, self._others), lambda prompt: bindings(prompt, self))
+        words = Words(self._names, self._others)
+        debug = DebugLine(history.with_name("debug_history"), words, self._names)
+        self.prompt = Prompt(history, words, lambda prompt: bindings(prompt, self), debug)
 
     @property
     def busy(self) -> bool:

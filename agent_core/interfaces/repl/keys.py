@@ -1,6 +1,8 @@
 """What keys do at the prompt: Enter sends, Alt-Enter breaks the line, Ctrl-C ends the turn, Ctrl-D leaves.
 
-While a question is open a key answers it, or says what would; Enter answers nothing, and Ctrl-C is a no.
+While a function stands still, the debugger's line has the keys: there Ctrl-C ends the turn when it comes twice, and
+Ctrl-D ends the call. While a question is open a key answers it, or says what would; Enter answers nothing, and Ctrl-C
+is a no.
 """
 
 from typing import Protocol
@@ -38,6 +40,11 @@ def bindings(prompt: Prompt, wheel: Wheel) -> KeyBindings:
     keys.add("escape", "enter", filter=typing)(lambda event: prompt.buffer.insert_text("\n"))
     keys.add("c-c", filter=typing)(lambda event: _stop(prompt, wheel))
     keys.add("c-d", filter=typing & empty)(lambda event: wheel.leave())
+    debugging = has_focus(prompt.debug.buffer)
+    no_command = Condition(lambda: not prompt.debug.buffer.text)
+    keys.add("enter", filter=debugging)(lambda event: prompt.debug.enter())
+    keys.add("c-c", filter=debugging)(lambda event: wheel.interrupt() if prompt.debug.stops_turn() else None)
+    keys.add("c-d", filter=debugging & no_command)(lambda event: prompt.debug.end())
     _bind_answers(keys, prompt, wheel)
     return keys
 

@@ -6,8 +6,7 @@ as the redrawn prompt, so that nothing flickers.
 
 import os
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -18,7 +17,6 @@ from prompt_toolkit.completion import Completer
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.filters import Condition, has_focus
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindingsBase, merge_key_bindings
 from prompt_toolkit.key_binding.bindings.auto_suggest import load_auto_suggest_bindings
 from prompt_toolkit.layout import ConditionalContainer, Float, FloatContainer, HSplit, Layout, VerticalAlign, Window
@@ -32,7 +30,10 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets.toolbars import SearchToolbar
 
 from .bar import Bar
+from .debug import MARK as DEBUG_MARK
+from .debug import DebugLine
 from .escaped import Escaped
+from .kept import KeptHistory
 from .live import Live
 
 MARK = "› "
@@ -43,6 +44,7 @@ FRAME_S = 0.03
 STYLE = Style.from_dict(
     {
         "mark": "bold ansicyan",
+        "mark.debug": "bold ansiyellow",
         "bar": "ansibrightblack",
         "bar.name": "ansicyan",
         "bar.near": "ansiyellow",
@@ -74,30 +76,6 @@ class SteadyOutput(Vt100_Output):
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
 
 
-class KeptHistory(FileHistory):
-    """What was typed, in the workspace's state folder; kept in memory for as long as it cannot be kept there."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(str(path))
-        self._folder = path.parent
-        self._early: list[str] = []
-
-    def load_history_strings(self) -> Iterable[str]:
-        """What was kept, latest first; nothing of a file that cannot be read."""
-        try:
-            return list(super().load_history_strings())
-        except OSError:
-            return []
-
-    def store_string(self, string: str) -> None:
-        """Keep one message; where the disk takes no more, for this run only."""
-        self._early.append(string.encode("utf-8", "backslashreplace").decode())
-        with suppress(OSError):
-            while self._early and self._folder.is_dir():
-                super().store_string(self._early[0])
-                del self._early[0]
-
-
 class OpenQuestion(Protocol):
     """A question that keys answer."""
 
@@ -121,8 +99,11 @@ class OpenQuestion(Protocol):
 class Prompt:
     """What is on the screen between two messages, and during a turn below its output."""
 
-    def __init__(self, history: Path, completer: Completer, keys: Callable[["Prompt"], KeyBindingsBase]) -> None:
+    def __init__(
+        self, history: Path, completer: Completer, keys: Callable[["Prompt"], KeyBindingsBase], debug: DebugLine
+    ) -> None:
         self.live = Live()
+        self.debug = debug
         self.bar = Bar()
         self.asking: OpenQuestion | None = None
         term, depth = os.environ.get("TERM"), ColorDepth.from_env()
@@ -145,6 +126,8 @@ class Prompt:
             min_redraw_interval=FRAME_S,
             refresh_interval=0.5,
         )
+        self.app.key_processor.before_key_press += lambda _: debug.pressed()
+        debug.changed, debug.hint, debug.left_over = self._turn_to_debug, self._hint, self.buffer.insert_text
 
     @property
     def columns(self) -> int:
@@ -166,6 +149,15 @@ class Prompt:
     def clear(self) -> None:
         """An empty screen with the prompt on its first line."""
         self.app.renderer.clear()
+        self.app.invalidate()
+
+    def _turn_to_debug(self, is_open: bool) -> None:  # noqa: FBT001  (a callback of one fact)
+        self.buffer.cancel_completion()
+        self.app.layout.focus(self.debug.buffer if is_open else self.buffer)
+        self.app.invalidate()
+
+    def _hint(self, text: str) -> None:
+        self.bar.hint = text
         self.app.invalidate()
 
     def leave(self) -> None:
@@ -197,26 +189,37 @@ def _size() -> Size:
 
 def _layout(prompt: Prompt) -> Layout:
     search = SearchToolbar()
-    field = BufferControl(
-        prompt.buffer, input_processors=[AppendAutoSuggestion(), Escaped()], search_buffer_control=search.control
-    )
+    field, debug = _field(prompt.buffer, search), _field(prompt.debug.buffer, search)
+    stands_still = Condition(lambda: prompt.debug.is_open)
     moving = ConditionalContainer(
         Window(FormattedTextControl(prompt.before_input), height=lambda: _moving(prompt), dont_extend_height=True),
         Condition(lambda: bool(prompt.before_input())),
     )
-    typed = Window(
-        field,
-        height=lambda: _height(prompt),
-        dont_extend_height=True,
-        wrap_lines=True,
-        get_line_prefix=lambda number, wrapped: [("class:mark", prompt.mark() if number == wrapped == 0 else "  ")],
-    )
+    typed = ConditionalContainer(_line(prompt, field, lambda: ("class:mark", prompt.mark())), ~stands_still)
+    asked = ConditionalContainer(_line(prompt, debug, lambda: ("class:mark.debug", DEBUG_MARK)), stands_still)
     bar = Window(FormattedTextControl(lambda: prompt.bar.draw(prompt.columns)), height=1, dont_extend_height=True)
     menu = Float(
-        CompletionsMenu(max_height=MENU_LINES, extra_filter=has_focus(prompt.buffer)), xcursor=True, ycursor=True
+        CompletionsMenu(max_height=MENU_LINES, extra_filter=has_focus(prompt.buffer) | stands_still),
+        xcursor=True,
+        ycursor=True,
     )
-    body = FloatContainer(HSplit([moving, typed, search, bar], align=VerticalAlign.TOP), [menu])
+    body = FloatContainer(HSplit([moving, typed, asked, search, bar], align=VerticalAlign.TOP), [menu])
     return Layout(body, focused_element=field)
+
+
+def _field(buffer: Buffer, search: SearchToolbar) -> BufferControl:
+    processors = [AppendAutoSuggestion(), Escaped()]
+    return BufferControl(buffer, input_processors=processors, search_buffer_control=search.control)
+
+
+def _line(prompt: Prompt, field: BufferControl, mark: Callable[[], tuple[str, str]]) -> Window:
+    return Window(
+        field,
+        height=lambda: _height(prompt, field.buffer),
+        dont_extend_height=True,
+        wrap_lines=True,
+        get_line_prefix=lambda number, wrapped: [mark() if number == wrapped == 0 else ("", "  ")],
+    )
 
 
 def _moving(prompt: Prompt) -> Dimension:
@@ -228,8 +231,8 @@ def _rows(drawn: StyleAndTextTuples) -> int:
     return 1 + sum(fragment[1].count("\n") for fragment in drawn)
 
 
-def _height(prompt: Prompt) -> Dimension:
+def _height(prompt: Prompt, buffer: Buffer) -> Dimension:
     # The menu hangs below the cursor: it gets its room only while it is open, and on a low screen what there is.
-    has_room = prompt.buffer.complete_state is not None and prompt.asking is None
+    has_room = buffer.complete_state is not None and prompt.asking is None
     menu = min(MENU_LINES, prompt.output.get_size().rows - 3) if has_room else 0
     return Dimension(min=1 + max(menu, 0))

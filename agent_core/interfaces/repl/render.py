@@ -7,13 +7,19 @@ every character. Links are shown as text, never as escape sequences; HTML, pictu
 import io
 import os
 import re
+from collections.abc import Sequence
+from functools import lru_cache
 
 from markdown_it import MarkdownIt
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
+from rich.containers import Lines
 from rich.markdown import Markdown
 from rich.syntax import Syntax
+from rich.text import Text
 
 from agent_core.untrusted import visible
+
+from ..views import Row
 
 THEME = "ansi_dark"
 _SGR = re.compile("(\x1b\\[[0-9;]*m)")
@@ -42,6 +48,25 @@ def source(code: str, first: int, columns: int) -> str:
         ),
         columns,
     )
+
+
+def listing(code: str, rows: Sequence[Row], columns: int) -> str:
+    """Some lines of a source with their marks; the colours are those that they have within all of it."""
+    painted = _lines(visible(code))
+    shown = [_cut(row, painted[row.number - 1] if row.number <= len(painted) else Text(row.text)) for row in rows]
+    return _drawn(Group(*shown), columns)
+
+
+@lru_cache(maxsize=4)
+def _lines(code: str) -> Lines:
+    painter = Syntax("", "python", theme=THEME, background_color="default")
+    return painter.highlight(code).split("\n", allow_blank=True)
+
+
+def _cut(row: Row, text: Text) -> Text:
+    gutter = Text(row.gutter, style="bold yellow" if row.is_next else "dim")
+    shown = Text(no_wrap=True, overflow="ellipsis")
+    return shown.append_text(gutter).append_text(text)
 
 
 def _drawn(thing: RenderableType, columns: int) -> str:

@@ -1,0 +1,157 @@
+"""The line of the `(debug)` prompt: it takes the place of the usual one while a function stands still.
+
+It has a history and a completion of its own, and what was being typed in the usual line stays there. After a command
+it waits a moment for the next stop, so that what is typed ahead reaches the debugger and no model.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from agent_core.untrusted import one_line
+
+from .completion import Words
+from .kept import KeptHistory
+
+MARK: Final = "(debug) "
+QUIET_S: Final = 0.6
+STAYS_S: Final = 0.6
+MOST_SHOWN: Final = 200
+QUIT: Final = "quit"
+CTRL_C: Final = "Ctrl-C again ends the turn. c: run on. q or Ctrl-D: end this call."
+_PLACES: Final = ("b", "break", "tb", "tbreak")
+
+
+class DebugLine:
+    """The input line of the debugger."""
+
+    def __init__(self, history: Path, slash: Words, functions: Callable[[], Sequence[str]]) -> None:
+        self.commands: Mapping[str, str] = {}
+        self.names: Sequence[str] = ()
+        self.is_open = False
+        self.hint: Callable[[str], None] = lambda text: None
+        self.changed: Callable[[bool], None] = lambda is_open: None
+        self.left_over: Callable[[str], None] = lambda text: None
+        self.buffer = Buffer(
+            completer=DebugWords(self, slash, functions),
+            auto_suggest=AutoSuggestFromHistory(),
+            history=KeptHistory(history),
+            multiline=False,
+        )
+        self.buffer.on_text_changed += lambda _: self._touched()
+        self._typed: asyncio.Queue[str] = asyncio.Queue()
+        self._last = ""
+        self._pressed = 0.0
+        self._is_warned = False
+        self._closing: asyncio.TimerHandle | None = None
+
+    async def ask(self) -> str:
+        """The next line; an empty one is the last one again."""
+        self._stay()
+        try:
+            await self._open()
+            while not (text := (await self._typed.get()).strip() or self._last):
+                pass
+        except asyncio.CancelledError:
+            self._close()
+            raise
+        self._last = text
+        self._closing = asyncio.get_running_loop().call_later(STAYS_S, self._close)
+        return text
+
+    def enter(self) -> None:
+        """Take what stands in the line, or the completion that is chosen."""
+        menu = self.buffer.complete_state
+        if menu and menu.current_completion:
+            self.buffer.apply_completion(menu.current_completion)
+            return
+        text = self.buffer.text
+        self.buffer.reset(append_to_history=bool(text.strip()))
+        self._typed.put_nowait(text)
+
+    def end(self) -> None:
+        """End the call that stands still."""
+        self._typed.put_nowait(QUIT)
+
+    def stops_turn(self) -> bool:
+        """Take Ctrl-C: it clears the line and says what would end what; whether it is the second in a row."""
+        if self._is_warned:
+            return True
+        self.buffer.reset()
+        self._is_warned = True
+        self.hint(CTRL_C)
+        return False
+
+    def pressed(self) -> None:
+        """Some key was pressed, wherever it went."""
+        self._pressed = time.monotonic()
+
+    def _touched(self) -> None:
+        if self.buffer.text:
+            self._is_warned = False
+            self.hint("")
+
+    async def _open(self) -> None:
+        """Take the place of the usual line, once nobody types there."""
+        while not self.is_open and (left := self._pressed + QUIET_S - time.monotonic()) > 0:  # noqa: ASYNC110
+            await asyncio.sleep(left)
+        if not self.is_open:
+            self.is_open, self._is_warned = True, False
+            self.changed(True)
+
+    def _stay(self) -> None:
+        if self._closing is not None:
+            self._closing.cancel()
+
+    def _close(self) -> None:
+        """Give the usual line back; what was typed here for a stop that did not come is put there, and not sent."""
+        self._stay()
+        if not self.is_open:
+            return
+        waiting = [self._typed.get_nowait() for _ in range(self._typed.qsize())]
+        left = " ".join(text for text in [*waiting, self.buffer.text] if text.strip())
+        self.buffer.reset()
+        self.is_open = False
+        self.hint("")
+        self.changed(False)
+        if left:
+            self.left_over(left)
+
+
+class DebugWords(Completer):
+    """Completes the debugger's commands, names in scope, functions where a breakpoint goes, and slash commands."""
+
+    def __init__(self, line: DebugLine, slash: Words, functions: Callable[[], Sequence[str]]) -> None:
+        self._line = line
+        self._slash = slash
+        self._functions = functions
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        """What could stand at the cursor."""
+        text = document.text_before_cursor
+        if text.startswith("/"):
+            yield from self._slash.get_completions(document, complete_event)
+            return
+        typed = document.get_word_before_cursor(WORD=False)
+        typed = typed if typed.isidentifier() else ""
+        if text.rstrip(" ") == typed:
+            yield from self._commands(typed)
+        first = text.split(" ", 1)[0]
+        names = self._functions() if first in _PLACES and " if " not in text else self._line.names
+        if not text[: len(text) - len(typed)].endswith("."):  # what a value has, only the worker knows
+            yield from (_word(name, typed) for name in names[:MOST_SHOWN] if typed and name.startswith(typed))
+
+    def _commands(self, typed: str) -> Iterable[Completion]:
+        known = self._line.commands.items()
+        return (_word(name, typed, says) for name, says in known if name.startswith(typed))
+
+
+def _word(name: str, typed: str, says: str = "") -> Completion:
+    return Completion(name, start_position=-len(typed), display=one_line(name), display_meta=says)
