@@ -27,6 +27,12 @@ class AgentMemory:
         """Read what is always in the context."""
         await self.blocks.load()
 
+    async def remember(self) -> None:
+        """Index and embed what came since: for hosts that stay alive, when nothing else is to be done."""
+        await self.recall.catch_up()
+        await self.recall.vectors.embed_all()
+        await self.archival.vectors.embed_all()
+
     def render_blocks(self) -> str:
         """The blocks as the model reads them."""
         return self.blocks.render()

@@ -15,9 +15,10 @@ from .terminal import TerminalVoice
 class Session:
     """A conversation as the prompt drives it."""
 
-    def __init__(self, talk: Conversation, voice: TerminalVoice) -> None:
+    def __init__(self, talk: Conversation, voice: TerminalVoice, rests: asyncio.Event) -> None:
         self._talk = talk
         self._voice = voice
+        self._rests = rests
 
     @property
     def busy(self) -> bool:
@@ -50,6 +51,7 @@ class Session:
         """Do what a typed line asks for."""
         await self._talk.guarded(take(self._talk, text))
         self._voice.rest()
+        self._rests.set()
 
     async def during(self, text: str) -> None:
         """Do what a line asks for that was typed while a turn runs."""
@@ -85,10 +87,22 @@ async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[Session]
                 group.create_task(talk.guarded(talk.resume()))
             if options.first:
                 group.create_task(talk.guarded(talk.be_spoken_to()))
+            rests = asyncio.Event()
+            remembering = group.create_task(talk.guarded(_remember(talk, rests)))
             try:
-                yield Session(talk, voice)
+                yield Session(talk, voice, rests)
             finally:
                 preparing.cancel()
+                remembering.cancel()
+
+
+async def _remember(talk: Conversation, rests: asyncio.Event) -> None:
+    """Between turns, what was said and attached is made ready for a search."""
+    while True:
+        await rests.wait()
+        rests.clear()
+        if not talk.busy:
+            await talk.agent.memory.remember()
 
 
 async def _show_level(talk: Conversation, prompt: Prompt) -> None:
