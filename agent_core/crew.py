@@ -14,10 +14,11 @@ from .clock import Clock
 from .context import Shown
 from .dispatch import Alias, Dispatcher, HostFunction
 from .embedding import Embedder
+from .errors import SettingsError
 from .memory.agent_memory import AgentMemory
 from .memory.archival import Archival
 from .memory.blocks import Blocks
-from .memory.classes import Memory, named
+from .memory.classes import KNOWN, Memory, named
 from .memory.old_names import ALIASES
 from .memory.recall import Recall
 from .memory.sections import Sections
@@ -81,6 +82,9 @@ async def _made(ground: Ground, name: str, memory: Memory | None) -> dict[str, A
 
 def _first_memory(ground: Ground, way: Preset, memory_class: str) -> Memory:
     wanted: MemorySettings = ground.settings.memory
+    if memory_class not in ("", *KNOWN, wanted.class_name):  # the state travels with the folder, as the file does
+        what = f"This agent was made with the memory class `{memory_class}`, whose code is run when it is opened."
+        raise SettingsError(what, mend=f"If you know it: export TOOLWRIGHT_MEMORY_CLASS_NAME={memory_class}")
     kind = named(memory_class or wanted.class_name)
     labels = {block.label for block in kind.starts_with}
     given = {"persona": wanted.persona or way.persona, "human": wanted.human or way.human}

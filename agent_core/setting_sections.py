@@ -106,7 +106,9 @@ class MemorySettings(Section):
 
     preset: str = Field("direct", description="How a new agent works: `direct`, `memgpt` or one of your own.")
     class_name: str = Field(
-        "chat", description="The blocks of a new agent and what edits them: `chat`, or `package.module:Class`."
+        "chat",
+        description="The blocks of a new agent and what edits them: `chat`, or `package.module:Class`, which is"
+        " imported into the program. From the environment or a flag alone, each time that the agent is opened.",
     )
     persona: str | None = Field(None, description="Who a new agent is: a text, or the name of a file of personas.")
     human: str | None = Field(None, description="Who you are, as a new agent first knows it: a text, or a file's name.")

@@ -143,6 +143,11 @@ def _check_file(values: Mapping[str, Any]) -> None:
             f"`sandbox.unsafe` cannot be set in {FILE_NAME}, which travels with the folder.",
             mend=f"To run functions without protection on this machine: {PREFIX}SANDBOX_UNSAFE=true.",
         )
+    if _section(values, "memory").get("class_name", "chat") != "chat":
+        raise SettingsError(
+            f"`memory.class_name` cannot be set in {FILE_NAME}, which travels with the folder.",
+            mend=f"It names code to be run. If you know it: export {PREFIX}MEMORY_CLASS_NAME=package.module:Class",
+        )
     if _section(values, "grants").get("unattended", "deny") != "deny":
         raise SettingsError(
             f"`grants.unattended` cannot be set in {FILE_NAME}, which travels with the folder.",

@@ -41,5 +41,7 @@ async def undo_block(blocks: Blocks, label: str) -> Edit:
     Raises:
         UsageError: the agent has no such block.
     """
+    if not blocks.rows and not label:
+        raise UsageError("The agent has no block.")
     last = label or max(blocks.rows, key=lambda row: row.edited).label
     return await blocks.commit(await blocks.undo(last, HUMAN))

@@ -88,12 +88,12 @@ def total_line(found: Json) -> Line:
 
 
 def history_lines(found: Json) -> list[Line]:
-    """The changes, the newest first: when, which block, version, by whom, what was done, and what it became."""
-    rows = [
-        [day(one["at"]), one["label"], str(one["version"]), one["by"], one["what"], one_line(text_of(one["value"]), 60)]
-        for one in reversed(found["changes"])
-    ]
-    return columns(rows, ("dim", "name", "", "", "", "dim"))
+    """The changes, the newest first: when, which block, version, by whom, in which turn, and below it what was done."""
+    changes = [*reversed(found["changes"])]
+    rows = [[day(one["at"]), one["label"], str(one["version"]), _hand(one)] for one in changes]
+    heads = columns(rows, ("dim", "name", "", "")) if rows else []
+    whats = [indented([line(one_line(one["what"], 400))]) for one in changes]
+    return [each for head, what in zip(heads, whats, strict=True) for each in (head, *what)]
 
 
 def found_lines(found: Found) -> list[Line]:
@@ -131,6 +131,11 @@ def _change(label: str, change: BlockChange) -> Json:
         "turn": change.turn,
         "at": change.at,
     }
+
+
+def _hand(change: Json) -> str:
+    agent = f" {change['agent']}" if change["by"] in ("agent", "function") else ""
+    return f"{change['by']}{agent}" + (f", turn …{change['turn'][-8:]}" if change["turn"] else "")
 
 
 def _text(text: str) -> list[Line]:

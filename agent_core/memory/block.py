@@ -1,10 +1,13 @@
 """A block: labelled text of a limited size that is always in the context."""
 
+import re
+from collections.abc import Collection
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from ..storage import BlockRow, Value
+from ..untrusted import one_line
 
 LIMIT = 2000
 
@@ -63,12 +66,15 @@ class Block(BaseModel):
         """Give it these lines, in the form that its value has."""
         self.value = "\n".join(lines) if isinstance(self.value, str) else lines
 
-    def render(self) -> str:
-        """The block as the model reads it."""
-        told = f' description="{self.description}"' if self.description else ""
+    def render(self, beside: Collection[str] = ()) -> str:
+        """The block as the model reads it; what in it would end it, or begin one `beside` it, is no tag there."""
+        about = one_line(self.description, 2000).translate({ord('"'): "'", ord("<"): "‹"})
+        told = f' description="{about}"' if about else ""
         kept = ' read_only="true"' if self.read_only else ""
         size = f'characters="{len(self.text)}/{self.limit}"'
-        return f"<{self.label} {size}{told}{kept}>\n{self.text}\n</{self.label}>"
+        tags = "|".join(map(re.escape, {self.label, *beside}))
+        text = re.sub(rf"<(?=\s*/?\s*(?:{tags})(?:[\s>]|$))", "‹", self.text, flags=re.IGNORECASE)
+        return f"<{self.label} {size}{told}{kept}>\n{text}\n</{self.label}>"
 
 
 def _length(value: str | list[str]) -> int:

@@ -113,7 +113,7 @@ class Blocks:
         """Plan to put back what a block held before its last change; again for the one before."""
         found = undo_of(await self.history(label))
         if found is None:
-            return refused(f"`{label}` has not been changed since it was made.", author.by)
+            return refused(f"Nothing of `{label}` is left to take back: it is as it was made.", author.by)
         state, what = found
 
         def put(memory: Memory) -> str:
@@ -205,7 +205,7 @@ class Blocks:
     def render(self) -> str:
         """The blocks as the model reads them; from now on it knows them."""
         self._told = {row.id: row for row in self.rows}
-        return "\n".join(block.render() for block in self.memory.blocks)
+        return "\n".join(block.render(self.memory.labels) for block in self.memory.blocks)
 
     async def changed_elsewhere(self) -> list[str]:
         """What other hands changed since the model was told of the blocks, as sentences; each is said once."""
@@ -227,7 +227,7 @@ class Blocks:
 
     async def _told_of(self, row: BlockRow) -> str:
         known = self._told.get(row.id)
-        text = self.memory[row.label].render()
+        text = self.memory[row.label].render(self.memory.labels)
         if known is None:
             return f"A block is new in your memory:\n{text}"
         later = [change for change in await self._kept.block_history(row.id) if change.version > known.version]

@@ -154,12 +154,15 @@ def named(name: str) -> type[Memory]:
     if name in KNOWN:
         return KNOWN[name]
     module, _, inner = name.partition(":")
-    mend = f"Write `package.module:Class`, or one of: {', '.join(KNOWN)}."
-    if not (module and inner):
+    mend = (
+        f"Write `package.module:Class`, or one of: {', '.join(KNOWN)}. A module is looked for where packages are"
+        " installed and in PYTHONPATH."
+    )
+    if not all(part.isidentifier() for part in (*module.split("."), inner)):
         raise SettingsError(f"`{name}` names no memory class.", mend=mend)
     try:
         found = getattr(import_module(module), inner)  # the human's own, trusted code: design 14
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, SyntaxError) as error:
         raise SettingsError(f"The memory class `{name}` cannot be loaded: {error}.", mend=mend) from error
     if not (isinstance(found, type) and issubclass(found, Memory)):
         raise SettingsError(f"`{name}` is no class derived from `agent_core.memory.classes.Memory`.", mend=mend)

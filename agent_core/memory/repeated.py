@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from .stem import stem
 
+_INVISIBLE = re.compile("[\xad\u200b-\u200f\u2060-\u2064\ufeff]")
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 
 
@@ -67,7 +68,7 @@ def read(line: str) -> Fact:
     """A line's words without those that say nothing."""
     words: list[_Word] = []
     whom, denied = "", False
-    text = unicodedata.normalize("NFKC", line).replace("’", "'")
+    text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", line)).replace("’", "'")
     for original in _WORD.findall(_PHRASE.sub("", text)):
         word, short = _parted(original.casefold())
         if word in _USER or word in _SELF:

@@ -89,14 +89,14 @@ def lost(seen: Kept, now: Kept, after: Memory) -> dict[str, list[str]]:
 def undo_of(changes: Sequence[BlockChange]) -> tuple[BlockChange, str] | None:
     """Which state an undo goes back to, and what its line of history says; None at the beginning.
 
-    An undo after an undo goes back one more.
+    An undo after an undo goes back one more. A change of a limit or the like leaves the value, so it is no state.
     """
     states: list[BlockChange] = []
     for change in changes:
         if undone := _UNDONE.search(change.what):
             wanted = int(undone[1])
-            while len(states) > 1 and states[-1].version != wanted:
+            while len(states) > 1 and states[-1].version > wanted:
                 states.pop()
-        else:
+        elif not states or states[-1].value != change.value:
             states.append(change)
     return (states[-2], _UNDO.format(states[-2].version)) if len(states) > 1 else None

@@ -22,6 +22,8 @@ LINES = [
         pytest.param("Likes cherry pies", "User also likes cherry pie", id="also-and-plural"),
         pytest.param("Favourite food: pie", "Favorite food: pie", id="another-spelling"),
         pytest.param("- Lives in Rome", "Lives in Rome", id="list-mark"),
+        pytest.param("Lives in Rome", "Lives in Ro\u200bme", id="a-character-that-is-not-seen"),
+        pytest.param("Likes caf\u00e9s", "Likes cafe\u0301s", id="another-way-to-write-the-same-letter"),
         pytest.param("User doesn't eat meat", "User does not eat meat", id="short-form"),
     ],
 )

@@ -148,6 +148,7 @@ def test_every_setting_says_what_it_is_for() -> None:
     [
         pytest.param("[sandbox]\nunsafe = true\n", "TOOLWRIGHT_SANDBOX_UNSAFE", id="the walls"),
         pytest.param('[grants]\nunattended = "file"\n', "TOOLWRIGHT_GRANTS_UNATTENDED", id="the yes"),
+        pytest.param('[memory]\nclass_name = "a:B"\n', "TOOLWRIGHT_MEMORY_CLASS_NAME", id="code to be imported"),
     ],
 )
 def test_a_file_that_travels_with_the_folder_cannot_take_the_walls_down(root: Path, text: str, variable: str) -> None:

@@ -42,7 +42,10 @@ def show(scene: Scene, label: str, agent: str) -> None:
 @_agent
 @scene
 def history(scene: Scene, label: str, agent: str) -> None:
-    """Show the changes of blocks. Of LABEL, or of all: when, by whom, what was done, and what it became."""
+    """Show the changes of blocks. Of LABEL, or of all: when, by whom, in which turn, what was done.
+
+    With --json also what each made of the block.
+    """
     from ..memories import history_document, history_lines
     from ..state import with_state
 

@@ -1,10 +1,12 @@
 """Blocks and memory classes as a human's code sees them, and their methods as the model does."""
 
 import copy
+from pathlib import Path
 
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from agent_core import Workspace
 from agent_core.errors import SettingsError, UsageError
 from agent_core.memory.block import Block
 from agent_core.memory.classes import ChatMemory, Memory, UnknownBlock, named
@@ -178,3 +180,21 @@ def test_an_old_argument_is_renamed_unless_the_function_has_it(
     arguments: dict[str, str], own: list[str], now: dict[str, str]
 ) -> None:
     assert renamed("core_memory_append", arguments, own) == now
+
+
+async def test_a_class_that_the_state_names_is_imported_only_if_the_user_names_it_too(tmp_path: Path) -> None:
+    flags = {"memory.class_name": "tests.memory.blocks.own_class:TaskMemory"}
+    async with Workspace.open(tmp_path, flags=flags) as mine:
+        assert "tasks" in (await mine.agent("a")).memory.blocks.memory
+    async with Workspace.open(tmp_path) as theirs:
+        with pytest.raises(SettingsError, match="TOOLWRIGHT_MEMORY_CLASS_NAME=tests"):
+            await theirs.agent("a")
+    async with Workspace.open(tmp_path, flags=flags) as mine:
+        assert "tasks" in (await mine.agent("a")).memory.blocks.memory
+
+
+@pytest.mark.parametrize("name", ["..x:Y", "a b:C", ":x", "chat:", "x:", "json:decoder", "no_such_module:X"])
+def test_a_name_that_is_no_memory_class_is_an_error_that_says_the_form(name: str) -> None:
+    with pytest.raises(SettingsError) as found:
+        named(name)
+    assert "package.module:Class" in str(found.value)
