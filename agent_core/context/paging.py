@@ -4,6 +4,7 @@ The whole stands in storage under its entry's number, which is its name here: `t
 """
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
@@ -67,10 +68,9 @@ def _size(page_chars: int) -> int:
 
 
 def _repacked(packed: str, text: str) -> str:
-    """A packed message with another text in it."""
-    if not packed:
-        return ""
-    return json.dumps({**json.loads(packed), "message": text}, ensure_ascii=False)
+    """A packed message with another text in it; an event, which says it under another name, is told unpacked."""
+    said = json.loads(packed) if packed else {}
+    return json.dumps({**said, "message": text}, ensure_ascii=False) if "message" in said else ""
 
 
 def _shorter(call: Call, most: int) -> Call:
@@ -112,7 +112,5 @@ class Reading:
 
 
 def _number(name: str) -> int:
-    try:
-        return int(name.strip().removeprefix(_NAME), 16)
-    except ValueError:
-        return 0
+    found = re.fullmatch(rf"(?:{_NAME})?([0-9a-f]{{1,15}})", name.strip().lower())
+    return int(found[1], 16) if found else 0

@@ -72,6 +72,7 @@ async def test_an_answer_longer_than_the_limit_is_kept_whole_and_read_on_after_a
     [
         pytest.param("text-fffffff", 2, "no long text", id="unknown-name"),
         pytest.param("nonsense", 1, "no long text", id="no-name"),
+        pytest.param("text-ffffffffffffffffffffffff", 1, "no long text", id="a-number-past-all"),
         pytest.param("{}", 99, "pages", id="no-such-page"),
         pytest.param("{}", 0, "pages", id="page-nought"),
     ],
@@ -104,11 +105,12 @@ async def test_answers_of_one_reply_that_fill_the_window_together_are_shown_in_s
         User("x" * 900),
         User("x" * 900, json.dumps({"type": "user_message", "message": "x" * 900, "time": "now"})),
         Notice("x" * 900),
+        Notice("Heartbeat: " + "x" * 900, json.dumps({"type": "heartbeat", "reason": "x" * 900})),
         Answer("c1", "look", "x" * 900),
         Assistant("x" * 900),
         Assistant("", (Call("c1", "look", json.dumps({"a": "x" * 900})),)),
     ],
-    ids=["user", "packed", "notice", "answer", "reply", "arguments"],
+    ids=["user", "packed", "notice", "heartbeat", "answer", "reply", "arguments"],
 )
 def test_every_kind_of_message_can_be_shown_in_part(message: Message) -> None:
     shown = in_part(message, 77, 0, 400)
