@@ -25,7 +25,7 @@ from .storage import PinFunction, Post, Store, UnpinFunction
 from .storage import Turn as Claimed
 from .talk import Talk
 from .turn import Emit, Turn, messages_of, notice, said_by
-from .workshop import Author, Workshop
+from .workshop import Author, Unread, Workshop
 
 Listener = Callable[[events.FunctionsChanged], None]
 
@@ -56,6 +56,8 @@ class Agent:
         self._history = History()
         self._turn: Turn | None = None
         self._one_at_a_time = asyncio.Lock()
+        self._unread = Unread()
+        self._forget = workshop.on_change(self._unread.heard)
         self._closing = AsyncExitStack()
         self._is_closed = False
         self._ends_at_once = False
@@ -64,7 +66,7 @@ class Agent:
     def author(self) -> Author:
         """Who a change is by that this agent makes now."""
         turn = self._turn.id if self._turn else ""
-        return Author("agent", self.name, turn, self._stepper.asker.model_name)
+        return Author("agent", self.name, turn, self._stepper.asker.model_name, self._unread)
 
     async def restore(self) -> None:
         """Take up the conversation where it was left: read it, and settle a turn that was cut off.
@@ -220,6 +222,7 @@ class Agent:
         """Let the model and the agent's lock go; a second time does nothing."""
         if not self._is_closed:
             self._is_closed = True
+            self._forget()
             await self._stepper.aclose()
             await self._closing.aclose()
 

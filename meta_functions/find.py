@@ -24,4 +24,5 @@ async def introspect_function(self: Agent, function_name: str) -> str:
     pending = await self.workshop.pending(function_name)
     if pending is not None and function_name not in self.workshop.names():
         return present.pending(function_name, pending)
+    self.author.unread.read(function_name)
     return present.introspection(await self.workshop.introspect(function_name))

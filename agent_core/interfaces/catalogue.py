@@ -50,7 +50,7 @@ ENTRIES = (
     Entry("blame", "NAME [VERSION]", "Who wrote which line, when and why.", "function", in_turn=True),
     Entry("rollback", "NAME [VERSION]", "Put an earlier version back, or a deleted function.", "function"),
     Entry("example", "NAME CALL = RESULT", "Keep one more example with a function, if it holds.", "function"),
-    Entry("pending", "", "The candidates that stand refused, and why.", in_turn=True),
+    Entry("pending", "[NAME [drop]]", "The candidates that stand refused, and why; `drop` gives one up.", in_turn=True),
     Entry("confirm", "NAME [REASON]", "Admit one of them with the results that came back."),
     Entry("reload", "", "Read the functions folder again."),
     Entry(

@@ -43,6 +43,7 @@ class Conversation:
         self._beating: asyncio.Task[None] | None = None
         self._hears_beats: Listener | None = None
         self._command: Interruption | None = None
+        self._held: list[FunctionsChanged] | None = None
 
     @property
     def stoppable(self) -> bool:
@@ -173,8 +174,24 @@ class Conversation:
         self.voice.lines(greeting(await self.agent.model_line(), await self.agent.history()))
 
     def announce(self, change: FunctionsChanged) -> None:
-        """Tell of functions that another hand changed between turns."""
-        self.voice.aloud(changed_lines(change))
+        """Tell of functions that another hand changed: at once, or when an editor that has the screen is left."""
+        if self._held is not None:
+            self._held.append(change)
+        else:
+            self.voice.aloud(changed_lines(change))
+
+    @asynccontextmanager
+    async def aside(self) -> AsyncIterator[None]:
+        """Give the terminal to another program for a while; what changes meanwhile is told after it."""
+        held: list[FunctionsChanged] = []
+        self._held = held
+        try:
+            async with self.voice.aside():
+                yield
+        finally:
+            self._held = None
+            for change in held:
+                self.announce(change)
 
 
 def greeting(model: str, history: Sequence[Message]) -> list[Line]:

@@ -60,3 +60,8 @@ def with_asking_workshop(scene: Scene, use: Callable[[Workshop], Awaitable[T]]) 
 async def edit_function(workshop: Workshop, name: str) -> dict[str, Any]:  # Any: the shape of `reload`
     """Open the user's editor on a function, wait until it is left, and read the folder again."""
     return await workshop.reload_after(open_editor(*workshop.path_of(name)))
+
+
+async def drop_pending(workshop: Workshop, name: str) -> dict[str, Any]:  # Any: JSON
+    """Give up a candidate that stands refused."""
+    return await workshop.make(await workshop.plans.drop(name), None)

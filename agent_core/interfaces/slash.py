@@ -116,7 +116,7 @@ async def _show(talk: Conversation, words: str) -> None:
 
 async def _edit(talk: Conversation, words: str) -> None:
     name = needed(words, "edit")
-    async with talk.voice.aside():
+    async with talk.aside():
         # What came of it is announced, as any change by hand is.
         await edit_function(talk.workspace.workshop, name)
 

@@ -6,6 +6,7 @@ from agent_core.errors import UsageError
 
 from .catalogue import needed
 from .conversation import Conversation
+from .opened import drop_pending
 from .spans import line
 from .verdicts import verdict_lines
 from .versions import blame_lines, diff_lines, history_lines, pending_hint, pending_lines
@@ -41,7 +42,14 @@ async def _confirm(talk: Conversation, words: str) -> None:
 
 
 async def _pending(talk: Conversation, words: str) -> None:
-    found = await talk.workspace.workshop.all_pending()
+    shop = talk.workspace.workshop
+    name, _, what = words.partition(" ")
+    if what == "drop":
+        await drop_pending(shop, name)
+        talk.voice.lines([line(("ok", "✓ "), f"The candidate for {name} is given up.")])
+        return
+    everything = await shop.all_pending()
+    found = {one: kept for one, kept in everything.items() if name in ("", one)}
     hint = pending_hint(found, "/confirm") if found else "No candidate stands refused."
     talk.voice.lines([*pending_lines(found), *([line(("dim", hint))] if hint else [])])
 

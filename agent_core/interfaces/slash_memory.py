@@ -163,7 +163,7 @@ async def know_agents(talk: Conversation) -> None:
 
 
 async def _edited(talk: Conversation, name: str, text: str) -> str | None:
-    async with talk.voice.aside():
+    async with talk.aside():
         return await text_from_editor(name, text)
 
 

@@ -13,6 +13,7 @@ from agent_core.untrusted import one_line
 from .columns import cut, width
 from .spans import Line, Role, Span, indented, line
 from .verdicts import changes_line, compact_call, doubt_lines, duration, outcome_role, verdict_lines
+from .versions import coloured
 
 _ENDINGS = {
     "interrupted": "Interrupted. What was said is kept; type on, or /retry.",
@@ -77,7 +78,10 @@ def call_line(call: Told, columns: int) -> Line:
 
 def verdict_part(call: Told) -> list[Line]:
     """The verdict under a call that made or changed a function: headline, mends, problems."""
-    return indented(verdict_lines(call.detail)) if "admitted" in call.detail else []
+    if "admitted" not in call.detail:
+        return []
+    lines, apart = verdict_lines(call.detail), str(call.detail.get("conflict") or "")
+    return indented([*lines, *indented(coloured(apart.splitlines()))])
 
 
 def laid_open(call: Told) -> list[Line]:
@@ -94,10 +98,15 @@ def laid_open(call: Told) -> list[Line]:
 def changed_lines(event: FunctionsChanged) -> list[Line]:
     """What another hand did to the functions."""
     change = to_json(event)
-    below = [*doubt_lines(change), *(line(("bad", "✗ rejected: "), text) for text in event.rejected)]
+    below = [*doubt_lines(change), *(each for text in event.rejected for each in _rejected(event, text))]
     if not (event.loaded or event.changed or event.removed):
         return below
     return [changes_line(change, "by hand" if event.by == "human" else f"by {event.by}"), *indented(below)]
+
+
+def _rejected(event: FunctionsChanged, text: str) -> list[Line]:
+    told = line(("bad", "✗ rejected: "), text)
+    return [told, line(("dim", "  │ "), event.lines[text])] if text in event.lines else [told]
 
 
 def was_told(reply: str, heard: str) -> bool:

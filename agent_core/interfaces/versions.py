@@ -69,11 +69,15 @@ def pending_lines(found: Mapping[str, Document]) -> list[Line]:
         verdict = kept["verdict"]
         lines.append(line(("bad", "✗ "), ("name", name), f" would join {kept['module']}; it stands refused"))
         lines += [(("", "  "), *each) for each in problem_lines(_refusing(verdict))]
+        lines += [(("", "    "), *each) for each in coloured(str(kept.get("conflict") or "").splitlines())]
     return lines
 
 
-def pending_hint(found: Mapping[str, Document], command: str) -> str:
-    """The next thing to type where only results of examples are in the way of one."""
+def pending_hint(found: Mapping[str, Document], command: str, drop: str = "/pending NAME drop") -> str:
+    """The next thing to type where two hands met, or where only results of examples are in the way of one."""
+    met = [name for name, kept in found.items() if kept.get("conflict")]
+    if met:
+        return f"To take what is kept: {command} {met[0]}; to give it up: {drop.replace('NAME', met[0])}"
     ready = [name for name, kept in found.items() if kept["verdict"].get("can_be_confirmed")]
     return f"Where what came back is right: {command} {ready[0]}" if ready else ""
 

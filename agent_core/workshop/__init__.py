@@ -9,6 +9,7 @@ from .export import Handing
 from .intake import Taking
 from .plan import Author, Plan
 from .telling import signature
+from .unread import Unread
 from .workshop import Workshop
 
-__all__ = ["Author", "Handing", "Plan", "Taking", "Wanted", "Workshop", "count", "recorded", "signature"]
+__all__ = ["Author", "Handing", "Plan", "Taking", "Unread", "Wanted", "Workshop", "count", "recorded", "signature"]

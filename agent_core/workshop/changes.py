@@ -12,13 +12,12 @@ from ..gate import Candidate, GivenExample, Policy
 from ..grants import Grants
 from ..problem import Place, Problem
 from ..registry.schema import read_module
-from ..registry.snapshot import Snapshot
 from ..registry.source import Source
 from ..registry.uses import callers
 from ..registry.writing import remove_function
-from ..storage import Store
+from ..storage import DropPending, Store
 from ..untrusted import block
-from . import telling
+from . import conflict, telling
 from .ground import Ground, own_text
 from .judging import Judging, held_to_examples
 from .plan import Author, Plan, Work, planned
@@ -36,7 +35,10 @@ class Changes:
 
     async def create(self, candidate: Candidate, author: Author, policy: Policy = "agent") -> Plan:
         """A new function, or a pending one sent again."""
-        snapshot = await self._ground.settled(candidate.module, "", self._registry.snapshot())
+        try:
+            snapshot = await self._ground.settled(candidate.module, "", self._registry.snapshot())
+        except WorkspaceError as error:
+            return await self._late(candidate, author, error)
         holder = snapshot.functions.get(candidate.name)
         if holder is not None:
             text = (
@@ -50,23 +52,39 @@ class Changes:
             )
         work = Work("created", candidate.name, author, candidate.reason)
         plan = await self._judging.judged(candidate, snapshot, work, policy)
-        return self._ground.repeatable(plan, partial(self.create, candidate, author, policy))
+        again, late = partial(self.create, candidate, author, policy), partial(self._late, candidate, author)
+        return self._ground.repeatable(plan, again, late=late)
 
     async def replace(self, name: str, code: str, reason: str, author: Author, how: str = "replaced") -> Plan:
         """New source for a function that exists, or for a candidate that stands refused; `reason` is the author's."""
+        if name in author.unread and name in self._registry.snapshot().functions:
+            return await self._kept(
+                Candidate(name, code, self._module_of(name, None), reason), author, conflict.changed(name)
+            )
+        return await self._replaced(name, code, reason, author, how)
+
+    async def _replaced(self, name: str, code: str, reason: str, author: Author, how: str) -> Plan:
         before = self._registry.snapshot()
         pending = await self._store.pending(name)
-        module = self._module_of(name, before, pending)
-        snapshot = await self._ground.settled(module, name, before)
+        module = self._module_of(name, pending)
         reason = reason or (pending["reason"] if pending else "")
-        candidate = Candidate(name, code, module, reason, replaces=name in snapshot.functions)
+        candidate = Candidate(name, code, module, reason)
+        try:
+            snapshot = await self._ground.settled(module, name, before)
+        except WorkspaceError as error:
+            return await self._late(candidate, author, error)
+        candidate = replace(candidate, replaces=name in snapshot.functions)
         work = Work("changed" if candidate.replaces else "created", name, author, reason or f"{how} {name}")
         plan = await self._judging.judged(candidate, snapshot, work)
-        return self._ground.repeatable(plan, partial(self.replace, name, code, reason, author, how), name, snapshot)
+        again = partial(self._replaced, name, code, reason, author, how)
+        late = partial(self._late, candidate, author)
+        return self._ground.repeatable(plan, again, name, snapshot, late)
 
     async def edit(self, name: str, old_text: str, new_text: str, reason: str, author: Author) -> Plan:
         """The same source with one place changed: of the pending candidate if there is one, else of the function."""
         pending = await self._store.pending(name)
+        if pending and "conflict" in pending and self._hash(name):
+            pending = None  # what is on disk is what both hands work on
         code = pending["verdict"]["source"] or pending["code"] if pending else self.source(name)
         count = code.count(old_text) if old_text else 0
         if count != 1:
@@ -74,7 +92,11 @@ class Changes:
             how = "is not in it" if count == 0 else f"is in it {count} times: give more of the lines around it"
             text = f"Nothing was changed: `old_text` {how}. {which.capitalize()} reads:\n{block(code, 6_000)}"
             return Plan(text, "refused", {"name": name, "admitted": False, "error": text})
-        return await self.replace(name, code.replace(old_text, new_text), reason, author, "edit of")
+        code = code.replace(old_text, new_text)
+        if pending and self._is_stale(name, pending):
+            candidate = Candidate(name, code, pending["module"], reason or pending["reason"])
+            return await self._kept(candidate, author, conflict.changed(name))
+        return await self._replaced(name, code, reason, author, "edit of")
 
     async def confirm(self, name: str, reason: str, author: Author) -> Plan:
         """A pending candidate with the values that really came back, where only written results disagreed."""
@@ -84,6 +106,8 @@ class Changes:
             return Plan(text, "refused", {"name": name, "admitted": False, "error": text})
         snapshot = await self._ground.settled(pending["module"], name, self._registry.snapshot())
         candidate = _candidate(pending, reason, name in snapshot.functions)
+        if self._is_stale(name, pending):
+            return await self._kept(candidate, author, conflict.changed(name))
         verdict = await self._judging.gate.judge(candidate, snapshot)
         if verdict.can_be_confirmed:
             verdict = await self._judging.gate.confirm(candidate, verdict, snapshot)
@@ -111,6 +135,7 @@ class Changes:
         before = self._registry.snapshot()
         if name not in before.functions:
             raise unknown_function(name, before.functions)
+        conflict.require_read(name, author, self.source(name))
         snapshot = await self._ground.settled(before.functions[name].module, name, before)
         function = snapshot.functions[name]
         users = callers(name, snapshot)
@@ -134,12 +159,52 @@ class Changes:
             raise unknown_function(name, self._registry.snapshot().functions)
         return text
 
-    def _module_of(self, name: str, snapshot: Snapshot, pending: dict[str, Any] | None) -> str:  # Any: JSON
-        if name in snapshot.functions:
-            return snapshot.functions[name].module
+    async def drop(self, name: str) -> Plan:
+        """A pending candidate given up: what is on disk, if anything, is all that is left.
+
+        Raises:
+            UsageError: there is none.
+        """
+        pending = await self._store.pending(name)
+        if pending is None:
+            raise UsageError(f"No candidate named `{name}` stands refused.", mend="Nothing was changed.")
+        text = f"The candidate for `{name}` is given up."
+        return Plan(text, "returned", {"name": name, "dropped": pending["verdict"]}, writes=(DropPending(name),))
+
+    def _module_of(self, name: str, pending: dict[str, Any] | None) -> str:  # Any: JSON
+        function = self._registry.snapshot().functions.get(name)
+        if function is not None:
+            return function.module
         if pending is None:
             raise UsageError(f"There is no function `{name}`.", mend="create_function makes one.")
         return str(pending["module"])
+
+    def _hash(self, name: str) -> str:
+        function = self._registry.snapshot().functions.get(name)
+        return function.body_hash if function else ""
+
+    def _is_stale(self, name: str, pending: dict[str, Any]) -> bool:  # Any: JSON
+        """Whether the function became another since a candidate for it was kept."""
+        return str(pending.get("over", self._hash(name))) != self._hash(name)
+
+    async def _late(self, candidate: Candidate, author: Author, error: WorkspaceError) -> Plan:
+        """What an agent wrote over what somebody else saved, kept.
+
+        Raises:
+            WorkspaceError: the author is a human, who has the text still.
+        """
+        if author.by == "human":
+            raise error
+        return await self._kept(candidate, author, error)
+
+    async def _kept(self, candidate: Candidate, author: Author, error: WorkspaceError) -> Plan:
+        """A candidate beside what somebody else saved; both are shown."""
+        name, now = candidate.name, self._registry.snapshot()
+        author.unread.read(name)
+        candidate = replace(candidate, replaces=name in now.functions)
+        verdict = await self._judging.gate.judge(candidate, now)
+        theirs = self._ground.saved(candidate.module, name)
+        return conflict.kept(candidate, verdict, error, theirs, self._hash(name))
 
 
 def require_same(name: str, asked: str, there: str) -> None:

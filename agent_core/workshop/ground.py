@@ -13,11 +13,14 @@ from ..registry.registry import Registry
 from ..registry.snapshot import Snapshot
 from ..registry.source import Source, path_of, read_file
 from ..registry.spans import Text, split
+from .conflict import lines_of
 from .plan import Plan
 
 CatchUp = Callable[[str], Awaitable[None]]
 """Take what a file, named by its path, is now, whoever wrote it."""
 Replan = Callable[[], Awaitable[Plan]]
+Late = Callable[[WorkspaceError], Awaitable[Plan]]
+"""What becomes of a plan that came too late."""
 
 
 class Ground:
@@ -47,17 +50,35 @@ class Ground:
             )
         return snapshot
 
-    def repeatable(self, plan: Plan, verb: Replan, name: str = "", snapshot: Snapshot | None = None) -> Plan:
+    def repeatable(
+        self, plan: Plan, verb: Replan, name: str = "", snapshot: Snapshot | None = None, late: Late | None = None
+    ) -> Plan:
         """The plan, with the way to make it anew when its file is another by then; `name` must be as in `snapshot`."""
         change = plan.change
         if change is None:
             return plan
 
         async def again() -> Plan:
-            await self._caught_up(change.path, name, snapshot or self.registry.snapshot())
+            try:
+                await self._caught_up(change.path, name, snapshot or self.registry.snapshot())
+            except WorkspaceError as error:
+                if late is None:
+                    raise
+                return await late(error)
             return await verb()
 
         return replace(plan, again=again)
+
+    def saved(self, module: str, name: str) -> str:
+        """A function's text as it is on disk, also in a file that was rejected; nothing where it is not there."""
+        snapshot = self.registry.snapshot()
+        held = snapshot.modules.get(module)
+        path = held.path if held else path_of(module)
+        found = read_file(self._folder, Path(path).relative_to("functions"), self._limit)
+        if not isinstance(found, Source):
+            return ""
+        is_taken = held is not None and found.version == held.version
+        return own_text(name, snapshot) or "" if is_taken else lines_of(found.text, name)
 
     def _is_other(self, path: str, held: Source | None) -> bool:
         found = read_file(self._folder, Path(path).relative_to("functions"), self._limit)

@@ -103,6 +103,7 @@ class Judging:
         again = kept is not None and {key: kept[key] for key in sent} == sent
         pending = {
             **sent,
+            "over": before.body_hash if before else "",
             "examples": [[each.call, each.expected, each.approx] for each in candidate.examples],
             "verdict": verdict.to_json(),
         }

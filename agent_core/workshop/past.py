@@ -17,7 +17,7 @@ from ..registry.snapshot import Snapshot
 from ..registry.source import Source
 from ..storage import Store
 from ..untrusted import fence, one_line
-from . import bringing_back, history, ratchet, telling
+from . import bringing_back, conflict, history, ratchet, telling
 from .ground import Ground, own_text
 from .history import Version
 from .judging import Judging
@@ -89,6 +89,7 @@ class Past:
         target = history.pick(name, found, wanted)
         before = self._ground.registry.snapshot()
         function = before.functions.get(name)
+        conflict.require_read(name, author, own_text(name, before) or "")
         module = function.module if function else target.row.module
         snapshot = await self._ground.settled(module, name, before)
         if function is not None and function.body_hash == target.hash:

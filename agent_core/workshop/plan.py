@@ -13,6 +13,7 @@ from ..grants import Giving, Grants
 from ..registry.function import Reading
 from ..registry.source import Source
 from ..storage import DropReading, SaveReading, SaveVersion, SetManifest, Write
+from .unread import Unread
 
 Deed = Literal["created", "changed", "deleted"]
 _NO_STAMP = (0, 0, 0)
@@ -57,12 +58,13 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who makes a change, for the history: a human, or an agent in a turn with a model."""
+    """Who makes a change, for the history: a human, or an agent in a turn with a model, and what that has not seen."""
 
     by: Literal["human", "agent"] = "human"
     agent: str = ""
     turn: str = ""
     model: str = ""
+    unread: Unread = field(default_factory=Unread, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,18 @@
 """What a verb on functions says to a model: what happened, what it means, what to do next."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from ..events import FunctionsChanged
 from ..gate import Breakage, Disagreement, ExampleResult, Verdict
 from ..grants import Grants
 from ..model.step import REPLY
-from ..problem import Problem
+from ..problem import Place, Problem
 from ..registry.examples import Example
 from ..registry.function import Function
 from ..registry.registry import Change
+from ..registry.source import FOLDER, Source, read_file
 from ..untrusted import block, fence, one_line, shorten
 
 MAX_PROBLEMS = 12
@@ -146,13 +148,15 @@ def changes(found: Iterable[FunctionsChanged], functions: dict[str, Function]) -
         sentences += [f"`{path}`, which was rejected, is good again." for path in change.mended]
         sentences += [
             f"A saved file was rejected, and its last good version, if it had one, goes on: {what}."
+            + (f" That line reads {fence(change.lines[what], 200)}." if what in change.lines else "")
             for what in change.rejected
         ]
     return shorten("Functions changed by another hand. " + " ".join(dict.fromkeys(sentences)), 4_000)
 
 
-def heard(change: Change) -> FunctionsChanged:
-    """A change of the registry as listeners hear of it."""
+def heard(change: Change, root: Path) -> FunctionsChanged:
+    """A change of the registry as listeners hear of it, with the lines that rejected files are rejected for."""
+    lines = {str(problem): _line_of(root, problem.where) for problem in change.rejected}
     return FunctionsChanged(
         turn="",
         loaded=change.loaded,
@@ -163,7 +167,15 @@ def heard(change: Change) -> FunctionsChanged:
         mended=change.mended,
         disagreeing=dict(change.disagreeing),
         noted=dict(change.noted),
+        lines={what: text for what, text in lines.items() if text},
     )
+
+
+def _line_of(root: Path, where: Place) -> str:
+    """The line of a file, as it is on disk."""
+    found = read_file(root / FOLDER, Path(where.path).relative_to(FOLDER)) if where.line else None
+    lines = found.text.splitlines() if isinstance(found, Source) else []
+    return lines[where.line - 1].rstrip()[:400] if 0 < where.line <= len(lines) else ""
 
 
 def reloaded(change: Change, rejected: Iterable[Problem]) -> dict[str, Any]:  # Any: JSON

@@ -267,7 +267,7 @@ class Workshop:
 
     def _heard(self, change: Change) -> None:
         if change.by != "agent":
-            self._tell(telling.heard(change))
+            self._tell(telling.heard(change, self._root))
 
     def _seen(self, name: str, problems: Sequence[Problem]) -> None:
         self._tell(events.FunctionsChanged(turn="", noted={name: telling.seen_later(problems)}))

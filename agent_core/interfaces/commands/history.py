@@ -87,18 +87,25 @@ def confirm(scene: Scene, name: str, reason: str) -> int:
 
 @click.command()
 @click.argument("name", default="")
+@click.option("--drop", is_flag=True, help="Give the candidate NAME up.")
 @scene
-def pending(scene: Scene, name: str) -> None:
+def pending(scene: Scene, name: str, drop: bool) -> None:  # noqa: FBT001  (click)
     """Show the candidates that stand refused. With NAME that one, with its source."""
-    from ..opened import with_workshop
+    from ..opened import drop_pending, with_workshop
 
+    if drop:
+        scene.result(
+            with_workshop(scene, lambda shop: drop_pending(shop, name)), [line(("ok", "✓ "), f"{name} is given up")]
+        )
+        return
     found = with_workshop(scene, lambda shop: shop.all_pending())
     if name and name not in found:
         raise UsageError(f"No candidate named `{name}` stands refused.", mend="Next: toolwright functions pending")
     shown = {name: found[name]} if name else found
     source = shown[name]["verdict"]["source"] or shown[name]["code"] if name else ""
     scene.result(shown, [*pending_lines(shown), *(line(text) for text in source.splitlines())])
-    scene.hint(pending_hint(shown, "toolwright functions confirm") if shown else "No candidate stands refused.")
+    confirm, drop_it = "toolwright functions confirm", "toolwright functions pending NAME --drop"
+    scene.hint(pending_hint(shown, confirm, drop_it) if shown else "No candidate stands refused.")
 
 
 def _judged(scene: Scene, verdict: dict[str, Any]) -> int:  # Any: JSON
