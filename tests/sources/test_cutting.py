@@ -29,6 +29,14 @@ def test_chunks_together_hold_every_word_of_the_text(name: str, text: str) -> No
     assert not Counter(text.split()) - held
 
 
+@pytest.mark.parametrize("name", [*KINDS, "notes.html"])
+@given(words=st.lists(st.sampled_from(["heron", "otter.", "pike!", "eel;", "ÄÖ", "(reed)", "鷺。"]), min_size=300))
+def test_a_text_without_a_line_break_is_cut_between_words(name: str, words: list[str]) -> None:
+    held = Counter(word for chunk in cut(name, " ".join(words)).chunks for word in chunk.text.split())
+    assert not Counter(words) - held
+    assert {*held} <= {*words}
+
+
 @pytest.mark.parametrize("name", KINDS)
 @given(text=_TEXT)
 def test_chunks_stand_in_the_lines_that_their_place_names(name: str, text: str) -> None:
