@@ -158,6 +158,7 @@ class Workspace:
         own = [each.function for each in hosted.standard().values()]
         functions = [*own, *self.workshop.registry.snapshot().functions.values()]
         found = await doctor.examine(self.settings, self._cage, self._store, _best_installed, functions)
+        found["embedding"] = await doctor.embedding(self.settings.memory.embedding, self._embedder)
         return {**found, "packages": await self.workshop.granting.packing.health()}
 
     async def sandbox_level(self) -> str:

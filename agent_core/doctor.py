@@ -11,7 +11,8 @@ from sandbox import Sandbox, SandboxUnavailable
 
 from . import __version__
 from .cage import Cage
-from .errors import ModelError
+from .embedding import Embedder
+from .errors import ModelError, ToolwrightError
 from .model.dialect import dialect_of
 from .model.discover import choose, sends_key
 from .model.strict import loosened
@@ -43,6 +44,17 @@ async def examine(
         "storage": {"ok": damage is None, "problem": damage, "recovered": store.recovered},
         "ok": sandbox["level"] in ("full", "core") and damage is None,
     }
+
+
+async def embedding(name: str, made: Callable[[], Embedder | None]) -> dict[str, Any]:  # Any: JSON
+    """What finds texts by meaning, tried on one word."""
+    try:
+        found = made()
+        if found is not None:
+            await found.embed(["word"])
+    except ToolwrightError as error:
+        return {"ok": False, "name": name, "problem": f"{name}: {error.message}", "mend": error.mend}
+    return {"ok": True, "name": name, "why": found.space if found else "none: texts are found by their words alone"}
 
 
 def check_address(settings: Settings, name: str | None = None) -> None:

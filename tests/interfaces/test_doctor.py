@@ -75,3 +75,19 @@ async def test_the_tour_can_be_taken_in_a_folder_that_names_a_strange_address(tm
     assert ended(events).reason == "replied"
     (usage,) = of(Usage, events)
     assert (usage.prompt_tokens, usage.completion_tokens, usage.estimated) == (0, 0, False)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "model", "said"),
+    [
+        pytest.param("wordllama", "", "✓ embedding: wordllama", id="the-usual-one"),
+        pytest.param("none", "", "✓ embedding: none: texts are found by their words alone", id="none"),
+        pytest.param("endpoint", "", "✗ embedding: endpoint: An endpoint that embeds needs", id="half-set"),
+        pytest.param("endpoint", "m", "✗ embedding: endpoint: `m` cannot embed at http://127.0.0.1:9", id="no-answer"),
+    ],
+)
+def test_the_embedding_in_use_is_named_and_tried(tmp_path: Path, chosen: str, model: str, said: str) -> None:
+    environment = {"TOOLWRIGHT_MEMORY_EMBEDDING": chosen, "TOOLWRIGHT_MODEL_BASE_URL": "http://127.0.0.1:9/v1"}
+    environment |= {"TOOLWRIGHT_MEMORY_EMBEDDING_MODEL": model} if model else {}
+    lines = toolwright("doctor", cwd=tmp_path, environment=environment).stdout.splitlines()
+    assert any(line.startswith(said) for line in lines), lines

@@ -35,7 +35,7 @@ def _lines(report: dict[str, Any]) -> list[Line]:  # Any: the published shape of
         lines.append(
             line(("bad", "! grants: where nobody can be asked functions/grants.toml is in force without a yes"))
         )
-    for room in ("model", "packages", "storage"):
+    for room in ("model", "embedding", "packages", "storage"):
         told = report.get(room) or {}
         facts = [told[key] for key in ("why", "problem", "recovered", "mend") if told.get(key)]
         lines.append(line(_mark(bool(told.get("ok"))), ": ".join([room, " ".join(facts) or "whole"])))
