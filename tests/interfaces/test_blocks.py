@@ -1,12 +1,18 @@
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.interfaces.repl.blocks import Blocks
+from agent_core.interfaces.repl.blocks import Block, Blocks
 
 TEXT = "First *line*\nsecond line\n\n- one\n- two\n\n```python\nx = 1\n\ny = 2\n```\nAfter.\n"
-WHOLE = ["First *line*\nsecond line", "- one\n- two", "```python\nx = 1\n\ny = 2\n```", "After."]
+WHOLE = [
+    Block("First *line*\nsecond line"),
+    Block("- one\n- two"),
+    Block("x = 1\n\ny = 2\n", "python"),
+    Block("After."),
+]
 
 
 def cut(text: str, at: list[int]) -> list[str]:
@@ -14,11 +20,14 @@ def cut(text: str, at: list[int]) -> list[str]:
     return [text[start:end] for start, end in pairwise(places)]
 
 
-def play(pieces: list[str]) -> list[str]:
-    blocks = Blocks()
-    found = [block for piece in pieces for block in blocks.feed(piece)]
-    rest = blocks.end()
-    return [*found, rest] if rest else found
+def play(pieces: list[str]) -> list[Block]:
+    """The blocks of a stream, with the parts of each put together."""
+    blocks, whole = Blocks(), list[Block]()
+    for block in [*(found for piece in pieces for found in blocks.feed(piece)), *blocks.end()]:
+        if whole and not whole[-1].ends:
+            block = Block(whole.pop().text + block.text, block.code, block.ends)
+        whole.append(block)
+    return whole
 
 
 @given(st.lists(st.integers(0, 1000)))
@@ -26,17 +35,43 @@ def test_blocks_are_the_same_however_the_stream_was_cut(at: list[int]) -> None:
     assert play(cut(TEXT, at)) == WHOLE
 
 
-@given(st.text(alphabet="a`~#- \n", max_size=80), st.lists(st.integers(0, 1000), max_size=6))
+@given(st.text(alphabet="a#- \n", max_size=80), st.lists(st.integers(0, 1000), max_size=6))
 def test_no_line_that_says_something_is_lost_or_said_twice(text: str, at: list[int]) -> None:
     pieces = cut(text, at) if text else []
-    said = [line for block in play(pieces) for line in block.split("\n") if line.strip()]
+    said = [line for block in play(pieces) for line in block.text.split("\n") if line.strip()]
     assert said == [line for line in text.split("\n") if line.strip()]
 
 
-def test_a_blank_line_inside_a_fence_ends_no_block() -> None:
+@given(st.text(alphabet="a`~ \n", max_size=60), st.lists(st.integers(0, 1000), max_size=6))
+def test_code_and_its_fences_are_cut_the_same_in_any_pieces(text: str, at: list[int]) -> None:
+    assert play(cut(text, at) if text else []) == play([text])
+
+
+def test_a_line_of_code_is_given_out_as_soon_as_it_is_written() -> None:
     blocks = Blocks()
-    assert blocks.feed("~~~~\na\n\n~~~\nb\n") == []
-    assert blocks.feed("~~~~\n") == ["~~~~\na\n\n~~~\nb\n~~~~"]
+    assert blocks.feed("~~~~ python\na\n\n~~~\nb") == [Block("a\n\n~~~\n", "python", ends=False)]
+    assert blocks.feed("\n~~~~\n") == [Block("b\n", "python")]
+
+
+def test_code_in_a_list_loses_the_indentation_of_its_fence() -> None:
+    assert play(["- so:\n  ```\n  x\n    y\n  ```\n"]) == [Block("- so:"), Block("x\n  y\n", "")]
+
+
+def test_a_code_block_that_the_reply_leaves_open_ends_with_it() -> None:
+    assert play(["```\nx"]) == [Block("x\n", "")]
+
+
+@pytest.mark.parametrize(("line", "first", "parts"), [("- item", 40, 3), ("| a | b |", 200, 1)], ids=["list", "table"])
+def test_what_grows_beyond_a_screen_is_given_out_in_parts(line: str, first: int, parts: int) -> None:
+    lines = [line, "|---|---|" if line[0] == "|" else line, *[line] * 118]
+    found = Blocks().feed("\n".join(lines) + "\n\n")
+    assert (len(found), found[0].text.count("\n") + 1) == (parts, min(first, 120))
+
+
+def test_a_long_table_goes_on_under_the_same_head() -> None:
+    parts = Blocks().feed("\n".join(["| a |", "|---|", *["| x |"] * 300]) + "\n\n")
+    assert [part.text.split("\n")[:2] for part in parts] == [["| a |", "|---|"]] * 2
+    assert sum(part.text.count("| x |") for part in parts) == 300
 
 
 def test_what_is_pending_is_the_unfinished_end_within_its_limits() -> None:

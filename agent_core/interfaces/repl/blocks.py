@@ -1,67 +1,115 @@
-"""A stream of Markdown, cut where a block has ended, so that what is finished can be drawn for good."""
+"""A stream of Markdown, cut where a block has ended, so that what is finished can be drawn for good.
 
-_FENCES = ("```", "~~~")
+Code comes line by line as it is written, for it never reflows; so does what grows beyond a screen, in parts.
+"""
+
+import re
+from dataclasses import dataclass
+
+_FENCE = re.compile(r"( *)(`{3,}|~{3,}) *([^\s`]*)[^`]*$")
+_RULE = re.compile(r" {0,3}\|?[ :|-]*-[ :|-]*$")
+_PROSE_LINES, _TABLE_LINES = 40, 200
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What can be drawn for good: prose as Markdown, or the next lines of code; `ends`: the block is whole with it.
+
+    Each line of code ends in a newline, so that its parts can be put together.
+    """
+
+    text: str
+    code: str | None = None
+    """The language of code, perhaps none; None where it is no code."""
+    ends: bool = True
 
 
 class Blocks:
-    """Takes pieces of text in; gives whole blocks out, each once."""
+    """Takes pieces of text in; gives blocks out, each once."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
         self._rest: list[str] = []
-        self._fence = ""
+        self._fence = self._language = ""
+        self._indent = 0
 
-    def feed(self, piece: str) -> list[str]:
-        """The blocks that this piece finished."""
+    def feed(self, piece: str) -> list[Block]:
+        """What this piece finished."""
         first, *others = piece.split("\n")
         self._rest.append(first)
-        finished = []
+        finished: list[Block] = []
         for start in others:
-            finished.append(self._take("".join(self._rest)))
+            finished += self._take("".join(self._rest))
             self._rest = [start]
-        return [block for block in finished if block]
+        if self._fence and self._lines:
+            finished.append(self._code(ends=False))
+        return _joined(finished)
 
-    def end(self) -> str:
+    def end(self) -> list[Block]:
         """What is left when the text is over."""
-        self._lines.append("".join(self._rest))
-        self._rest, self._fence = [], ""
-        return self._flush().rstrip("\n")
+        last, self._rest = "".join(self._rest), []
+        left = self._take(last) if last else []
+        left += [self._code(ends=True)] if self._fence else self._flush()
+        self._fence = ""
+        return _joined(left)
 
     def pending(self, lines: int, limit_chars: int) -> str:
         """The last lines of what is not finished yet."""
         self._rest = ["".join(self._rest)]
         return "\n".join(each[-limit_chars:] for each in [*self._lines[-lines:], *self._rest])
 
-    def _take(self, line: str) -> str:
+    def _take(self, line: str) -> list[Block]:
         if self._fence:
             return self._inside(line)
-        opened = _fence_of(line)
+        opened = _FENCE.match(line)
         if opened:
-            self._fence = opened
             before = self._flush()
-            self._lines.append(line)
+            self._indent, self._fence, self._language = len(opened[1]), opened[2], opened[3]
             return before
         if not line.strip():
             return self._flush()
         self._lines.append(line)
-        return ""
+        return self._part()
 
-    def _inside(self, line: str) -> str:
-        self._lines.append(line)
+    def _inside(self, line: str) -> list[Block]:
         marks = line.strip()
         if marks.startswith(self._fence) and not marks.strip(self._fence[0]):
+            done = self._code(ends=True)
             self._fence = ""
-            return self._flush()
-        return ""
+            return [done]
+        own = len(line) - len(line.lstrip(" "))
+        self._lines.append(line[min(own, self._indent) :])
+        return []
 
-    def _flush(self) -> str:
-        block = "\n".join(self._lines)
-        self._lines = []
-        return block if block.strip() else ""
+    def _code(self, *, ends: bool) -> Block:
+        text, self._lines = "".join(f"{line}\n" for line in self._lines), []
+        return Block(text, self._language, ends)
+
+    def _part(self) -> list[Block]:
+        """The beginning of a block that has become long; a table goes on under the same head."""
+        if len(self._lines) < _PROSE_LINES:
+            return []
+        if not _RULE.match(self._lines[1]):
+            return self._flush(ends=False)
+        if len(self._lines) < _TABLE_LINES:
+            return []
+        head = self._lines[:2]
+        part = self._flush(ends=False)
+        self._lines = head
+        return part
+
+    def _flush(self, *, ends: bool = True) -> list[Block]:
+        text, self._lines = "\n".join(self._lines), []
+        return [Block(text, None, ends)] if text.strip() else []
 
 
-def _fence_of(line: str) -> str:
-    text = line.lstrip()
-    if not text.startswith(_FENCES):
-        return ""
-    return text[: len(text) - len(text.lstrip(text[0]))]
+def _joined(blocks: list[Block]) -> list[Block]:
+    """The same with neighbouring lines of one stretch of code in one."""
+    joined: list[Block] = []
+    for block in blocks:
+        last = joined[-1] if joined else None
+        if last is not None and last.code is not None and block.code is not None and not last.ends:
+            joined[-1] = Block(last.text + block.text, block.code, block.ends)
+        else:
+            joined.append(block)
+    return joined

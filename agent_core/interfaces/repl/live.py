@@ -13,6 +13,7 @@ from .blocks import Blocks
 
 TAIL_LINES = 8
 _CELLS = 20
+_THOUGHT_CHARS = 4_000
 
 
 @dataclass(slots=True)
@@ -35,8 +36,13 @@ class Live:
         self.thought = ""
         self.calls: dict[str, Running] = {}
         self.waiting = ""
+        self.began = 0.0
         self.status = ""
         self.question = ""
+
+    def think(self, text: str) -> None:
+        """A piece of what the model thinks aloud; the end of it is shown."""
+        self.thought = (self.thought + text)[-_THOUGHT_CHARS:]
 
     def clear(self) -> None:
         """Nothing moves any more."""
@@ -54,7 +60,9 @@ class Live:
         if self.status:
             lines.append(("class:live.call", cut(f"  {one_line(self.status)}", columns)))
         if not lines and self.waiting:
-            lines.append(("class:live.thought", cut(self.waiting, columns)))
+            spent = time.monotonic() - self.began
+            counted = f" {duration(spent)}" if spent >= 1 else ""
+            lines.append(("class:live.thought", cut(f"{self.waiting}{counted}", columns)))
         if self.question:
             lines += [("class:live.question", text) for text in _folded(one_line(self.question), columns)]
         drawn: StyleAndTextTuples = []

@@ -29,6 +29,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets.toolbars import SearchToolbar
 
+from .above import Above, Made
 from .bar import Bar
 from .debug import MARK as DEBUG_MARK
 from .debug import DebugLine
@@ -39,7 +40,6 @@ from .live import Live
 MARK = "› "
 WORD_MARK = "word › "
 MENU_LINES = 8
-FRAME_S = 0.03
 
 STYLE = Style.from_dict(
     {
@@ -123,9 +123,12 @@ class Prompt:
             output=self.output,
             after_render=lambda app: self._leave_if_gone(),
             erase_when_done=True,
-            min_redraw_interval=FRAME_S,
+            max_render_postpone_time=None,  # a key is shown at once; what streams comes in frames
             refresh_interval=0.5,
         )
+        self.above = Above(self._show_above, self.app.invalidate, lambda: self.app.invalidated)
+        self._drawn: StyleAndTextTuples = []
+        self._drawn_for = (-1, 0)
         self.app.key_processor.before_key_press += lambda _: debug.pressed()
         debug.changed, debug.hint, debug.left_over = self._turn_to_debug, self._hint, self.buffer.insert_text
 
@@ -134,12 +137,20 @@ class Prompt:
         """The width of the screen."""
         return self.output.get_size().columns
 
-    def print_above(self, text: str) -> None:
-        """Print finished text above the prompt; what is being typed stays as it is."""
-        if not self.app.is_running:
-            self.output.write_raw(text)
+    def print_above(self, made: Made) -> None:
+        """Print finished text above the prompt, in the order it came; what is being typed stays as it is."""
+        if self.app.is_running:
+            self.above.add(made)
+        else:
+            self.output.write_raw(made if isinstance(made, str) else made())
             self.output.flush()
-            return
+
+    def moved(self) -> None:
+        """Draw the moving part anew with the next frame."""
+        if self.app.is_running:
+            self.above.wake()
+
+    def _show_above(self, text: str) -> None:
         self.output.held = True
         self.app.renderer.erase()
         self.output.write_raw(text)
@@ -148,6 +159,7 @@ class Prompt:
 
     def clear(self) -> None:
         """An empty screen with the prompt on its first line."""
+        self.above.flush()
         self.app.renderer.clear()
         self.app.invalidate()
 
@@ -164,6 +176,7 @@ class Prompt:
         """End the prompt, if it is there still."""
         future = self.app.future
         if self.app.is_running and future is not None and not future.done():
+            self.above.flush()
             self.app.exit()
 
     def _leave_if_gone(self) -> None:
@@ -172,7 +185,14 @@ class Prompt:
 
     def before_input(self) -> StyleAndTextTuples:
         """The moving part, or the question that is open."""
-        return self.live.draw(self.columns - 1) if self.asking is None else self.asking.draw(self.columns - 1)
+        now = (self.app.render_counter, self.columns)
+        if self.asking is not None:
+            self._drawn = self.asking.draw(self.columns - 1)
+        elif now != self._drawn_for and not (self.above.waits and now[1] == self._drawn_for[1]):
+            # What was cut off to be printed stays where it is until it is printed.
+            self._drawn = self.live.draw(self.columns - 1)
+        self._drawn_for = now
+        return self._drawn
 
     def mark(self) -> str:
         """What stands before the input line."""

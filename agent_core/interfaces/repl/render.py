@@ -8,6 +8,7 @@ import io
 import os
 import re
 from collections.abc import Sequence
+from copy import copy
 from functools import lru_cache
 
 from markdown_it import MarkdownIt
@@ -20,18 +21,26 @@ from rich.text import Text
 from agent_core.untrusted import visible
 
 from ..views import Row
+from .code import Code
 
 THEME = "ansi_dark"
 _SGR = re.compile("(\x1b\\[[0-9;]*m)")
 # Without its rules for what would not be seen: a reply is not a page.
 _PARSER = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable(["image", "reference"])
 
+_DOCUMENT = Markdown("", code_theme=THEME, hyperlinks=False)
+
 
 def markdown(text: str, columns: int) -> str:
     """One block of Markdown, drawn to the width."""
-    document = Markdown("", code_theme=THEME, hyperlinks=False)
+    document = copy(_DOCUMENT)  # a new one would bring a parser of its own
     document.parsed = _PARSER.parse(visible(text))
     return _drawn(document, columns)
+
+
+def code(language: str) -> Code:
+    """A stretch of code that is drawn as it comes."""
+    return Code(language, THEME, coloured=not os.environ.get("NO_COLOR"))
 
 
 def source(code: str, first: int, columns: int) -> str:

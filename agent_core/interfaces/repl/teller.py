@@ -12,6 +12,9 @@ from ..standings import SLASH, quarantine_lines
 from ..told import CallLog, call_line, ended_lines, verdict_part, was_told
 from ..verdicts import outcome_lines
 from . import render
+from .above import Made
+from .blocks import Block
+from .code import Code
 from .live import Live, Running
 
 WAITING = "thinking…"
@@ -26,7 +29,8 @@ class Teller:
         self._columns = columns
         self._screen = screen
         self._began = time.monotonic()
-        self._said = ""
+        self._said: list[str] = []
+        self._code: Code | None = None
         self._step = 0
 
     def hear(self, event: Event) -> None:
@@ -36,11 +40,11 @@ class Teller:
             self._step = event.step
         match event:
             case events.TurnStarted():
-                self._live.waiting, self._said = WAITING, ""
+                self._begin()
             case events.Text():
                 self._text(event.text)
             case events.Thought():
-                self._live.thought += event.text
+                self._live.think(event.text)
             case events.CallStarted() | events.Progress() | events.CallAnswered():
                 self._call(event)
             case _:
@@ -69,19 +73,29 @@ class Teller:
             case _:
                 pass
 
+    def _begin(self) -> None:
+        self._live.waiting, self._live.began = WAITING, time.monotonic()
+        self._said = []
+
     def _text(self, text: str) -> None:
-        self._said += text
+        self._said.append(text)
         self._live.thought = ""
         for block in self._live.blocks.feed(text):
             self._block(block)
 
-    def _block(self, block: str) -> None:
-        self._screen.print(render.markdown(block, self._columns()) + "\n")
-
     def _finish_text(self) -> None:
-        rest = self._live.blocks.end()
-        if rest:
-            self._block(rest)
+        for block in self._live.blocks.end():
+            self._block(block)
+
+    def _block(self, block: Block) -> None:
+        after = "\n" if block.ends else ""
+        if block.code is None:
+            self._screen.print(lambda: render.markdown(block.text, self._columns()) + after)
+            return
+        code = self._code = self._code or render.code(block.code)
+        self._screen.print(lambda: code.draw(block.text, self._columns()) + after)
+        if block.ends:
+            self._code = None
 
     def _started(self, event: events.CallStarted) -> None:
         self._finish_text()
@@ -101,7 +115,7 @@ class Teller:
         call = self._log.answered(event)
         self._lines([call_line(call, self._columns())])
         if call.source:
-            self._screen.print(render.source(call.source, 1, self._columns()))
+            self._screen.print(lambda: render.source(call.source, 1, self._columns()))
         self._lines(verdict_part(call))
         if call.detail.get("output"):
             self._lines(outcome_lines({"outcome": "returned", "output": call.detail["output"]}))
@@ -109,8 +123,8 @@ class Teller:
     def _ended(self, event: events.TurnEnded) -> None:
         self._finish_text()
         self._live.clear()
-        if not was_told(event.reply, self._said):
-            self._block(event.reply)
+        if not was_told(event.reply, "".join(self._said)):
+            self._block(Block(event.reply))
         self._lines([*ended_lines(event, time.monotonic() - self._began), line("")])
 
     def _lines(self, lines: list[Line]) -> None:
@@ -121,7 +135,7 @@ class Screen:
     """What the teller may do with the terminal."""
 
     def __init__(
-        self, write: Callable[[str], None], paint: Callable[[list[Line]], str], moved: Callable[[], None]
+        self, write: Callable[[Made], None], paint: Callable[[list[Line]], str], moved: Callable[[], None]
     ) -> None:
         self.print = write
         self.moved = moved

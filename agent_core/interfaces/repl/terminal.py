@@ -44,12 +44,12 @@ class TerminalVoice:
 
     def source(self, code: str, first: int) -> None:
         """Show Python source with colours."""
-        self._prompt.print_above(render.source(code, first, self._prompt.columns))
+        self._prompt.print_above(lambda: render.source(code, first, self._prompt.columns))
 
     def listener(self, log: CallLog) -> Listener:
         """Somebody who tells a turn's events here."""
         prompt = self._prompt
-        screen = Screen(prompt.print_above, self._painted, prompt.app.invalidate)
+        screen = Screen(prompt.print_above, self._painted, prompt.moved)
         return Teller(log, prompt.live, lambda: prompt.columns, screen)
 
     def _painted(self, lines: Iterable[Line]) -> str:
@@ -58,8 +58,9 @@ class TerminalVoice:
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
         """Give the terminal to another program; the prompt comes back after it."""
-        async with in_terminal():
-            yield
+        with self._prompt.above.held():
+            async with in_terminal():
+                yield
 
     def status(self, text: str) -> None:
         """Show what is being done, above the input line."""

@@ -1,0 +1,102 @@
+"""What is printed above the prompt: made in slices, shown in frames, so that a key never waits for a flood of text.
+
+A slice is the longest that the loop is held for; a frame goes out in one write with the prompt below it.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+
+FRAME_S = 0.03
+SLICE_S = 0.002
+
+Made = str | Callable[[], str]
+
+
+class Above:
+    """Takes text, or what makes it, in order; `show` prints what has gathered, `moved` draws the prompt anew.
+
+    While it `gives_way` nothing is made: a key has been pressed, and is to be seen first.
+    """
+
+    def __init__(
+        self, show: Callable[[str], None], moved: Callable[[], None], gives_way: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._show, self._moved, self._gives_way = show, moved, gives_way
+        self._waiting: deque[Made] = deque()
+        self._made: list[str] = []
+        self._handle: asyncio.Handle | None = None
+        self._shown_at = 0.0
+        self._is_held = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is something that is not shown yet."""
+        return bool(self._waiting or self._made)
+
+    def add(self, made: Made) -> None:
+        """Print this after all that came before it."""
+        self._waiting.append(made)
+        self.wake()
+
+    def wake(self) -> None:
+        """Something has moved: a frame is due."""
+        if self._handle is None and not self._is_held:
+            loop = asyncio.get_running_loop()
+            left = self._shown_at + FRAME_S - perf_counter()
+            self._handle = loop.call_later(left, self._slice) if left > 0 else loop.call_soon(self._slice)
+
+    def flush(self) -> None:
+        """Show everything now."""
+        while self._waiting:
+            self._make()
+        self._frame()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Show what there is, and nothing more for as long as another program has the screen."""
+        self.flush()
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
+            self.wake()
+
+    def _slice(self) -> None:
+        self._handle = None
+        if self._gives_way():
+            self._go_on()
+            return
+        until = perf_counter() + SLICE_S
+        try:
+            while self._waiting and perf_counter() < until:
+                self._make()
+        finally:
+            if not self._waiting or perf_counter() - self._shown_at >= FRAME_S:
+                self._frame()
+            if self._waiting:
+                self._go_on()
+
+    def _go_on(self) -> None:
+        self._handle = asyncio.get_running_loop().call_soon(self._slice)
+
+    def _make(self) -> None:
+        made = self._waiting.popleft()
+        self._made.append(made if isinstance(made, str) else made())
+
+    def _frame(self) -> None:
+        self._rest()
+        self._shown_at = perf_counter()
+        text, self._made = "".join(self._made), []
+        if text:
+            self._show(text)
+        else:
+            self._moved()
+
+    def _rest(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
