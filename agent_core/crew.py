@@ -59,9 +59,7 @@ async def recruit(ground: Ground, name: str, memory: Memory | None = None) -> Ag
     turn, workshop = ground.settings.turn, ground.workshop
     shown = Shown(own, turn.shown_functions, workshop.quarantine, about_memory)
     dispatcher = Dispatcher(ground.cage, workshop, host, turn, ground.clock, aliases=_ALIASES, blocks=remembered.blocks)
-    asker = Asker(
-        shown, ground.settings, ground.open_model, remembered, way.style, compaction=made.get("compaction", "")
-    )
+    asker = Asker(shown, ground.settings, ground.open_model, remembered, way.style, compaction=way.compaction)
     stepper = Stepper(asker, dispatcher, workshop, turn.max_steps, remembered)
     talk = Talk(name, ground.store, way.style, ground.settings.heartbeat, ground.clock)
     agent = Agent(name, ground.store, workshop, stepper, f"process {os.getpid()}", talk=talk, memory=remembered)

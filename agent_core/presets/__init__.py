@@ -22,7 +22,9 @@ Kind: TypeAlias = Literal["persona", "human"]
 
 _FOLDERS: Final[Mapping[Kind, str]] = {"persona": "personas", "human": "humans"}
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_AMONG: Final[Mapping[str, tuple[str, ...]]] = {"style": ("direct", "memgpt"), "compaction": ("summary", "spr")}
 _STYLES: Final[Mapping[str, StyleName]] = {"direct": "direct", "memgpt": "memgpt"}
+_MOST_ATTEMPTS: Final = 10  # a preset may be a stranger's, and each asks the user's model
 _MOST_BYTES: Final = 200_000
 _TYPES: Final[Mapping[str, type]] = {
     "about": str,
@@ -34,6 +36,7 @@ _TYPES: Final[Mapping[str, type]] = {
     "attempts": int,
     "persona": str,
     "human": str,
+    "compaction": str,
 }
 
 
@@ -47,6 +50,7 @@ class Preset:
     functions: frozenset[str]
     persona: str
     human: str
+    compaction: str = ""  # how the past of its agents is summed up; empty: as the settings say
 
     def has(self, function: str) -> bool:
         """Whether an agent of this preset has a function of the host: those that are in no group all agents have."""
@@ -132,12 +136,11 @@ def _read(name: str, given: Mapping[str, Any], folder: Traversable) -> Preset:  
         _instructions(folder, given.get("instructions", ""), INSTRUCTIONS.partition("\n\n")[2]),
         _instructions(folder, given.get("brief", ""), FOR_SMALL_MODELS),
         given.get("verify", False),
-        given.get("attempts", 3),
+        min(given.get("attempts", 3), _MOST_ATTEMPTS),
     )
     functions = _functions(name, given.get("functions", [*_shipped()["presets"]["direct"]["functions"]]))
-    return Preset(
-        name, given.get("about", ""), style, functions, given.get("persona", "toolwright"), given.get("human", "")
-    )
+    texts = (given.get("persona", "toolwright"), given.get("human", ""), given.get("compaction", ""))
+    return Preset(name, given.get("about", ""), style, functions, *texts)
 
 
 def _functions(preset: str, wanted: list[str]) -> frozenset[str]:
@@ -154,7 +157,7 @@ def _check(name: str, given: Mapping[str, Any]) -> None:  # Any: TOML
         if key not in _TYPES:
             what = f"The preset `{name}` has a key `{key}`, which no preset has."
             raise SettingsError(what, mend=f"Known are: {', '.join(_TYPES)}.")
-        if type(value) is not _TYPES[key] or (key == "style" and value not in _STYLES):
+        if type(value) is not _TYPES[key] or value not in _AMONG.get(key, (value,)):
             raise SettingsError(f"In the preset `{name}`, `{key}` cannot be {value!r}.")
 
 

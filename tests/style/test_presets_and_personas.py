@@ -27,7 +27,6 @@ def test_every_preset_that_comes_along_is_whole(tmp_path: Path, name: str) -> No
     assert found.has("create_function")
     assert found.has("send_message") is (found.style.name == "memgpt")
     assert text_of(tmp_path, "persona", found.persona)
-    assert text_of(tmp_path, "human", found.human)
     assert "{functions}" not in found.style.instructions + found.style.brief
 
 
@@ -47,6 +46,7 @@ def test_a_preset_of_ones_own_stands_beside_the_others(tmp_path: Path) -> None:
         pytest.param("style = 'mem", "not valid TOML", id="no-toml"),
         pytest.param("styl = 'memgpt'", "`styl`", id="unknown-key"),
         pytest.param("style = 'loud'", "cannot be 'loud'", id="unknown-style"),
+        pytest.param("compaction = 'short'", "cannot be 'short'", id="unknown-compaction"),
         pytest.param("attempts = '3'", "cannot be '3'", id="wrong-type"),
         pytest.param("functions = ['fly']", "`fly`", id="unknown-function"),
         pytest.param("instructions = '../../etc/passwd'", "no file of instructions", id="leads-out"),
@@ -97,3 +97,16 @@ async def test_a_preset_of_ones_own_says_what_its_agents_are_told(at_desk: OpenD
     put(tmp_path, "presets/mine.txt", "Speak like a pirate.")
     desk = await at_desk([Expect(Say("Arr."), contains("Speak like a pirate."))], memory__preset="mine")
     assert ended(await desk.say("Hi.")).reply == "Arr."
+
+
+async def test_a_preset_chooses_how_the_past_of_its_agents_is_summed_up(tmp_path: Path) -> None:
+    put(tmp_path, "presets/dense.toml", 'compaction = "spr"\nattempts = 1000\n')
+    said = Say("A reply of some length. " * 40)
+    with scripted([said] * 6) as model:
+        for name, told in (("direct", "You keep the memory of an assistant. "), ("dense", "sparse priming")):
+            async with a_desk(tmp_path, model, agent=name, memory__preset=name) as here:
+                for _ in range(3):
+                    await here.say("What do you say of this? " * 40)
+                await here.agent.summarize()
+            assert told in model.summaries[-1].text
+    assert preset(tmp_path, "dense").style.attempts == 10
