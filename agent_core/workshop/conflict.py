@@ -53,7 +53,7 @@ def kept(candidate: Candidate, verdict: Verdict, error: WorkspaceError, theirs: 
         "conflict": apart,
     }
     detail = {**held.to_json(), "conflict": apart}
-    return Plan(_told(name, error, apart), "refused", detail, writes=(SavePending(name, pending),), refused=name)
+    return Plan(_told(name, error, apart), "refused", detail, writes=(SavePending(name, pending),))
 
 
 def _told(name: str, error: WorkspaceError, apart: str) -> str:
