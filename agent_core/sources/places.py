@@ -70,6 +70,8 @@ def places(where: str, name: str = "") -> list[Place]:
     if is_url(where):
         return [Place(name or where.partition("#")[0], where)]
     if where == STDIN:
+        if sys.stdin is None or sys.stdin.isatty():  # at the prompt, what is typed is for the prompt
+            raise Unreadable("Nothing is piped into standard input.", mend="Pipe a text into it, or name a file.")
         return [Place(name or "standard input", where, is_unnamed=not name)]
     if "://" in where.partition("?")[0]:
         raise Unreadable(f"{where} is no URL that can be fetched.", mend="Only http:// and https:// are.")
