@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeVar
 
+from ..untrusted import visible
 from .stem import stem
 
 T = TypeVar("T")
 
 EXCERPT: Final = 600
+PASSAGE: Final = 1_300  # a passage of a source is shown whole
 _WORD: Final = re.compile(r"[^\W_]+")
 
 
@@ -67,12 +69,14 @@ def _heading(found: Found) -> str:
 def _line(item: Item, terms: Collection[str]) -> str:
     at = datetime.fromtimestamp(item.at).astimezone().strftime("%Y-%m-%d %H:%M")
     about = (at, item.who, f"id {item.id}" * bool(item.id), f"tags {', '.join(item.tags)}" * bool(item.tags))
-    return f"- {' · '.join(filter(None, about))}: {excerpt(item.text, terms)}"
+    limit = PASSAGE if item.id else EXCERPT
+    whole = "" if item.id or len(item.text) <= limit else f" [read_on(name='text-{item.seq:x}', page=1) has all of it]"
+    return f"- {' · '.join(filter(None, about))}: {excerpt(item.text, terms, limit)}{whole}"
 
 
 def excerpt(text: str, terms: Collection[str], limit: int = EXCERPT) -> str:
     """A text of one line; of a long one the part that holds most of the asked terms."""
-    text = " ".join(text.split())
+    text = visible(" ".join(text.split()))
     if len(text) <= limit:
         return text
     places = [match.start() for match in _WORD.finditer(text) if stem(match[0].lower()) in terms]

@@ -137,7 +137,13 @@ async def test_a_long_message_is_shown_around_the_words_asked_for(talk: Talk) ->
     await talk.say("2026-01-01 10:00", ("user", f"{'filler ' * 400}the zebra sleeps {'filler ' * 400}"))
     line = str(await talk.recall().search("zebra"))
     assert "the zebra sleeps" in line
+    assert "read_on(name='text-" in line
     assert len(line) < 1_000
+
+
+async def test_what_acts_on_a_terminal_is_escaped_in_what_was_found(talk: Talk) -> None:
+    await talk.say("2026-01-01 10:00", ("user", "the zebra \x1b[2Jsleeps"))
+    assert "\\x1b[2Jsleeps" in str(await talk.recall().search("zebra"))
 
 
 async def test_another_model_embeds_everything_anew_and_the_old_vectors_go(talk: Talk) -> None:
