@@ -1,9 +1,14 @@
 """Memory changed by a human: an editor on its text, and an edit that is carried out until it holds."""
 
+from collections.abc import Awaitable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
+
+from pydantic import ValidationError
 
 from agent_core.errors import UsageError
+from agent_core.memory.block import Block, reasons
 from agent_core.memory.blocks import Blocks
 from agent_core.memory.planned import Edit
 from agent_core.workshop import Author
@@ -33,6 +38,24 @@ async def write_block(blocks: Blocks, label: str, text: str) -> Edit:
         UsageError: the agent has no such block.
     """
     return await blocks.commit(await blocks.write(label, text, HUMAN))
+
+
+async def add_block(blocks: Blocks, label: str, **fields: Any) -> Edit:  # Any: the block's fields
+    """Give an agent one more block.
+
+    Raises:
+        UsageError: it cannot be as it is described.
+    """
+    try:
+        block = Block(label=label, position=len(blocks.rows), **fields)
+    except ValidationError as error:
+        raise UsageError(reasons(error)) from error
+    return await done(blocks, blocks.add(block, HUMAN))
+
+
+async def done(blocks: Blocks, planned: Awaitable[Edit]) -> Edit:
+    """Carry an edit out, once it is planned."""
+    return await blocks.commit(await planned)
 
 
 async def undo_block(blocks: Blocks, label: str) -> Edit:

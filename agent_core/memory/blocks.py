@@ -4,6 +4,7 @@ An edit is planned on a copy and comes out as writes; it counts once they are on
 A block that somebody else changed meanwhile is read again, and the same is done on what it has become.
 """
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,6 +21,7 @@ from .planned import Author, Deed, Edit, Order, adding, called, plan, refused
 from .rows import Difference, Kept, opened, undo_of
 
 _TRIES = 100  # each time that an edit is too late, another hand has made its own
+_LONGEST_PAUSE_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,12 @@ class Blocks:
 
     async def share(self, label: str, author: Author) -> Edit:
         """Plan to let other agents have a block."""
-        return await self.set_up(label, author, shared=True)
+
+        def put(memory: Memory) -> str:
+            memory[label].shared = True
+            return f"`{label}` is shared: another agent can have it too."
+
+        return await self._plan(put, author, "share")
 
     async def attach(self, label: str, author: Author) -> Edit:
         """Plan to have a block that another agent shares; one's own of the same label makes way for it."""
@@ -175,12 +182,14 @@ class Blocks:
 
     async def commit(self, edit: Edit) -> Edit:
         """Write an edit outside of a turn, as often as it takes; the edit as it came out."""
-        for _ in range(_TRIES):
+        for tried in range(_TRIES):
             try:
                 await self._store.apply(edit.writes)
             except ManifestConflict:
                 if edit.again is None:
                     raise
+                # Out of step with the other hand, which would else be first each time.
+                await asyncio.sleep(self._clock.random.uniform(0, min(0.002 * (tried + 1), _LONGEST_PAUSE_S)))
                 edit = await edit.again()
             else:
                 self.applied(edit)

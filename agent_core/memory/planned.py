@@ -90,7 +90,9 @@ async def plan(order: Order, now: Kept, agent: str, clock: Clock) -> Edit:
         return refused(_overtaken(gone, now), order.author.by)
     told = [_spoken(said), *(_reads_now(after[each.after.label]) for each in changed if each.after)]
     writes = tuple(_write(each, order, agent) for each in changed)
-    return Edit("\n".join(filter(None, told)), writes, by=order.author.by, changed=tuple(changed))
+    return Edit(
+        "\n".join(filter(None, told)) or "Nothing was changed.", writes, by=order.author.by, changed=tuple(changed)
+    )
 
 
 def adding(blocks: Sequence[Block]) -> Deed:

@@ -96,3 +96,38 @@ def test_no_command_about_memory_makes_an_agent(tmp_path: Path) -> None:
     assert run(tmp_path, "memory", "show")["blocks"] == []
     assert "There is no agent `main`." in str(run(tmp_path, "memory", "search", "x", code=1))
     assert run(tmp_path, "agents", "list") == {"agents": []}
+
+
+def test_a_block_is_made_shared_attached_and_taken_out_of_a_memory(kept: Path) -> None:
+    assert run(kept, "agents", "import", str(other_agent(kept)), "--as", "bob")["agents"]
+    assert run(kept, "memory", "add", "team", "--value", "Ann leads", "--limit", "40")["outcome"] == "returned"
+    assert (
+        "No shared block is called `team`." in run(kept, "memory", "attach", "team", "--agent", "bob", code=1)["text"]
+    )
+    assert "is shared" in run(kept, "memory", "share", "team")["text"]
+    assert run(kept, "memory", "edit", "team", "--value", "Ann leads")["text"] == "Nothing was changed."
+    run(kept, "memory", "attach", "team", "--agent", "bob")
+    run(kept, "memory", "edit", "team", "--agent", "bob", "--value", "Bob leads")
+    (shown,) = run(kept, "memory", "show", "team")["blocks"]
+    assert (shown["value"], shown["limit"], shown["shared"]) == ("Bob leads", 40, True)
+    run(kept, "memory", "detach", "team", "--agent", "bob")
+    assert "team" not in toolwright("memory", "show", "--agent", "bob", cwd=kept).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        pytest.param(("human",), "two blocks `human`", id="there-already"),
+        pytest.param(("a b",), "`a b` can be no label", id="no-label"),
+        pytest.param(("big", "--limit", "3", "--value", "abcd"), "1 too many", id="past-its-limit"),
+    ],
+)
+def test_a_block_that_cannot_be_is_refused_with_the_reason(kept: Path, words: tuple[str, ...], says: str) -> None:
+    failed = toolwright("memory", "add", *words, cwd=kept)
+    assert (failed.returncode != 0, says in failed.stdout + failed.stderr) == (True, True)
+
+
+def other_agent(root: Path) -> Path:
+    file = root / "other.json"
+    file.write_text(toolwright("agents", "export", "main", cwd=root).stdout)
+    return file

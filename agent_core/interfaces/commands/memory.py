@@ -88,6 +88,56 @@ def undo(scene: Scene, label: str, agent: str) -> int:
 
 
 @memory.command()
+@click.argument("label")
+@click.option("--value", default="", metavar="TEXT", help="What it holds at first.")
+@click.option("--limit", type=click.IntRange(1), default=2000, show_default=True, help="Characters that it may have.")
+@click.option("--description", default="", metavar="TEXT", help="What belongs into it, as the agent reads it.")
+@_agent
+@scene
+def add(scene: Scene, label: str, agent: str, **fields: Any) -> int:  # Any: the block's fields
+    """Give an agent one more block. It edits it as it does the others."""
+    from ..by_hand import add_block
+
+    return _told(scene, label, _with_agent(scene, agent, lambda one: add_block(one.memory.blocks, label, **fields)))
+
+
+@memory.command()
+@click.argument("label")
+@_agent
+@scene
+def share(scene: Scene, label: str, agent: str) -> int:
+    """Let other agents have a block. They get it by `memory attach`, and what one changes the others see."""
+    from ..by_hand import HUMAN, done
+
+    made = _with_agent(scene, agent, lambda one: done(one.memory.blocks, one.memory.blocks.share(label, HUMAN)))
+    return _told(scene, label, made)
+
+
+@memory.command()
+@click.argument("label")
+@_agent
+@scene
+def attach(scene: Scene, label: str, agent: str) -> int:
+    """Give an agent a block that another shares. Its own of this label makes way for it."""
+    from ..by_hand import HUMAN, done
+
+    made = _with_agent(scene, agent, lambda one: done(one.memory.blocks, one.memory.blocks.attach(label, HUMAN)))
+    return _told(scene, label, made)
+
+
+@memory.command()
+@click.argument("label")
+@_agent
+@scene
+def detach(scene: Scene, label: str, agent: str) -> int:
+    """Take a block out of an agent's memory. Its history stays, and others keep it."""
+    from ..by_hand import HUMAN, done
+
+    made = _with_agent(scene, agent, lambda one: done(one.memory.blocks, one.memory.blocks.detach(label, HUMAN)))
+    return _told(scene, label, made)
+
+
+@memory.command()
 @click.argument("text", nargs=-1, required=True)
 @click.option("--in", "where", type=click.Choice(("both", "recall", "archival")), default="both", show_default=True)
 @click.option("--page", type=click.IntRange(0), default=0, help="Pages begin at 0.")
