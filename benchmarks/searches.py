@@ -1,0 +1,86 @@
+"""What the agent calls, whole: `python -m benchmarks.searches [PATH …] [--messages N] [--json]`.
+
+`Recall.search` over messages and `Archival.search` over passages: the question embedded, rows found by words and by
+vector, neighbours, weights, the page written. Sentences as in `benchmarks.passages`; the same search among a tenth is
+the reference.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+from agent_core.clock import Clock
+from agent_core.embedding import embedder
+from agent_core.memory.archival import Archival, Piece
+from agent_core.memory.recall import Recall
+from agent_core.memory.said import Line, derive
+from agent_core.storage import SaveSaid, SqliteStore, open_store
+from benchmarks.measure import Row, line, median_ms, timed
+from benchmarks.passages import PATHS
+from benchmarks.passages_texts import texts
+
+BATCH, SMALL, AIM_MS = 2_000, 10, 30.0
+SESSION, PAUSE_S = 20, 7200
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.searches", description=__doc__)
+    given = os.environ.get(PATHS, "")
+    parser.add_argument("paths", nargs="*", type=Path, default=[Path(one) for one in given.split(":") if one])
+    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
+    options = parser.parse_args()
+    found = texts(options.paths, options.messages, options.rounds)
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+        rows = asyncio.run(measure(Path(folder), found.passages, found.questions))
+    if options.json:
+        print(json.dumps({"rows": [{**asdict(row), "met": row.is_met} for row in rows]}))
+        return
+    for row in rows:
+        print(line(row))
+
+
+async def measure(folder: Path, passages: list[str], questions: list[str]) -> list[Row]:
+    """A row for each shelf and size."""
+    small = len(passages) // SMALL
+    rows = []
+    async with open_store(folder / "state.db", clock=Clock()) as store:
+        for name, count in (("small", small), ("large", len(passages))):
+            recall, archival = await filled(store, name, passages[:count])
+            for shelf, search in (("messages", recall.search), ("passages", archival.search)):
+                taken = [await timed(search(question)) for question in [*questions[:5], *questions]][5:]
+                rows.append(Row(f"whole search of {count:,} {shelf}", median_ms(taken), aim=AIM_MS))
+    for place in (0, 1):
+        large, of_small = rows[place + 2], rows[place]
+        rows[place + 2] = Row(large.what, large.ms, f"among {small:,}", large.ms / of_small.ms)
+        rows.append(Row(large.what, large.ms, aim=AIM_MS))
+    return rows
+
+
+async def filled(store: SqliteStore, agent: str, passages: list[str]) -> tuple[Recall, Archival]:
+    """An agent to whom all this was said, and who put it aside."""
+    clock, model = Clock(), embedder("wordllama")
+    at = clock.now() - len(passages) * PAUSE_S / SESSION * 2
+    lines = []
+    for number, text in enumerate(passages, start=1):
+        at += PAUSE_S if number % SESSION == 0 else 60
+        lines.append(Line(number, "user" if number % 2 else "assistant", text, at))
+    said = derive(agent, lines, None, 60)
+    for start in range(0, len(said), BATCH):
+        await store.apply([SaveSaid(tuple(said[start : start + BATCH]))])
+    recall = Recall(store, store.memory, agent, model, clock)
+    archival = Archival(store, store.memory, agent, model, clock)
+    for start in range(0, len(passages), BATCH):
+        await archival.add_passages([Piece(text, "bench") for text in passages[start : start + BATCH]])
+    await recall.vectors.embed_all()
+    await archival.vectors.embed_all()
+    return recall, archival
+
+
+if __name__ == "__main__":
+    main()
