@@ -102,6 +102,7 @@ def _memory(ground: Ground, name: str, first: Memory) -> AgentMemory:
     archival = Archival(store, kept, name, ground.embedder, clock)
     return AgentMemory(
         name,
+        store,
         kept,
         Blocks(store, kept, name, first, clock),
         Sections(store, kept, name, clock),

@@ -3,8 +3,9 @@
 from typing import Any
 
 from agent_core.errors import UsageError
+from agent_core.memory.agent_memory import counts_of
 from agent_core.memory.found import Found
-from agent_core.storage import BlockChange, BlockRow, MemoryStore, SectionRow
+from agent_core.storage import BlockChange, BlockRow, MemoryStore, SectionRow, Store
 from agent_core.untrusted import one_line
 
 from .agents import day, text_of
@@ -14,17 +15,18 @@ from .spans import Line, indented, line
 Json = dict[str, Any]  # Any: JSON
 
 
-async def memory_document(kept: MemoryStore, agent: str, label: str = "") -> Json:
+async def memory_document(store: Store, agent: str, label: str = "") -> Json:
     """All blocks and sections of an agent, or those of one label or name.
 
     Raises:
         UsageError: there is none of that name.
     """
+    kept = store.memory
     blocks = [row for row in await kept.blocks(agent) if label in ("", row.label)]
     sections = [row for row in await kept.sections(agent) if label in ("", row.name)]
     if label and not (blocks or sections):
         raise UsageError(f"`{agent}` has no block `{label}`.", mend=await known_labels(kept, agent))
-    counts = await kept.counts(agent)
+    counts = await counts_of(store, agent)
     return {
         "agent": agent,
         "blocks": [_block(row) for row in blocks],

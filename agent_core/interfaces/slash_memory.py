@@ -29,7 +29,7 @@ async def _memory(talk: Conversation, words: str) -> None:
         await run(talk, rest.strip())
         return
     async with opened_state(talk.workspace.root) as state:
-        found = await memory_document(state.store.memory, talk.agent.name, words)
+        found = await memory_document(state.store, talk.agent.name, words)
     talk.voice.lines([*memory_lines(found), *([] if words else [total_line(found)])])
 
 

@@ -1,14 +1,25 @@
 """All that one agent remembers, in one hand: its blocks, sections, recall, archival and sources."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
-from ..storage import Counts, MemoryStore, SectionRow
+from ..storage import Counts, MemoryStore, SectionRow, Store
 from .archival import Archival
 from .blocks import Blocks
 from .recall import Recall
+from .said import KINDS, lines
 from .sections import Sections
 from .sources import Sources
+
+_MANY: Final = 100  # messages that wait to be indexed; where nobody searches or idles, a turn indexes them
+
+
+async def counts_of(store: Store, agent: str) -> Counts:
+    """How much an agent remembers; messages that no index has yet are counted too."""
+    found, last = await store.memory.counts(agent), await store.memory.last_said(agent)
+    waiting = lines(await store.history(agent, since=last.seq if last else 0, kinds=KINDS))
+    return replace(found, messages=found.messages + len(waiting))
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +27,7 @@ class AgentMemory:
     """What an agent remembers; `load` first."""
 
     agent: str
+    store: Store
     kept: MemoryStore
     blocks: Blocks
     sections: Sections
@@ -39,7 +51,10 @@ class AgentMemory:
 
     async def counts(self) -> Counts:
         """How much there is beside them."""
-        return await self.kept.counts(self.agent)
+        found, indexed = await counts_of(self.store, self.agent), await self.kept.counts(self.agent)
+        if found.messages - indexed.messages > _MANY:
+            await self.recall.catch_up()
+        return found
 
     async def custom_sections(self) -> Sequence[SectionRow]:
         """The sections that somebody added."""

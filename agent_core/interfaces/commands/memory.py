@@ -31,7 +31,7 @@ def show(scene: Scene, label: str, agent: str) -> None:
     from ..memories import memory_document, memory_lines, total_line
     from ..state import with_state
 
-    found = with_state(scene, lambda state: memory_document(state.store.memory, agent or state.agent, label))
+    found = with_state(scene, lambda state: memory_document(state.store, agent or state.agent, label))
     scene.result(found, [*memory_lines(found), *([] if label else [total_line(found)])])
     if not (found["blocks"] or label):
         scene.hint(f"{found['agent']} has no block yet. Next: toolwright run --agent {found['agent']}")

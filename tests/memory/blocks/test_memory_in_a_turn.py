@@ -2,6 +2,7 @@
 
 from agent_core.agent import Agent
 from agent_core.events import CallAnswered
+from agent_core.memory.agent_memory import counts_of
 from agent_core.memory.block import Block
 from agent_core.memory.classes import ChatMemory, Memory
 from tests.conftest import OpenDesk
@@ -99,3 +100,15 @@ async def test_a_block_that_was_attached_meanwhile_is_told_of_and_can_be_edited(
     assert answer.outcome == "returned"
     await lender.memory.changed_elsewhere()
     assert lender.memory.blocks.memory["team"].lines == ["Ann leads", "Bob cooks"]
+
+
+async def test_the_statistics_count_what_was_said_also_where_nobody_searched(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Say("All right.")] * 60, memory__embedding="none")
+    for n in range(60):
+        await desk.say(f"This is message {n}.")
+        told = [line for line in desk.model.requests[-1].text.splitlines() if line.startswith("Memory: ")]
+        said = int(told[0].split()[1].replace(",", ""))
+        assert said <= 2 * n + 1 <= said * 1.1 + 2
+    memory = desk.agent.memory
+    assert (await counts_of(memory.store, memory.agent)).messages == 120
+    assert (await memory.kept.counts(memory.agent)).messages > 100
