@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: run demo test soak check format bench clean
+.PHONY: run demo test soak check format bench recording guide clean
 .DELETE_ON_ERROR:
 
 run: .venv/.run
@@ -31,6 +31,13 @@ format: .venv/.dev
 
 bench: .venv/.dev
 	$(BIN)/python -m benchmarks
+
+# What is shown of the program is played in a pseudo-terminal, from the program as it is.
+recording: .venv/.dev
+	$(BIN)/python -m benchmarks.recording docs/recording.svg
+
+guide: .venv/.dev
+	$(BIN)/python -m benchmarks.guide_walk
 
 clean:
 	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .hypothesis

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyte
 
@@ -78,6 +79,18 @@ class Terminal:
         with self._changed:
             above = ["".join(row[at].data for at in range(self._page.columns)) for row in self._page.history.top]
             return "\n".join(line.rstrip() for line in [*above, *self._page.display])
+
+    def cells(self) -> list[list[Any]]:  # Any: pyte's cells, which are not typed
+        """What is to be seen now, cell by cell, with its looks."""
+        with self._changed:
+            page = self._page
+            return [[page.buffer[row][at] for at in range(page.columns)] for row in range(page.lines)]
+
+    def cursor(self) -> tuple[int, int] | None:
+        """Row and column of the cursor, if it is to be seen."""
+        with self._changed:
+            cursor = self._page.cursor
+            return None if cursor.hidden else (cursor.y, cursor.x)
 
     def colour_of(self, text: str) -> tuple[str, str]:
         """Foreground and background of the text's first character, where it stands on the screen."""

@@ -1,0 +1,101 @@
+"""Plays the tour in a pseudo-terminal, as a human would take it, into an SVG that moves: `make recording`.
+
+    python -m benchmarks.recording docs/recording.svg
+
+The model is the scripted tour, which says so on the screen; the loop, the gate, the sandbox and the file that is saved
+in the middle of a typed line are the real ones.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.screens import Film, see_dim
+from tests.kit.terminal import ENTER, Terminal
+
+COLUMNS, ROWS = 92, 30
+KEY_S = 0.09  # for two keys
+VOWELS, INITIALS = "how many vowels are in queueing?", "what are the initials of Ada Lovelace?"
+RHYTHM, GRANT = "how many vowels are in rhythm?", "how many functions are in tour.py?"
+BACK = "/rollback count_vowels"
+TYPED = (VOWELS, INITIALS, RHYTHM, GRANT, BACK)
+TITLE = "Toolwright: functions are written, refused, mended, called, edited by hand, granted a file and rolled back"
+
+
+def main() -> int:
+    """Play, and write what was seen."""
+    see_dim()
+    with tempfile.TemporaryDirectory(prefix="recording-") as folder:
+        home = Path(folder)
+        shell = Terminal(
+            ("bash", "--noprofile", "--norc", "-i"),
+            cwd=home,
+            environment=surroundings(home),
+            columns=COLUMNS,
+            rows=ROWS,
+        )
+        try:
+            Path(sys.argv[1]).write_text(_played(shell, home / "functions" / "tour.py"), "utf-8")
+        finally:
+            shell.close()
+    return 0
+
+
+def surroundings(home: Path) -> dict[str, str]:
+    """A stranger's: an empty home, no key, and the command where it is installed."""
+    (home / "toolwright.toml").touch()
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    return {"HOME": str(home), "PATH": path, "PS1": "$ ", "OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
+
+
+def _played(shell: Terminal, file: Path) -> str:
+    film = Film(shell)
+    shell.wait_for("$")
+    film.look(0.8)
+    _ask(film, "toolwright run --model tour", "Screen 1 of 9", 2.5)
+    _ask(film, VOWELS, "Screen 2 of 9", 6)
+    _ask(film, INITIALS, "Screen 3 of 9", 6, dwell=("initials refused", 4))
+    _type(film, RHYTHM[:20])
+    file.write_text(file.read_text("utf-8").replace('"aeiou"', '"aeiouy"'), "utf-8")
+    _until(film, "by hand changed", 1.5)
+    _ask(film, RHYTHM[20:], "Screen 5 of 9", 5)
+    _ask(film, GRANT, "y yes", 3)
+    shell.wait_for("y yes")
+    shell.type("y")
+    _until(film, "It joined by your yes", 4)
+    _ask(film, BACK, "no function calls it", 4)
+    return film.svg(TITLE)
+
+
+def _ask(film: Film, text: str, shown: str, seconds: float, dwell: tuple[str, float] = ("", 0)) -> None:
+    """Type a line and send it; what comes of it, and time to read it."""
+    _type(film, text)
+    film.hold(0.4)
+    film.terminal.type(ENTER)
+    film.watch(lambda: shown in film.terminal.scrolled(), shown, dwell=dwell)
+    _settled(film, seconds)
+
+
+def _type(film: Film, text: str) -> None:
+    for at in range(0, len(text), 2):
+        film.terminal.type(text[at : at + 2])
+        begun = text[: at + 2].rstrip()
+        film.watch(lambda begun=begun: any(begun in row for row in film.terminal.screen()), begun, KEY_S)  # type: ignore[misc]
+
+
+def _until(film: Film, shown: str, seconds: float) -> None:
+    film.watch(lambda: shown in film.terminal.scrolled(), shown)
+    _settled(film, seconds)
+
+
+def _settled(film: Film, seconds: float) -> None:
+    """All that still comes; then the last screen for a while."""
+    before = -1
+    while before != len(film.terminal.sent):
+        before = len(film.terminal.sent)
+        film.pause()
+    film.hold(seconds)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

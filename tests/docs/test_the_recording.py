@@ -1,0 +1,65 @@
+"""The recording of the README says what the tour says today, and is small, still and alone where it has to be."""
+
+import re
+import tomllib
+from collections import defaultdict
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from benchmarks.recording import ROWS, TYPED
+from benchmarks.screens import HIGH, PAD
+
+ROOT = Path(__file__).parents[2]
+SVG = (ROOT / "docs" / "recording.svg").read_text("utf-8")
+SCENES = tomllib.loads((ROOT / "agent_core/model/tour/script.toml").read_text("utf-8"))["scenes"]
+PLAYED = [one for one in SCENES if one["screen"] in (1, 2, 3, 5, 7) and ("absent" in one or "noticed" in one)]
+MAKE = "the tour is another by now: make recording"
+
+
+def plain(text: str) -> str:
+    """A text without what depends on the width of a screen, or is Markdown."""
+    return re.sub(r"[\s`*]", "", text)
+
+
+def frames() -> list[str]:
+    """The text of each screen of the film."""
+    rows = {name: "".join(re.findall(r"<text[^>]*>(.*?)</text>", row)) for name, row in _ROWS.findall(SVG)}
+    seen = defaultdict(list)
+    for name, top in re.findall(r'<use href="#(r\d+)" y="(\d+)"', SVG):
+        seen[int(top) // (ROWS * HIGH + PAD)].append(unescape(rows[name]))
+    return [plain("".join(seen[at])) for at in sorted(seen)]
+
+
+_ROWS = re.compile(r'<g id="(r\d+)">(.*?)</g>')
+
+
+@pytest.mark.parametrize("scene", PLAYED, ids=[f"screen-{one['screen']}" for one in PLAYED])
+def test_every_paragraph_of_the_scenes_that_are_played_is_in_the_film(scene: dict[str, list[dict[str, str]]]) -> None:
+    texts = [step.get("text", "") for step in scene["steps"]]
+    pieces = [plain(each) for text in texts for part in text.split("\n\n") for each in re.split(r"\{\w+\}", part)]
+    film = frames()
+    assert any(pieces)
+    assert [one for one in pieces if not any(one in frame for frame in film)] == [], MAKE
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        *TYPED,
+        "count_vowels joins tour as trial",
+        "initials refused",
+        "by hand changed: count_vowels",
+        "It joined by your yes",
+    ],
+)
+def test_what_is_typed_and_what_comes_of_it_is_in_the_film(shown: str) -> None:
+    assert any(plain(shown) in frame for frame in frames()), MAKE
+
+
+def test_the_film_is_small_fetches_nothing_and_is_readable_on_dark_and_light() -> None:
+    assert len(SVG.encode()) <= 300_000
+    assert re.findall(r"https?://[^\"]+|@import|url\(|@font-face|<script", SVG) == ["http://www.w3.org/2000/svg"]
+    assert "prefers-color-scheme:light" in SVG
+    assert "prefers-reduced-motion" in SVG
