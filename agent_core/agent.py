@@ -130,8 +130,7 @@ class Agent:
         Raises:
             ModelError: the model cannot be had.
         """
-        asker = self._stepper.asker
-        await asker.prepare(self.workshop.registry.snapshot(), self._stepper.own_set, tell)
+        await self._stepper.asker.prepare(self.workshop.registry.snapshot(), self._stepper.own_set, tell)
 
     async def set_model(self, name: str) -> str:
         """Talk to another model from the next step on; the line that describes it."""
@@ -141,6 +140,7 @@ class Agent:
     async def pop(self) -> str | None:
         """Take the last turn out of the context (not of the record); the user's message in it."""
         self._must_be_idle()
+        await self.memory.recall.catch_up()  # what is out of the context is not out of recall
         entries = await pop_turn(self._store, self.name)
         await resume(self._store, self.name, self._history, messages_of)
         return next((str(entry.payload["text"]) for entry in entries if entry.kind == "user"), None)
@@ -148,6 +148,7 @@ class Agent:
     async def begin_anew(self) -> int:
         """Take every turn out of the context (not of the record); how many there were."""
         self._must_be_idle()
+        await self.memory.recall.catch_up()
         hidden = await self._store.hide_turns(self.name)
         self._history.clear()
         self._stepper.asker.context_tokens = 0
@@ -296,5 +297,4 @@ class Agent:
 
     async def _settle_calls(self, turn: Turn, why: str) -> None:
         """The calls of a turn that ended early are answered, so that its history is valid."""
-        entries = await self._store.load(turn.id)
-        await turn.append([*closing_answers(entries), notice(why)])
+        await turn.append([*closing_answers(await self._store.load(turn.id)), notice(why)])

@@ -1,5 +1,9 @@
 """The functions of memory in the real loop: shown, called, answered, kept, and before the model in the next turn."""
 
+from collections.abc import Awaitable, Callable
+
+import pytest
+
 from agent_core.agent import Agent
 from agent_core.events import CallAnswered
 from agent_core.memory.agent_memory import counts_of
@@ -112,3 +116,15 @@ async def test_the_statistics_count_what_was_said_also_where_nobody_searched(at_
     memory = desk.agent.memory
     assert (await counts_of(memory.store, memory.agent)).messages == 120
     assert (await memory.kept.counts(memory.agent)).messages > 100
+
+
+@pytest.mark.parametrize("leave", [Agent.begin_anew, Agent.pop], ids=["a-new-conversation", "the-last-turn-taken-out"])
+async def test_what_leaves_the_context_is_found_in_recall(
+    at_desk: OpenDesk, leave: Callable[[Agent], Awaitable[object]]
+) -> None:
+    desk = await at_desk([Say("All right.")] * 2, memory__embedding="none")
+    await desk.say("The word is heron.")
+    await leave(desk.agent)
+    await desk.say("Hello.")
+    assert "The word is heron." in str(await desk.agent.memory.recall.search("heron"))
+    assert "heron" not in desk.model.requests[-1].text
