@@ -16,7 +16,7 @@ from .by_hand import text_from_editor, undo_block, write_block
 from .catalogue import needed
 from .conversation import Conversation
 from .memories import found_lines, history_document, history_lines, memory_document, memory_lines, total_line
-from .spans import Line, line
+from .spans import Line, indented, line
 from .state import opened_state
 
 Run = Callable[[Conversation, str], Awaitable[None]]
@@ -84,7 +84,7 @@ async def _section(talk: Conversation, words: str) -> None:
 
 async def _summarize(talk: Conversation, words: str) -> None:
     async with talk.command():
-        talk.voice.lines([line(await talk.agent.summarize())])
+        talk.voice.lines([line(each) for each in (await talk.agent.summarize()).splitlines()])
 
 
 async def _memorywarning(talk: Conversation, words: str) -> None:
@@ -181,7 +181,8 @@ def _show(talk: Conversation, lines: Sequence[Line], nothing: str) -> None:
 
 
 def _done(talk: Conversation, sentence: str) -> None:
-    talk.voice.lines([line(("ok", "✓ "), sentence)])
+    first, *more = sentence.splitlines()
+    talk.voice.lines([line(("ok", "✓ "), first), *indented(map(line, more))])
 
 
 _VERBS: dict[str, Run] = {

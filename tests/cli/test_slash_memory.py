@@ -24,7 +24,9 @@ def test_memory_is_shown_edited_and_taken_back_at_the_prompt(kept: Path) -> None
         screen.wait_for("Name: Ada Lovelace")
         screen.wait_for("1 passages in archival")
         screen.line("/memory edit human Name: Grace")
-        screen.wait_for("Name: Grace")
+        screen.wait(
+            lambda: any(each.startswith("  Name: Grace") for each in screen.screen()), "the block on its own lines"
+        )
         screen.line("/memory undo human")
         screen.wait_for("As in version 2 again.")
         screen.line("/memory history human")
