@@ -132,3 +132,19 @@ class HeartbeatSettings(Section):
 
     every_minutes: float = Field(0, ge=0, description="Minutes between timed heartbeats; 0: none.")
     pause_max_minutes: float = Field(360, gt=0, description="Longest pause that an agent can give itself, in minutes.")
+
+
+class ReplSettings(Section):
+    """How the prompt looks, sounds and takes keys."""
+
+    keys: Literal["emacs", "vi"] = Field("emacs", description="How the input line is edited.")
+    theme: Literal["auto", "dark", "light"] = Field(
+        "auto", description="Colours for a dark or a light screen; `auto`: as COLORFGBG says, else dark."
+    )
+    bell: bool = Field(
+        False, description="Ring when what took longer than ten seconds ends, and for questions."
+    )
+    title: bool = Field(False, description="Show the agent, and whether it works, in the title of the window.")
+    plain: bool = Field(
+        False, description="No prompt that is redrawn: lines alone, as screen readers and logs take them."
+    )

@@ -29,6 +29,7 @@ from .setting_sections import (
     HeartbeatSettings,
     MemorySettings,
     ModelSettings,
+    ReplSettings,
     SandboxSettings,
     Section,
     StandingSettings,
@@ -44,6 +45,7 @@ __all__ = [
     "HeartbeatSettings",
     "MemorySettings",
     "ModelSettings",
+    "ReplSettings",
     "SandboxSettings",
     "Settings",
     "StandingSettings",
@@ -91,6 +93,7 @@ class Settings(BaseSettings):
     grants: GrantSettings = GrantSettings()
     memory: MemorySettings = MemorySettings()
     heartbeat: HeartbeatSettings = HeartbeatSettings()
+    repl: ReplSettings = ReplSettings()
 
 
 def keyless_address(settings: Settings, environment: Mapping[str, str]) -> str | None:

@@ -17,7 +17,7 @@ class Entry:
     name: str
     usage: str
     says: str
-    argument: Literal["", "function", "command", "agent", "word"] = ""
+    argument: Literal["", "function", "command", "agent", "word", "path", "call"] = ""
     in_turn: bool = False
     then: tuple[str, ...] = ()
 
@@ -30,9 +30,16 @@ class Entry:
 ENTRIES = (
     Entry("help", "[COMMAND]", "What can be typed here.", "command", in_turn=True),
     Entry("exit", "", "Leave; Ctrl-D does the same. The conversation is kept.", in_turn=True),
-    Entry("functions", "[TEXT]", "The functions, or those with TEXT; `unused`: nobody calls them.", in_turn=True),
+    Entry(
+        "functions",
+        "[TEXT]",
+        "The functions, to be looked through, or those with TEXT; `unused`: nobody calls them.",
+        "word",
+        in_turn=True,
+        then=("unused",),
+    ),
     Entry("introspect", "NAME", "A function's source, standing, calls, verdict, callers.", "function", in_turn=True),
-    Entry("show", "[N]", "Call number N in full; without N the last one.", in_turn=True),
+    Entry("show", "[N]", "Call number N in full; without N the last one.", "call", in_turn=True),
     Entry("edit", "NAME", "Open a function in $VISUAL or $EDITOR, at its line.", "function"),
     Entry("test", "NAME [JSON]", "Run a function's examples, or one call with arguments.", "function"),
     Entry("release", "NAME", "Let a function out of quarantine: the model sees it again.", "function", in_turn=True),
@@ -60,19 +67,26 @@ ENTRIES = (
         "word",
         then=("edit", "history", "undo", "search", "section"),
     ),
-    Entry("attach", "PATH|URL", "Have it read into archival memory. Ctrl-C stops; the same again goes on."),
+    Entry("attach", "PATH|URL", "Have it read into archival memory. Ctrl-C stops; the same again goes on.", "path"),
     Entry("summarize", "", "Summarise the older part of the conversation now; nothing leaves recall."),
     Entry("memorywarning", "", "Tell the agent now that its context is filling up."),
     Entry("heartbeat", "", "Let the agent think and act without a message."),
     Entry("agents", "", "The agents of this workspace; * is the one that you talk to.", in_turn=True),
     Entry("switch", "NAME", "Talk to another agent, or to a new one of that name.", "agent"),
-    Entry("save", "[FILE]", "Write this agent whole into FILE, as one JSON document."),
-    Entry("load", "FILE", "Put the agent of a file in the place of this one, after asking."),
+    Entry("save", "[FILE]", "Write this agent whole into FILE, as one JSON document.", "path"),
+    Entry("load", "FILE", "Put the agent of a file in the place of this one, after asking.", "path"),
     Entry("retry", "", "Take the last message back and send it again."),
     Entry("pop", "", "Take the last turn out of the context; it stays on record."),
+    Entry("undo", "", "Take back what was done last: a function, a block of memory or a message, after asking."),
+    Entry(
+        "cost",
+        "",
+        "What each turn of this session took: tokens, and money where prices are known.",
+        in_turn=True,
+    ),
     Entry("new", "", "Begin a new conversation; this one leaves the context and stays on record."),
     Entry("clear", "", "Clear the screen; the conversation stays.", in_turn=True),
-    Entry("dump", "[FILE]", "What the model has in its context, here or into FILE."),
+    Entry("dump", "[FILE]", "What the model has in its context, here or into FILE.", "path"),
     Entry("model", "[NAME]", "The model and why it was chosen; with NAME, another one."),
 )
 BY_NAME = {entry.name: entry for entry in ENTRIES}

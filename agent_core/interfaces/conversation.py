@@ -10,16 +10,18 @@ from contextlib import aclosing, asynccontextmanager
 from agent_core.agent import Agent
 from agent_core.assemble import Workspace
 from agent_core.errors import ToolwrightError, UsageError
-from agent_core.events import FunctionsChanged, TurnEnded
+from agent_core.events import Event, FunctionsChanged, TurnEnded, TurnStarted, Usage
 from agent_core.interruption import Interrupted, Interruption
 from agent_core.messages import SEND, Answer, Message, Notice, User
 from agent_core.untrusted import one_line
 
 from .approving import chosen
+from .deeds import Deeds
 from .faults import crash_line, fault_lines, innermost
 from .listeners import Listener
 from .options import RunOptions
 from .spans import Line, line
+from .spending import Spending
 from .told import CallLog, changed_lines, is_speech
 from .voice import Voice
 
@@ -34,6 +36,8 @@ class Conversation:
         self.agent = agent
         self.voice = voice
         self.log = CallLog()
+        self.deeds = Deeds()
+        self.spending = Spending(workspace.root)
         self.busy = False
         self.left = False
         self.failed = False
@@ -55,7 +59,9 @@ class Conversation:
         return list(self.workspace.workshop.names())
 
     def others(self, kind: str) -> list[str]:
-        """The agents, or the blocks of this one's memory, for completion."""
+        """The agents, the calls of this session, or the blocks of this agent's memory, for completion."""
+        if kind == "call":
+            return [str(call.number) for call in reversed(self.log.calls)]
         return self.agents if kind == "agent" else self.agent.memory.blocks.memory.labels
 
     async def switch(self, name: str) -> None:
@@ -82,11 +88,17 @@ class Conversation:
                 async for event in turn:
                     if listener is not None or not is_speech(event):
                         heard.hear(event)
+                    self._note(event)
                     reason = event.reason if isinstance(event, TurnEnded) else reason
         finally:
             self.busy = False
         self.failed |= reason not in ("replied", "")  # nothing waited: no turn
         return reason == "replied"
+
+    def _note(self, event: Event) -> None:
+        self.deeds.hear(event)
+        if isinstance(event, TurnStarted | Usage):
+            self.spending.hear(event, self.agent.name, self.agent.status().model)
 
     async def say(self, message: str) -> None:
         """A message to the agent, and then what was typed while its turn ran and came too late for it."""
@@ -175,6 +187,7 @@ class Conversation:
 
     def announce(self, change: FunctionsChanged) -> None:
         """Tell of functions that another hand changed: at once, or when an editor that has the screen is left."""
+        self.deeds.hear(change)
         if self._held is not None:
             self._held.append(change)
         else:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from agent_core.errors import ToolwrightError, UsageError
 from agent_core.messages import Answer, Assistant, Message, Notice, System, User
 
-from . import slash_grants, slash_history, slash_memory
+from . import slash_grants, slash_history, slash_memory, slash_session
 from .agents import write_new
 from .catalogue import BY_NAME, ENTRIES, nearest, needed
 from .columns import columns
@@ -14,6 +14,7 @@ from .conversation import Conversation
 from .opened import edit_function
 from .spans import Line, line, plain
 from .standings import SLASH, released_lines, unused_hint, unused_lines
+from .tables import functions_table
 from .told import laid_open
 from .verdicts import changes_line, compact_call, examples_lines, outcome_lines, problem_lines, value_text
 from .views import facts_lines, list_lines
@@ -56,6 +57,7 @@ async def command(talk: Conversation, text: str) -> None:
         return
     try:
         await run(talk, text.partition(" ")[2].strip())
+        talk.deeds.touch(text.split()[1:2])
     except ToolwrightError as error:
         talk.explain(error)
 
@@ -92,8 +94,11 @@ async def _functions(talk: Conversation, words: str) -> None:
         talk.voice.lines(unused_lines(await shop.unused(), SLASH) or [none])
         return
     found = await shop.list(words)
-    hint = [] if words else unused_hint(found, "/functions unused")
-    talk.voice.lines([*(list_lines(found, heads=True) or [line(("dim", "None. Ask for one."))]), *hint])
+    if words or not found["functions"]:
+        talk.voice.lines(list_lines(found, heads=True) or [line(("dim", "None. Ask for one."))])
+        return
+    await talk.voice.browse(functions_table(found, shop.source))
+    talk.voice.lines([*list_lines({**found, "functions": []}), *unused_hint(found, "/functions unused")])
 
 
 async def _introspect(talk: Conversation, words: str) -> None:
@@ -230,6 +235,7 @@ _RUNS: dict[str, Run] = {
     **slash_history.RUNS,
     **slash_grants.RUNS,
     **slash_memory.RUNS,
+    **slash_session.RUNS,
     "release": _release,
     "reload": _reload,
     "retry": _retry,

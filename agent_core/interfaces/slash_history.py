@@ -8,12 +8,15 @@ from .catalogue import needed
 from .conversation import Conversation
 from .opened import drop_pending
 from .spans import line
+from .tables import versions_table
 from .verdicts import verdict_lines
-from .versions import blame_lines, diff_lines, history_lines, pending_hint, pending_lines
+from .versions import blame_lines, diff_lines, pending_hint, pending_lines
 
 
 async def _history(talk: Conversation, words: str) -> None:
-    talk.voice.lines(history_lines(await talk.workspace.workshop.past.history(needed(words, "history"))))
+    past = talk.workspace.workshop.past
+    found = await past.history(needed(words, "history"))
+    await talk.voice.browse(versions_table(found, await past.versions(words)))
 
 
 async def _diff(talk: Conversation, words: str) -> None:

@@ -9,6 +9,7 @@ from typing import Protocol
 from agent_core.grants import Approver, Decision, Question
 
 from .asked import EXPLAINED, TYPED, question_lines, typed_decision
+from .choices import Table
 from .listeners import Listener, PlainText
 from .spans import Line, line, takes_colour, write
 from .told import CallLog
@@ -32,6 +33,9 @@ class Voice(Protocol):
 
     def listener(self, log: CallLog) -> Listener:
         """Somebody who tells a turn's events here."""
+
+    async def browse(self, table: Table) -> None:
+        """Show a table, or let it be looked through."""
 
     def aside(self) -> AbstractAsyncContextManager[None]:
         """Give the terminal to another program for a while."""
@@ -84,6 +88,10 @@ class PlainVoice:
     def listener(self, log: CallLog) -> Listener:
         """Somebody who tells a turn's events here."""
         return PlainText(log)
+
+    async def browse(self, table: Table) -> None:
+        """Show all of it."""
+        self.lines(table.lines())
 
     def aside(self) -> AbstractAsyncContextManager[None]:
         """Nothing is in the way of another program here."""

@@ -17,6 +17,11 @@ def complete(text: str, *, asked: bool = True) -> list[str]:
     ("typed", "offered"),
     [
         pytest.param("/re", ["release", "reload", "retry"], id="commands-by-their-beginning"),
+        pytest.param("/hist", ["history"], id="a-command-before-those-that-only-mention-it"),
+        pytest.param("/mw", ["memorywarning"], id="commands-by-letters-in-their-order"),
+        pytest.param("/tokens", ["cost"], id="commands-by-a-word-of-their-help"),
+        pytest.param("/functions u", ["unused"], id="the-word-of-a-listing"),
+        pytest.param("/edit cwr", ["count_words"], id="functions-by-letters-in-their-order"),
         pytest.param("/rollback co", ["count_vowels", "count_words"], id="functions-to-go-back-with"),
         pytest.param("/edit co", ["count_vowels", "count_words"], id="functions-as-argument"),
         pytest.param("/edit page", ["read_page"], id="functions-by-a-part-of-the-name"),
@@ -24,7 +29,7 @@ def complete(text: str, *, asked: bool = True) -> list[str]:
         pytest.param("/grants co", ["count_vowels", "count_words"], id="functions-whose-grants-are-listed"),
         pytest.param("/grants count_vowels ", ["revoke"], id="words-that-follow-a-function"),
         pytest.param("/grants count_vowels revoke ", [], id="nothing-after-the-last-word"),
-        pytest.param("/help mo", ["model"], id="commands-as-argument-of-help"),
+        pytest.param("/help mod", ["model"], id="commands-as-argument-of-help"),
         pytest.param("/pop ", [], id="nothing-where-nothing-fits"),
         pytest.param("/nonsense x", [], id="nothing-after-an-unknown-command"),
         pytest.param("what does count_v", ["count_vowels"], id="functions-in-a-sentence-on-tab"),
@@ -36,7 +41,7 @@ def test_completion_offers_what_can_stand_there(typed: str, offered: list[str]) 
 
 def test_function_names_do_not_pop_up_while_a_sentence_is_typed() -> None:
     assert complete("what does count", asked=False) == []
-    assert complete("/in", asked=False) == ["introspect"]
+    assert complete("/intro", asked=False) == ["introspect"]
 
 
 def test_every_command_has_a_sentence_of_help_and_a_program() -> None:

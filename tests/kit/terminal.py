@@ -38,6 +38,7 @@ class Terminal:
         rows: int = 24,
     ) -> None:
         self.sent = b""
+        self.breath_s = 0.0  # between two pieces that it takes: a slow line, where it is more than nothing
         self._page = pyte.HistoryScreen(columns, rows, history=10_000, ratio=0.5)
         self._stream = pyte.Stream(self._page)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -168,7 +169,8 @@ class Terminal:
             if not select.select([self._master], [], [], 0.1)[0]:
                 continue
             try:
-                data = os.read(self._master, 65_536)
+                time.sleep(self.breath_s)
+                data = os.read(self._master, 256 if self.breath_s else 65_536)
             except OSError:  # the program's end closes the terminal
                 return
             if not data:

@@ -65,6 +65,7 @@ def test_every_setting_has_a_variable_that_reaches_it(root: Path, monkeypatch: p
     }
     values |= {"grants.ask": "always", "grants.unattended": "file"}
     values |= {"memory.embedding": "none", "memory.compaction": "spr", "memory.warn_at": "0.5"}
+    values |= {"repl.keys": "vi", "repl.theme": "light"}
     monkeypatch.setenv(variable, values.get(key, "1000" if key.endswith(("tokens", "chars", "mib")) else "1"))
     found = load(root)
     section, _, name = key.rpartition(".")

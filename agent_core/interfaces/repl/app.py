@@ -5,10 +5,12 @@ Lines typed before all is ready wait in a queue. Nothing here imports what is he
 
 import asyncio
 import gc
+import os
 import signal
 import sys
 from collections.abc import Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -21,7 +23,9 @@ from .completion import Words
 from .debug import DebugLine
 from .keys import bindings
 from .prompt import MARK, Prompt
+from .taste import taste
 
+_ECHOED = 20
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -79,10 +83,14 @@ class Repl:
         self._group = asyncio.TaskGroup()
         self._failure: ToolwrightError | None = None
         self._ended_by = 0
-        history = Path(options.root) / ".toolwright" / "history"
+
+    @cached_property
+    def prompt(self) -> Prompt:
+        """The prompt; the terminal knows nothing of it before it is first needed."""
+        history = Path(self._options.root) / ".toolwright" / "history"
         words = Words(self._names, self._others)
         debug = DebugLine(history.with_name("debug_history"), words, self._names)
-        self.prompt = Prompt(history, words, lambda prompt: bindings(prompt, self), debug)
+        return Prompt(history, words, lambda prompt: bindings(prompt, self), debug)
 
     @property
     def busy(self) -> bool:
@@ -91,6 +99,8 @@ class Repl:
 
     async def run(self) -> int:
         """Talk until the human leaves, a signal ends it, or nothing can be opened; the exit code."""
+        if taste(Path(self._options.root), os.environ).plain:
+            return await _plainly(self._options)
         async with self._group:
             behind = self._group.create_task(self._behind())
             self._heed_signals()
@@ -174,7 +184,10 @@ class Repl:
 
     def _echo(self, text: str) -> None:
         first, *others = text.split("\n")
-        lines = [line(("name", MARK), ("strong", first)), *(line("  ", ("strong", other)) for other in others)]
+        shown = others if len(others) <= _ECHOED else others[: _ECHOED // 2]
+        lines = [line(("name", MARK), ("strong", first)), *(line("  ", ("strong", other)) for other in shown)]
+        if more := len(others) - len(shown):
+            lines.append(line(("dim", f"  … {more} more lines")))
         self.prompt.print_above(painted(lines, sys.stdout))
 
     def _names(self) -> list[str]:
@@ -182,3 +195,10 @@ class Repl:
 
     def _others(self, kind: str) -> list[str]:
         return self._session.others(kind) if self._session is not None else []
+
+
+async def _plainly(options: RunOptions) -> int:
+    """Lines alone, for who has a screen read aloud."""
+    gc.enable()
+    plain = await asyncio.to_thread(import_module, "..plain", __package__)
+    return 0 if await plain.each_line(options) else 1

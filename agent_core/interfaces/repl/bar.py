@@ -18,7 +18,9 @@ _MODEL_LEAST = 16
 _BETWEEN = " · "
 # What is shown, from all to least: the first form that leaves the model's name enough room is taken.
 _FORMS = (
-    ("agent", "model", "gauge", "functions", "sandbox"),
+    ("agent", "model", "gauge", "spent", "functions", "sandbox", "running"),
+    ("agent", "model", "gauge", "functions", "sandbox", "running"),
+    ("model", "gauge", "functions", "sandbox", "running"),
     ("model", "gauge", "functions", "sandbox"),
     ("model", "gauge", "sandbox"),
     ("model", "share", "sandbox"),
@@ -53,6 +55,8 @@ class Bar:
         self.unsafe = False
         self.hint = ""
         self.sandbox = "…"
+        self.spent: Callable[[], str] = str
+        self.running: Callable[[], int] = int
 
     def clear_hint(self) -> None:
         """Show the facts again."""
@@ -72,9 +76,13 @@ class Bar:
 
     def _facts(self, status: Status, columns: int) -> StyleAndTextTuples:
         parts = _parts(status, "" if self.unsafe else one_line(self.sandbox, 16))
+        if spent := self.spent():
+            parts["spent"] = [("class:bar", one_line(spent, 40))]
+        if running := self.running():
+            parts["running"] = [("class:bar.running", f"{running} running")]
         model = one_line(status.model or "no model yet", 80)
         for form in _FORMS:
-            shown = [parts[name] for name in form if parts[name]]
+            shown = [parts[name] for name in form if parts.get(name)]
             room = columns - _width(shown)
             if "model" not in form and room >= 0:
                 return _joined(shown)

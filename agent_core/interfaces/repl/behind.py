@@ -8,6 +8,7 @@ from ..conversation import Conversation, opened
 from ..options import RunOptions
 from ..slash import during, take
 from ..slash_memory import know_agents
+from ..spending import short
 from .prompt import Prompt
 from .terminal import TerminalVoice
 
@@ -49,7 +50,8 @@ class Session:
 
     async def take(self, text: str) -> None:
         """Do what a typed line asks for."""
-        await self._talk.guarded(take(self._talk, text))
+        with self._voice.at_work(self._talk.agent.name):
+            await self._talk.guarded(take(self._talk, text))
         self._voice.rest()
         self._rests.set()
 
@@ -76,6 +78,8 @@ async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[Session]
     async with opened(options, voice) as talk, talk.awake():
         prompt.bar.unsafe = talk.workspace.settings.sandbox.unsafe
         prompt.bar.status = lambda: talk.agent.status()  # of the one that is talked to then
+        prompt.bar.spent = lambda: short(talk.spending.total)
+        prompt.bar.running = lambda: len(prompt.live.calls)
         await talk.greet()
         async with asyncio.TaskGroup() as group:
             # The sandbox tests itself while the human thinks; its level is known when it is first needed.

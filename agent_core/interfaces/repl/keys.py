@@ -1,5 +1,7 @@
 """What keys do at the prompt: Enter sends, Alt-Enter breaks the line, Ctrl-C ends the turn, Ctrl-D leaves.
 
+Where nothing runs, Ctrl-C leaves when it comes twice.
+
 While a function stands still, the debugger's line has the keys: there Ctrl-C ends the turn when it comes twice, and
 Ctrl-D ends the call. While a question is open a key answers it, or says what would; Enter answers nothing, and Ctrl-C
 is a no.
@@ -11,7 +13,10 @@ from prompt_toolkit.filters import Condition, has_focus
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
-from .prompt import OpenQuestion, Prompt
+from .open import OpenQuestion, OpenTable
+from .prompt import Prompt
+
+_LEAVING = "Nothing is running. Ctrl-C again, Ctrl-D or /exit leaves."
 
 
 class Wheel(Protocol):
@@ -46,6 +51,7 @@ def bindings(prompt: Prompt, wheel: Wheel) -> KeyBindings:
     keys.add("c-c", filter=debugging)(lambda event: wheel.interrupt() if prompt.debug.stops_turn() else None)
     keys.add("c-d", filter=debugging & no_command)(lambda event: prompt.debug.end())
     _bind_answers(keys, prompt, wheel)
+    _bind_table(keys, prompt)
     return keys
 
 
@@ -58,6 +64,24 @@ def _bind_answers(keys: KeyBindings, prompt: Prompt, wheel: Wheel) -> None:
     keys.add("escape", filter=counts | word, eager=True)(lambda event: _open(prompt).refuse())
     keys.add("c-d", filter=asked, eager=True)(lambda event: wheel.leave())
     keys.add(Keys.Any, filter=counts, eager=True)(lambda event: _open(prompt).press(_text(event)))
+
+
+def _bind_table(keys: KeyBindings, prompt: Prompt) -> None:
+    looks = Condition(lambda: prompt.browser is not None and prompt.asking is None)
+    moves = {"up": -1, "c-p": -1, "down": 1, "c-n": 1, "pageup": -2, "pagedown": 2}
+    for key, by in moves.items():
+        keys.add(key, filter=looks, eager=True)(lambda event, by=by: _table(prompt).move(by))
+    keys.add("enter", filter=looks, eager=True)(lambda event: _table(prompt).enter())
+    keys.add("escape", filter=looks, eager=True)(lambda event: _table(prompt).escape())
+    keys.add("c-c", filter=looks, eager=True)(lambda event: _table(prompt).escape())
+    keys.add("c-d", filter=looks, eager=True)(lambda event: _table(prompt).escape())
+    keys.add("backspace", filter=looks, eager=True)(lambda event: _table(prompt).back())
+    keys.add(Keys.Any, filter=looks, eager=True)(lambda event: _table(prompt).press(_text(event)))
+
+
+def _table(prompt: Prompt) -> OpenTable:
+    assert prompt.browser is not None
+    return prompt.browser
 
 
 def _open(prompt: Prompt) -> OpenQuestion:
@@ -85,5 +109,7 @@ def _stop(prompt: Prompt, wheel: Wheel) -> None:
         wheel.interrupt()
     elif prompt.buffer.text:
         prompt.buffer.reset()
+    elif prompt.bar.hint == _LEAVING:
+        wheel.leave()
     else:
-        prompt.bar.hint = "Nothing is running. Ctrl-D or /exit leaves."
+        prompt.bar.hint = _LEAVING

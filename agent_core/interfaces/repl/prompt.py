@@ -8,14 +8,14 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.data_structures import Size
-from prompt_toolkit.filters import Condition, has_focus
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import Condition, has_focus, vi_navigation_mode
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.key_binding import KeyBindingsBase, merge_key_bindings
 from prompt_toolkit.key_binding.bindings.auto_suggest import load_auto_suggest_bindings
@@ -25,9 +25,10 @@ from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.layout.processors import AppendAutoSuggestion
 from prompt_toolkit.output import ColorDepth
-from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets.toolbars import SearchToolbar
+
+from agent_core.untrusted import one_line
 
 from .above import Above, Made
 from .bar import Bar
@@ -36,64 +37,15 @@ from .debug import DebugLine
 from .escaped import Escaped
 from .kept import KeptHistory
 from .live import Live
+from .open import OpenQuestion, OpenTable
+from .steady import SteadyOutput
+from .styles import DARK, LIGHT
+from .taste import Taste, taste
 
 MARK = "› "
 WORD_MARK = "word › "
+VI_MARK = "‹ "  # in vi, while letters are commands
 MENU_LINES = 8
-
-STYLE = Style.from_dict(
-    {
-        "mark": "bold ansicyan",
-        "mark.debug": "bold ansiyellow",
-        "bar": "ansibrightblack",
-        "bar.name": "ansicyan",
-        "bar.near": "ansiyellow",
-        "bar.full": "bold ansired",
-        "bar.alarm": "bold ansiwhite bg:ansired",
-        "bar.hint": "ansiyellow",
-        "live.thought": "ansibrightblack",
-        "live.call": "ansicyan",
-        "live.question": "bold ansiyellow",
-        "auto-suggestion": "ansibrightblack",
-    }
-)
-
-
-class SteadyOutput(Vt100_Output):
-    """A terminal whose writes can be held back until the next frame, and that may go away."""
-
-    held = False
-    gone = False
-
-    def flush(self) -> None:
-        """Write what has gathered, unless it is held back; what nobody can read any more is let go."""
-        if self.held:
-            return
-        try:
-            super().flush()
-        except OSError:
-            self.gone = True
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
-
-
-class OpenQuestion(Protocol):
-    """A question that keys answer."""
-
-    @property
-    def state(self) -> str:
-        """How far it is: quiet, armed, pressed or word."""
-
-    def press(self, key: str) -> None:
-        """Take a key that may be an answer."""
-
-    def enter(self) -> None:
-        """Take Enter."""
-
-    def refuse(self) -> None:
-        """Answer with a no."""
-
-    def draw(self, columns: int) -> StyleAndTextTuples:
-        """What stands above the input line."""
 
 
 class Prompt:
@@ -102,10 +54,12 @@ class Prompt:
     def __init__(
         self, history: Path, completer: Completer, keys: Callable[["Prompt"], KeyBindingsBase], debug: DebugLine
     ) -> None:
+        self.taste: Taste = taste(history.parent.parent, os.environ)
         self.live = Live()
         self.debug = debug
         self.bar = Bar()
         self.asking: OpenQuestion | None = None
+        self.browser: OpenTable | None = None
         term, depth = os.environ.get("TERM"), ColorDepth.from_env()
         self.output = SteadyOutput(sys.stdout, _size, term=term, default_color_depth=depth, enable_cpr=False)
         self.buffer = Buffer(
@@ -119,7 +73,8 @@ class Prompt:
         self.app: Application[None] = Application(
             layout=_layout(self),
             key_bindings=merge_key_bindings([load_auto_suggest_bindings(), keys(self)]),
-            style=STYLE,
+            style=Style.from_dict({**DARK, **LIGHT} if self.taste.is_light else DARK),
+            editing_mode=EditingMode.VI if self.taste.keys == "vi" else EditingMode.EMACS,
             output=self.output,
             after_render=lambda app: self._leave_if_gone(),
             erase_when_done=True,
@@ -172,6 +127,18 @@ class Prompt:
         self.bar.hint = text
         self.app.invalidate()
 
+    def ring(self) -> None:
+        """Call a human who looks elsewhere, if they want that."""
+        if self.taste.bell:
+            self.output.bell()
+            self.output.flush()
+
+    def entitle(self, title: str) -> None:
+        """Give the window a title, if that is wanted; nothing takes it away."""
+        if self.taste.title:
+            self.output.set_title(one_line(title, 60))
+            self.output.flush()
+
     def leave(self) -> None:
         """End the prompt, if it is there still."""
         future = self.app.future
@@ -188,14 +155,30 @@ class Prompt:
         now = (self.app.render_counter, self.columns)
         if self.asking is not None:
             self._drawn = self.asking.draw(self.columns - 1)
+        elif self.browser is not None:
+            self._drawn = self.browser.draw(self.columns - 1)
         elif now != self._drawn_for and not (self.above.waits and now[1] == self._drawn_for[1]):
             # What was cut off to be printed stays where it is until it is printed.
-            self._drawn = self.live.draw(self.columns - 1)
+            self._drawn = [*self.live.draw(self.columns - 1), *self._folded()]
         self._drawn_for = now
         return self._drawn
 
+    def _folded(self) -> StyleAndTextTuples:
+        """How much stands in the input line, where not all of it is to be seen."""
+        lines = self.buffer.document.line_count
+        if lines <= self.most_rows:
+            return []
+        return [("", "\n"), ("class:live.thought", f"  … {lines} lines; Enter sends them as one message")]
+
+    @property
+    def most_rows(self) -> int:
+        """The most rows that the input line takes of the screen."""
+        return max(self.output.get_size().rows // 3, 3)
+
     def mark(self) -> str:
         """What stands before the input line."""
+        if self.taste.keys == "vi" and vi_navigation_mode():
+            return VI_MARK
         return WORD_MARK if self.asking is not None and self.asking.state == "word" else MARK
 
 
@@ -244,7 +227,11 @@ def _line(prompt: Prompt, field: BufferControl, mark: Callable[[], tuple[str, st
 
 def _moving(prompt: Prompt) -> Dimension:
     # An open question is as high as it needs: it has seen to it that there is room.
-    return Dimension() if prompt.asking is None else Dimension.exact(_rows(prompt.before_input()))
+    return (
+        Dimension()
+        if prompt.asking is None and prompt.browser is None
+        else Dimension.exact(_rows(prompt.before_input()))
+    )
 
 
 def _rows(drawn: StyleAndTextTuples) -> int:
@@ -255,4 +242,5 @@ def _height(prompt: Prompt, buffer: Buffer) -> Dimension:
     # The menu hangs below the cursor: it gets its room only while it is open, and on a low screen what there is.
     has_room = buffer.complete_state is not None and prompt.asking is None
     menu = min(MENU_LINES, prompt.output.get_size().rows - 3) if has_room else 0
-    return Dimension(min=1 + max(menu, 0))
+    least = 1 + max(menu, 0)
+    return Dimension(min=least, max=max(prompt.most_rows, least))

@@ -23,33 +23,39 @@ from agent_core.untrusted import visible
 from ..views import Row
 from .code import Code
 
-THEME = "ansi_dark"
+DARK, LIGHT = "ansi_dark", "ansi_light"
 _SGR = re.compile("(\x1b\\[[0-9;]*m)")
 # Without its rules for what would not be seen: a reply is not a page.
 _PARSER = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable(["image", "reference"])
 
-_DOCUMENT = Markdown("", code_theme=THEME, hyperlinks=False)
+_DOCUMENT = Markdown("", code_theme=DARK, hyperlinks=False)
 
 
-def markdown(text: str, columns: int) -> str:
+def markdown(text: str, columns: int, theme: str = DARK) -> str:
     """One block of Markdown, drawn to the width."""
     document = copy(_DOCUMENT)  # a new one would bring a parser of its own
+    document.code_theme = theme
     document.parsed = _PARSER.parse(visible(text))
     return _drawn(document, columns)
 
 
-def code(language: str) -> Code:
+def takes_colour() -> bool:
+    """Whether the human wants colours."""
+    return not os.environ.get("NO_COLOR")
+
+
+def code(language: str, theme: str = DARK) -> Code:
     """A stretch of code that is drawn as it comes."""
-    return Code(language, THEME, coloured=not os.environ.get("NO_COLOR"))
+    return Code(language, theme, coloured=takes_colour())
 
 
-def source(code: str, first: int, columns: int) -> str:
+def source(code: str, first: int, columns: int, theme: str = DARK) -> str:
     """Python source with line numbers and colours."""
     return _drawn(
         Syntax(
             visible(code).rstrip("\n"),
             "python",
-            theme=THEME,
+            theme=theme,
             line_numbers=True,
             start_line=first,
             word_wrap=True,
@@ -68,7 +74,7 @@ def listing(code: str, rows: Sequence[Row], columns: int) -> str:
 
 @lru_cache(maxsize=4)
 def _lines(code: str) -> Lines:
-    painter = Syntax("", "python", theme=THEME, background_color="default")
+    painter = Syntax("", "python", theme=DARK, background_color="default")
     return painter.highlight(code).split("\n", allow_blank=True)
 
 
@@ -82,8 +88,8 @@ def _drawn(thing: RenderableType, columns: int) -> str:
     console = Console(
         file=io.StringIO(),
         width=columns,
-        force_terminal=not os.environ.get("NO_COLOR"),
-        color_system=None if os.environ.get("NO_COLOR") else "standard",
+        force_terminal=takes_colour(),
+        color_system="standard" if takes_colour() else None,
         legacy_windows=False,
         markup=False,
         emoji=False,

@@ -90,9 +90,9 @@ class Teller:
     def _block(self, block: Block) -> None:
         after = "\n" if block.ends else ""
         if block.code is None:
-            self._screen.print(lambda: render.markdown(block.text, self._columns()) + after)
+            self._screen.print(lambda: render.markdown(block.text, self._columns(), self._screen.theme) + after)
             return
-        code = self._code = self._code or render.code(block.code)
+        code = self._code = self._code or render.code(block.code, self._screen.theme)
         self._screen.print(lambda: code.draw(block.text, self._columns()) + after)
         if block.ends:
             self._code = None
@@ -115,7 +115,7 @@ class Teller:
         call = self._log.answered(event)
         self._lines([call_line(call, self._columns())])
         if call.source:
-            self._screen.print(lambda: render.source(call.source, 1, self._columns()))
+            self._screen.print(lambda: render.source(call.source, 1, self._columns(), self._screen.theme))
         self._lines(verdict_part(call))
         if call.detail.get("output"):
             self._lines(outcome_lines({"outcome": "returned", "output": call.detail["output"]}))
@@ -135,8 +135,9 @@ class Screen:
     """What the teller may do with the terminal."""
 
     def __init__(
-        self, write: Callable[[Made], None], paint: Callable[[list[Line]], str], moved: Callable[[], None]
+        self, write: Callable[[Made], None], paint: Callable[[list[Line]], str], moved: Callable[[], None], theme: str
     ) -> None:
+        self.theme = theme
         self.print = write
         self.moved = moved
         self._paint = paint

@@ -2,21 +2,26 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from prompt_toolkit.application import in_terminal
 
 from agent_core.grants import Approver, Decision, Question
 
+from ..choices import Table
 from ..listeners import Listener
 from ..spans import Line, painted
 from ..told import CallLog
 from ..wrap import wrapped
 from . import render
 from .asking import open_question
+from .browser import fits, open_browser, preview
 from .prompt import Prompt
 from .teller import Screen, Teller
+
+RINGS_AFTER_S = 10.0
 
 
 class TerminalVoice:
@@ -25,6 +30,7 @@ class TerminalVoice:
     def __init__(self, prompt: Prompt) -> None:
         self._prompt = prompt
         self._asked: asyncio.Future[bool] | None = None
+        self._theme = render.LIGHT if prompt.taste.is_light else render.DARK
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Show lines."""
@@ -44,16 +50,26 @@ class TerminalVoice:
 
     def source(self, code: str, first: int) -> None:
         """Show Python source with colours."""
-        self._prompt.print_above(lambda: render.source(code, first, self._prompt.columns))
+        self._prompt.print_above(lambda: render.source(code, first, self._prompt.columns, self._theme))
 
     def listener(self, log: CallLog) -> Listener:
         """Somebody who tells a turn's events here."""
         prompt = self._prompt
-        screen = Screen(prompt.print_above, self._painted, prompt.moved)
+        screen = Screen(prompt.print_above, self._painted, prompt.moved, self._theme)
         return Teller(log, prompt.live, lambda: prompt.columns, screen)
 
     def _painted(self, lines: Iterable[Line]) -> str:
         return painted(wrapped(lines, self._prompt.columns), sys.stdout)
+
+    async def browse(self, table: Table) -> None:
+        """Let a human look through it, and print what they take; on a low screen print all of it."""
+        if not table.choices or not fits(self._prompt):
+            self.lines(table.lines())
+            return
+        async with open_browser(table, self._prompt, self._theme) as browser:
+            choice = await browser.chosen
+        if choice is not None:
+            self._prompt.print_above(lambda: preview(choice, self._prompt.columns, self._theme))
 
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
@@ -61,6 +77,18 @@ class TerminalVoice:
         with self._prompt.above.held():
             async with in_terminal():
                 yield
+
+    @contextmanager
+    def at_work(self, agent: str) -> Iterator[None]:
+        """While something is done for the human; when it took long, they are called."""
+        began = time.monotonic()
+        self._prompt.entitle(f"… {agent}")
+        try:
+            yield
+        finally:
+            self._prompt.entitle(agent)
+            if time.monotonic() - began > RINGS_AFTER_S:
+                self._prompt.ring()
 
     def status(self, text: str) -> None:
         """Show what is being done, above the input line."""
@@ -84,6 +112,7 @@ class TerminalVoice:
         return self._decide
 
     async def _decide(self, question: Question) -> Decision:
+        self._prompt.ring()
         async with open_question(question, self._prompt) as asking:
             return await asking.answer
 

@@ -1,0 +1,124 @@
+"""A table above the input line that is looked through: letters filter, arrows move, below it what lies behind the row.
+
+Enter prints that above the prompt, Esc leaves. Heavy: loaded behind the prompt.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
+
+from ..choices import Choice, Table
+from ..columns import cut, width
+from ..fuzzy import fitting
+from ..spans import Line, coloured, plain
+from ..wrap import wrapped
+from . import render
+from .prompt import Prompt
+
+_AROUND = 5  # rows: the title, the head, the rule, the input line, the bar
+LEAST_ROWS = 12
+_KEYS = "type to filter · ↑↓ · Enter prints it · Esc leaves"
+
+
+class Browser:
+    """The open table; `chosen` is there when the human has left it."""
+
+    def __init__(self, table: Table, prompt: Prompt, theme: str) -> None:
+        self.chosen: asyncio.Future[Choice | None] = asyncio.get_running_loop().create_future()
+        self._table, self._prompt, self._theme = table, prompt, theme
+        self._typed = ""
+        self._at = 0
+        self._found = list(table.choices)
+        self._shown: dict[tuple[str, int], list[str]] = {}
+
+    def press(self, text: str) -> None:
+        """A letter more to filter by."""
+        self._filter(self._typed + text)
+
+    def back(self) -> None:
+        """A letter less."""
+        self._filter(self._typed[:-1])
+
+    def move(self, by: int) -> None:
+        """To another row; `by` a page where it is more than one."""
+        rows = by if abs(by) == 1 else by // abs(by) * self._room()[0]
+        self._at = min(max(self._at + rows, 0), max(len(self._found) - 1, 0))
+
+    def enter(self) -> None:
+        """Take the row."""
+        self._leave(self._found[self._at] if self._found else None)
+
+    def escape(self) -> None:
+        """Leave without a row."""
+        self._leave(None)
+
+    def draw(self, columns: int) -> StyleAndTextTuples:
+        """The table as it is now, as high as the screen allows."""
+        rows, below = self._room()
+        first = min(max(self._at - rows // 2, 0), max(len(self._found) - rows, 0))
+        shown = self._found[first : first + rows]
+        drawn = [self._title(columns), ("bold ansibrightblack", cut(plain([self._table.head])[:-1], columns))]
+        for at, choice in enumerate(shown, first):
+            text = cut(plain([choice.line])[:-1], columns)
+            drawn.append(("reverse", text + " " * (columns - width(text))) if at == self._at else ("", text))
+        drawn.append(("ansibrightblack", "─" * columns))
+        parts: StyleAndTextTuples = []
+        for style, text in drawn:
+            parts += [(style, text), ("", "\n")]
+        return [*parts, *to_formatted_text(ANSI("\n".join(self._preview(columns)[:below])))]
+
+    def _title(self, columns: int) -> tuple[str, str]:
+        many = f"{len(self._found)} of {len(self._table.choices)}"
+        return "bold ansicyan", cut(f"{self._table.title} {many}: {self._typed}▏ {_KEYS}", columns)
+
+    def _preview(self, columns: int) -> list[str]:
+        if not self._found:
+            return ["Nothing fits; Backspace takes letters back."]
+        choice = self._found[self._at]
+        key = (choice.name, columns)
+        if key not in self._shown:
+            self._shown[key] = preview(choice, columns, self._theme).split("\n")
+        return self._shown[key]
+
+    def _room(self) -> tuple[int, int]:
+        """The rows of the table, and those of what lies behind the row."""
+        left = max(self._prompt.output.get_size().rows - _AROUND, 2)
+        rows = max(min(len(self._table.choices), left * 2 // 5), 1)
+        return rows, left - rows
+
+    def _filter(self, typed: str) -> None:
+        self._typed, self._at = typed, 0
+        self._found = fitting(typed, self._table.choices, lambda choice: choice.text)
+        if self._table.keeps_order:
+            self._found = [choice for choice in self._table.choices if choice in self._found]
+
+    def _leave(self, choice: Choice | None) -> None:
+        if not self.chosen.done():
+            self.chosen.set_result(choice)
+
+
+def preview(choice: Choice, columns: int, theme: str) -> str:
+    """What lies behind a row."""
+    lines: list[Line] = wrapped(choice.lines(), columns)
+    text = coloured(lines) if render.takes_colour() else plain(lines)
+    return text + (render.source(*choice.source(), columns, theme) if choice.source else "")
+
+
+@asynccontextmanager
+async def open_browser(table: Table, prompt: Prompt, theme: str) -> AsyncIterator[Browser]:
+    """A table on the screen for as long as this lasts."""
+    browser = prompt.browser = Browser(table, prompt, theme)
+    prompt.buffer.cancel_completion()
+    prompt.app.invalidate()
+    try:
+        yield browser
+    finally:
+        prompt.browser = None
+        prompt.app.invalidate()
+
+
+def fits(prompt: Prompt) -> bool:
+    """Whether the screen is high enough for a table that is looked through."""
+    return prompt.output.get_size().rows >= LEAST_ROWS

@@ -1,0 +1,58 @@
+"""What the prompt must know of the settings before it is shown: read without what makes settings heavy.
+
+What does not fit is left at its default here; the settings themselves are checked behind the prompt, and say so.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+_FILE, _TABLE, _PREFIX = "toolwright.toml", "repl", "TOOLWRIGHT_REPL_"
+_TRUE = ("1", "true", "yes", "on", "t", "y")
+_LIGHT_GROUNDS = ("7", "15")
+
+
+@dataclass(frozen=True, slots=True)
+class Taste:
+    """The table `repl` of the settings."""
+
+    keys: str = "emacs"
+    theme: str = "auto"
+    bell: bool = False
+    title: bool = False
+    plain: bool = False
+
+    @property
+    def is_light(self) -> bool:
+        """Whether the screen is light, as it was said, or as the terminal says in COLORFGBG."""
+        ground = os.environ.get("COLORFGBG", "").rpartition(";")[2]
+        return self.theme == "light" or (self.theme == "auto" and ground in _LIGHT_GROUNDS)
+
+
+def taste(root: Path, environment: Mapping[str, str]) -> Taste:
+    """What is set, in the file or in the environment."""
+    values: dict[str, Any] = _table(root / _FILE)  # Any: values of TOML
+    for field in fields(Taste):
+        given = environment.get(f"{_PREFIX}{field.name.upper()}")
+        if given is not None:
+            values[field.name] = given.lower() in _TRUE if field.type is bool else given
+    fitting = {each.name: values[each.name] for each in fields(Taste) if type(values.get(each.name)) is each.type}
+    return Taste(**fitting)
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return {}
+    if _TABLE not in text:
+        return {}
+    import tomllib  # noqa: PLC0415  (most files have no such table, and the way to the prompt must not pay for it)
+
+    try:
+        found = tomllib.loads(text).get(_TABLE)
+    except tomllib.TOMLDecodeError:
+        return {}
+    return dict(found) if isinstance(found, dict) else {}

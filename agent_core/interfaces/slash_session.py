@@ -1,0 +1,93 @@
+"""The slash commands about the session itself: what it took, and taking back what was done last in it."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from agent_core.errors import UsageError
+from agent_core.workshop.history import Version
+
+from . import deeds
+from .by_hand import undo_block
+from .conversation import Conversation
+from .deeds import Deed
+from .spans import line
+from .spending import spending_lines
+from .verdicts import verdict_lines
+
+
+async def _cost(talk: Conversation, words: str) -> None:
+    talk.voice.lines(spending_lines(talk.spending))
+
+
+async def _undo(talk: Conversation, words: str) -> None:
+    last = deeds.latest([deed async for deed in _deeds(talk)])
+    if last is None:
+        mend = "What is older: /rollback NAME, /memory undo, /pop."
+        raise UsageError("Nothing was changed or said in this session.", mend=mend)
+    if await talk.voice.confirm(f"This would {last.says}."):
+        await last.undo()
+    else:
+        talk.voice.lines([line(("dim", "Nothing was changed."))])
+
+
+async def _deeds(talk: Conversation) -> AsyncIterator[Deed]:
+    for name in talk.deeds.functions:
+        if deed := await _function(talk, name):
+            yield deed
+    for row in talk.agent.memory.blocks.rows:
+        if deed := await _block(talk, row.label):
+            yield deed
+    if talk.deeds.messages:
+        at, message = talk.deeds.messages[-1]
+        yield Deed(at, deeds.message_says(message), lambda: _unsay(talk))
+
+
+async def _function(talk: Conversation, name: str) -> Deed | None:
+    try:
+        versions = await talk.workspace.workshop.past.versions(name)
+    except UsageError:  # what was touched was never there
+        return None
+    found = deeds.states(versions, talk.deeds.undone, name)
+    if not found or found[-1].row.at < talk.deeds.began:
+        return None
+    last, before = found[-1], found[-2] if len(found) > 1 else None
+    if before is None or not before.hash:
+        return Deed(last.row.at, f"delete {name}, made by {last.who}", lambda: _unmake(talk, name))
+    what = f"change {name} back to version {before.number}" if last.hash else f"bring {name} back, which was deleted"
+    return Deed(last.row.at, f"{what} ({before.who}, {before.when})", lambda: _restore(talk, name, before))
+
+
+async def _block(talk: Conversation, label: str) -> Deed | None:
+    change = deeds.last_edit(await talk.agent.memory.blocks.history(label))
+    if change is None or change.at < talk.deeds.began:
+        return None
+    by = f"{change.by} {change.agent}".strip()
+    return Deed(
+        change.at, f"put the block {label} back as it was before “{change.what}” by {by}", lambda: _forget(talk, label)
+    )
+
+
+async def _unmake(talk: Conversation, name: str) -> None:
+    gone = await talk.workspace.workshop.delete(name)
+    talk.deeds.undone.add((name, (await talk.workspace.workshop.past.versions(name))[-1].number))
+    talk.voice.lines([line(("ok", "✓ "), f"deleted {gone['deleted']} from {gone['module']}")])
+
+
+async def _restore(talk: Conversation, name: str, version: Version) -> None:
+    talk.voice.lines(verdict_lines(await talk.workspace.workshop.rollback(name, version.hash)))
+
+
+async def _forget(talk: Conversation, label: str) -> None:
+    edit = await undo_block(talk.agent.memory.blocks, label)
+    if edit.outcome != "returned":
+        raise UsageError(edit.text)
+    talk.voice.lines([line(("ok", "✓ "), edit.text)])
+
+
+async def _unsay(talk: Conversation) -> None:
+    message = await talk.agent.pop()
+    talk.deeds.messages.pop()
+    said = line(("ok", "✓ "), "out of the context: ", ("strong", message)) if message else line("It was out already.")
+    talk.voice.lines([said])
+
+
+RUNS: dict[str, Callable[[Conversation, str], Awaitable[None]]] = {"cost": _cost, "undo": _undo}

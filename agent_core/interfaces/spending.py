@@ -1,0 +1,181 @@
+"""What the turns of a session took: tokens, and money where the price of the model is known."""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent_core import events
+from agent_core.errors import UsageError
+from agent_core.events import Event
+from agent_core.untrusted import one_line
+
+from .columns import columns
+from .spans import Line, line
+
+FILE = "prices.toml"
+_FREE = ("local/", "tour")
+_DATED = re.compile(r"[-@]?(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
+_MILLION = 1e6
+HEADS = ("agent", "message", "steps", "in", "cached", "out", "cost")
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars for a million tokens."""
+
+    input: float
+    output: float
+    cached: float | None = None
+
+    def of(self, usage: "Taken") -> float:
+        """What so many tokens cost."""
+        cached = self.input if self.cached is None else self.cached
+        fresh = usage.prompt - usage.cached
+        return (fresh * self.input + usage.cached * cached + usage.completion * self.output) / _MILLION
+
+
+@dataclass(slots=True)
+class Taken:
+    """What one turn took; `cost` is None as soon as a price was not known."""
+
+    agent: str = ""
+    message: str = ""
+    steps: int = 0
+    prompt: int = 0
+    cached: int = 0
+    completion: int = 0
+    cost: float | None = 0.0
+    is_estimated: bool = False
+
+    def add(self, more: "Taken") -> None:
+        """Count what another took, too."""
+        self.steps += more.steps
+        self.prompt += more.prompt
+        self.cached += more.cached
+        self.completion += more.completion
+        self.cost = None if self.cost is None or more.cost is None else self.cost + more.cost
+        self.is_estimated |= more.is_estimated
+
+    @property
+    def tokens(self) -> int:
+        """All of them."""
+        return self.prompt + self.completion
+
+
+class Spending:
+    """The turns of a session, as they are heard."""
+
+    def __init__(self, root: Path) -> None:
+        self.turns: list[Taken] = []
+        self.unpriced: set[str] = set()
+        self._root = root
+        self._prices: dict[str, Price] | None = None
+
+    def hear(self, event: Event, agent: str, model: str) -> None:
+        """Count what an event tells."""
+        match event:
+            case events.TurnStarted():
+                self.turns.append(Taken(event.agent, event.message or event.event))
+            case events.Usage():
+                if not self.turns:
+                    self.turns.append(Taken(agent))
+                self.turns[-1].add(self._taken(event, model))
+            case _:
+                pass
+
+    @property
+    def total(self) -> Taken:
+        """All turns together."""
+        return _sum("", self.turns)
+
+    def _taken(self, event: events.Usage, model: str) -> Taken:
+        taken = Taken("", "", 1, event.prompt_tokens, event.cached_tokens, event.completion_tokens)
+        taken.is_estimated = event.estimated
+        price = self._price(model)
+        if price is None and taken.tokens:
+            self.unpriced.add(model)
+        taken.cost = 0.0 if not taken.tokens else price.of(taken) if price else None
+        return taken
+
+    def _price(self, model: str) -> Price | None:
+        if self._prices is None:
+            self._prices = _prices(self._root)
+        return price_of(model, self._prices)
+
+
+def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
+    """The price of a model by its name, by its name without the maker, and without the date."""
+    if model.startswith(_FREE):
+        return Price(0, 0)
+    bare = model.rpartition("/")[2]
+    for name in (model, bare, _DATED.sub("", bare)):
+        if name in prices:
+            return prices[name]
+    return None
+
+
+def read_prices(path: Path) -> dict[str, Price]:
+    """The prices of a file.
+
+    Raises:
+        UsageError: it does not say them as it should.
+    """
+    try:
+        models: dict[str, dict[str, Any]] = tomllib.loads(path.read_text("utf-8"))["models"]
+        return {name: Price(**{key: float(value) for key, value in row.items()}) for name, row in models.items()}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError, ValueError, AttributeError) as e:
+        mend = '[models], and a line for each: "NAME" = { input = 1.0, cached = 0.1, output = 4.0 }'
+        raise UsageError(f"{path} cannot be read as prices: {e}.", mend=mend) from e
+
+
+def _prices(root: Path) -> dict[str, Price]:
+    own = root / FILE
+    return {**read_prices(Path(__file__).with_name(FILE)), **(read_prices(own) if own.is_file() else {})}
+
+
+def _sum(agent: str, turns: Sequence[Taken]) -> Taken:
+    total = Taken(agent, f"{len(turns)} turn{'' if len(turns) == 1 else 's'}")
+    for turn in turns:
+        total.add(turn)
+    return total
+
+
+def spending_lines(spending: Spending) -> list[Line]:
+    """A row for each turn, then one for each agent, and what is not known."""
+    if not spending.turns:
+        return [line(("dim", "Nothing was asked in this session yet."))]
+    names = list(dict.fromkeys(turn.agent for turn in spending.turns))
+    sums = [_sum(name, [turn for turn in spending.turns if turn.agent == name]) for name in names]
+    lines = columns([HEADS, *map(_row, spending.turns), *map(_row, sums)], ("name", "", "dim", "", "dim", "", "strong"))
+    lines[0] = tuple(("dim", text) for _, text in lines[0])
+    for at in range(len(lines) - len(sums), len(lines)):
+        lines[at] = tuple(("strong", text) for _, text in lines[at])
+    if spending.unpriced:
+        models = ", ".join(sorted(spending.unpriced))
+        lines.append(line(("dim", f"No price is known for {models}; {FILE} in the workspace can say it.")))
+    if any(turn.is_estimated for turn in spending.turns):
+        lines.append(line(("dim", "≈: the endpoint did not say, so it is estimated.")))
+    return lines
+
+
+def money(cost: float) -> str:
+    """`$0.0123`, `$1.20`."""
+    return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"
+
+
+def short(total: Taken) -> str:
+    """`12k $0.03`: for the bar."""
+    if not total.tokens:
+        return ""
+    count = f"{total.tokens / 1e6:.1f}M" if total.tokens >= 1e6 else f"{total.tokens / 1e3:.1f}k"
+    return f"{count} tokens" + (f" {money(total.cost)}" if total.cost else "")
+
+
+def _row(taken: Taken) -> list[str]:
+    about = "≈" if taken.is_estimated else ""
+    cost = "" if taken.cost is None else money(taken.cost)
+    tokens = [f"{about}{taken.prompt:,}", f"{taken.cached:,}" if taken.cached else "", f"{about}{taken.completion:,}"]
+    return [taken.agent, one_line(taken.message, 40), str(taken.steps), *tokens, cost]

@@ -1,0 +1,47 @@
+"""Functions, and the versions of one, as tables to be looked through."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+from agent_core.workshop.history import Version, diff
+
+from .choices import Choice, Table
+from .spans import Line, line
+from .versions import coloured, history_lines
+from .views import list_lines
+
+Document: TypeAlias = dict[str, Any]  # Any: JSON of a shape that the design publishes
+
+_HEAD = line("version · what · when · who · lines · standing · why")
+
+
+def functions_table(found: Document, source: Callable[[str], str]) -> Table:
+    """The functions of a listing with their source."""
+    head, *lines = list_lines({**found, "rejected": []}, heads=True)
+    return Table("functions", head, tuple(map(partial(_function, source), found["functions"], lines)))
+
+
+def versions_table(found: Document, versions: Sequence[Version]) -> Table:
+    """The versions of a function, the newest first, each with what it changed."""
+    pairs = zip((None, *versions), versions, found["versions"], strict=False)
+    choices = [_version(found["name"], row, before, after) for before, after, row in pairs]
+    return Table(f"versions of {found['name']}", _HEAD, tuple(reversed(choices)), keeps_order=True)
+
+
+def _function(source: Callable[[str], str], row: Document, shown: Line) -> Choice:
+    name = str(row["name"])
+    text = f"{name} {row['module']} {row['standing']} {row['description']}"
+    return Choice(name, shown, text, list, lambda: (source(name), 1))
+
+
+def _version(name: str, row: Document, before: Version | None, after: Version) -> Choice:
+    shown, *_ = history_lines({"versions": [row]})
+    text = "".join(part for _, part in shown)
+    return Choice(f"{after.number}", shown, text, lambda: _difference(name, before, after))
+
+
+def _difference(name: str, before: Version | None, after: Version) -> list[Line]:
+    old = f"{name} {before.number} ({before.short})" if before else "nothing"
+    new = f"{name} {after.number} ({after.short or after.what})"
+    return coloured(diff(before.source if before else "", after.source, (old, new)).splitlines())

@@ -1,0 +1,149 @@
+"""Tables that are looked through at the prompt, and taking back what was done last."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.support import COUNT_VOWELS, create, leave, prompt
+from tests.kit import Ask, Repeat, Say, Script, Wanted
+from tests.kit.terminal import CTRL_C, ENTER, ESCAPE, Terminal
+
+DOWN, BACKSPACE = "\x1b[B", "\x7f"
+MANY = '''def echo_{n}(text: str) -> str:
+    """Echo number {n}.
+
+    Args:
+        text: What.
+    """
+    return text + "{n}"
+
+
+'''
+EDIT = Wanted("edit_function", {"function_name": "count_vowels", "old_text": '"aeiou"', "new_text": '"aeioué"'})
+EXAMPLE = '>>> count_vowels("xyz")'
+
+
+@pytest.fixture
+def grown(tmp_path: Path) -> Path:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS)
+    (tmp_path / "functions" / "many.py").write_text("".join(MANY.format(n=n) for n in range(60)))
+    return tmp_path
+
+
+def marked(screen: Terminal, text: str) -> bool:
+    return any(text in row for row in screen.screen())
+
+
+def test_functions_are_filtered_as_one_types_and_escape_leaves_no_trace(grown: Path) -> None:
+    with prompt([], grown) as (screen, _):
+        screen.line("/functions")
+        screen.wait_for("functions 61 of 61:")
+        screen.type("vowels")
+        screen.wait_for("functions 1 of 61: vowels")
+        screen.wait_for("Count the vowels in a text.")
+        screen.wait_for(EXAMPLE)
+        screen.type(BACKSPACE * 6 + "echo_59")
+        screen.wait_for('return text + "59"')
+        assert all(len(row) <= 80 for row in screen.screen())
+        screen.type(ESCAPE)
+        screen.wait_gone("functions 1 of 61")
+        screen.line("/exit")
+        assert screen.exit_code() == 0
+        assert "echo_59" not in screen.scrolled()
+
+
+def test_arrows_move_and_enter_prints_the_row_above_the_prompt(grown: Path) -> None:
+    with prompt([], grown, columns=200) as (screen, _):
+        screen.line("/functions")
+        screen.wait_for("functions 61 of 61:")
+        screen.type("echo_1" + DOWN)
+        screen.wait_for('return text + "10"')
+        screen.type(ENTER)
+        screen.wait_gone("of 61: echo_1")
+        assert 'return text + "10"' in screen.scrolled()
+        screen.line("/functions")
+        screen.wait_for("of 61:")
+        screen.resize(80, 24)
+        screen.type("zzzz")
+        screen.wait_for("Nothing fits")
+        screen.type(CTRL_C)
+        screen.wait_gone("Nothing fits")
+        assert leave(screen) == 0
+
+
+def test_a_low_screen_gets_the_whole_list_printed(grown: Path) -> None:
+    with prompt([], grown) as (screen, _):
+        screen.resize(80, 10)
+        screen.line("/functions")
+        screen.wait(lambda: "echo_59" in screen.scrolled(), "all of the list")
+
+
+def test_the_last_change_of_a_function_is_taken_back_then_its_making_then_the_message(tmp_path: Path) -> None:
+    script: Script = [Ask(create(COUNT_VOWELS)), Ask(EDIT), Say("Done.")]
+    with prompt(script, tmp_path) as (screen, _):
+        screen.line("make it")
+        screen.wait_for("3 steps")
+        for says, then in (
+            ("change count_vowels back to version 1", "✓ count_vowels"),
+            ("delete count_vowels, made by", "deleted count_vowels"),
+            ("take the message “make it”", "out of the context: make it"),
+        ):
+            screen.line("/undo")
+            screen.wait_for(f"This would {says}")
+            screen.line("y")
+            screen.wait_gone("This would")
+            screen.wait_for(then)
+        screen.line("/undo")
+        screen.wait_for("Nothing was changed or said in this session.")
+        assert "count_vowels" not in "".join(file.read_text() for file in (tmp_path / "functions").glob("*.py"))
+
+
+def test_undo_changes_nothing_without_a_yes(tmp_path: Path) -> None:
+    with prompt([Say("Hi.")], tmp_path) as (screen, _):
+        screen.line("hello there")
+        screen.wait_for("1 step")
+        screen.line("/undo")
+        screen.wait_for("take the message “hello there”")
+        screen.line("n")
+        screen.wait_for("Nothing was changed.")
+
+
+def test_an_edit_of_memory_is_taken_back(tmp_path: Path) -> None:
+    with prompt([], tmp_path) as (screen, _):
+        screen.line("/memory edit human Likes tea.")
+        screen.wait_for("✓")
+        screen.line("/undo")
+        screen.wait_for("put the block human back")
+        screen.line("y")
+        screen.wait_gone("This would")
+        screen.line("/memory human")
+        screen.wait_for("human")
+        assert "Likes tea." not in screen.screen()[-6:]
+
+
+def test_versions_are_looked_through_with_what_each_changed(tmp_path: Path) -> None:
+    with prompt([Ask(create(COUNT_VOWELS)), Ask(EDIT), Say("Done.")], tmp_path) as (screen, _):
+        screen.line("make it")
+        screen.wait_for("3 steps")
+        screen.line("/history count_vowels")
+        screen.wait_for("versions of count_vowels 2 of 2:")
+        screen.wait_for('+    return sum(letter in "aeioué"')
+        screen.type(DOWN)
+        screen.wait_for("+def count_vowels(text")
+        screen.type(ESCAPE)
+        screen.wait_gone("versions of count_vowels")
+
+
+def test_cost_counts_tokens_and_money_where_a_price_is_known(tmp_path: Path) -> None:
+    (tmp_path / "prices.toml").write_text("[models]\nscripted = { input = 1000, output = 2000 }\n")
+    with prompt([Repeat(Say("Hi.", usage=(1000, 500)))], tmp_path, columns=110) as (screen, _):
+        screen.line("/cost")
+        screen.wait_for("Nothing was asked in this session yet.")
+        for turn in (1, 2):
+            screen.line("hello")
+            screen.wait_count("∙ 1 step", turn)
+        screen.line("/cost")
+        screen.wait_for("2 turns")
+        screen.wait_for("$4.00")
+        screen.wait_for("3.0k tokens $4.00")
