@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from sandbox import (
     Access,
+    Around,
     Attempt,
     Evaluation,
     Limits,
@@ -23,8 +24,10 @@ from sandbox import (
 )
 from sandbox.access import NOTHING
 from sandbox.code import Modules
+from sandbox.debugging import PLAIN
 
 from .broker import Broker
+from .debugging.debugging import Debugging
 from .secrets import Secrets
 from .settings import SandboxSettings
 
@@ -64,6 +67,7 @@ class Cage:
         self.settings = settings
         self.secrets = secrets or Secrets()
         self.broker = broker or Broker()
+        self.debugging = Debugging()
         self._parallel = parallel
         self._guarded = (*guarded, *_OWN)
         self._starting: asyncio.Task[Sandbox | SandboxUnavailable] | None = None
@@ -87,6 +91,7 @@ class Cage:
         access: Access = NOTHING,
         keep: str = "",
         over: Callable[[Outcome], Outcome] | None = None,
+        around: Around = PLAIN,
     ) -> Outcome:
         """Run one function in a worker of its own; with a key to keep, in the one of the call before.
 
@@ -96,7 +101,15 @@ class Cage:
         match await self.ready():
             case Sandbox() as sandbox:
                 outcome = await sandbox.call(
-                    modules, module, function, arguments, limits=own, handler=handler, access=access, keep=keep
+                    modules,
+                    module,
+                    function,
+                    arguments,
+                    limits=own,
+                    handler=handler,
+                    access=access,
+                    keep=keep,
+                    around=around,
                 )
                 return over(outcome) if over else outcome
             case SandboxUnavailable() as missing:
@@ -111,12 +124,19 @@ class Cage:
         limits: Limits | None = None,
         handler: RequestHandler | None = None,
         access: Access = NOTHING,
+        around: Around = PLAIN,
     ) -> Outcome:
         """Run one example of a module in a worker of its own."""
         match await self.ready():
             case Sandbox() as sandbox:
                 return await sandbox.evaluate(
-                    modules, module, evaluation, limits=limits or self.limits, handler=handler, access=access
+                    modules,
+                    module,
+                    evaluation,
+                    limits=limits or self.limits,
+                    handler=handler,
+                    access=access,
+                    around=around,
                 )
             case SandboxUnavailable() as missing:
                 return Refused(str(missing))

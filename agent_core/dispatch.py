@@ -18,6 +18,7 @@ from .answers import CallOutcome, Interrupted, Skipped
 from .cage import Cage
 from .clock import Clock
 from .context import beginning
+from .debugging import Watch
 from .errors import ToolwrightError
 from .grants import Denied, Permit
 from .interruption import Interrupted as StopRequested
@@ -183,6 +184,8 @@ class Dispatcher:
         if not isinstance(arguments, dict):
             return await self._close(running, Refused(""), answers.bad_arguments(call.name, arguments))
         permit: Permit | None = None
+        watch = self._cage.debugging.watch()
+        watch.recording.turn = turn.id
         try:
             async with turn.interruption:
                 found = await self._workshop.granting.permit(function, snapshot)
@@ -190,17 +193,20 @@ class Dispatcher:
                     return await self._close(running, Refused(found.text), found.text)
                 permit = found
                 async with self._slots:
-                    outcome = await self._call(running, snapshot, arguments, permit)
+                    outcome = await self._call(running, snapshot, arguments, permit, watch)
         except StopRequested:
             outcome = Interrupted()
+        finally:
+            watch.close()
         record = recorded(function, snapshot, outcome, running.seconds(), turn.id)
         is_draft = isinstance(outcome, Returned) and await self._workshop.drafts.holds(function, snapshot)
-        note = _lacking(outcome, permit)
+        note = "\n".join(filter(None, (_lacking(outcome, permit), watch.note(snapshot))))
         lacks = self._noted(answers.answer(outcome, MOST_CHARS), note) if note else None
-        return await self._close(running, outcome, lacks, writes=(record,), unproven=is_draft)
+        kept = watch.writes(function, snapshot, arguments, answers.outcome_json(outcome))
+        return await self._close(running, outcome, lacks, writes=(record, *kept), unproven=is_draft)
 
     async def _call(
-        self, running: "Running", snapshot: Snapshot, arguments: dict[str, Any], permit: Permit
+        self, running: "Running", snapshot: Snapshot, arguments: dict[str, Any], permit: Permit, watch: Watch
     ) -> CallOutcome:
         if running.call.id not in running.turn.started:
             await running.turn.append([self._started(running.call, snapshot)])
@@ -209,7 +215,7 @@ class Dispatcher:
         turn, blocks, granting = running.turn, self._blocks, self._workshop.granting
         door = Door(blocks, turn.agent, turn.id) if blocks is not None else None
         requests = Requests(
-            self._cage, snapshot, running.tell_progress, granting, broker=self._cage.broker, memory=door
+            self._cage, snapshot, running.tell_progress, granting, broker=self._cage.broker, memory=door, watch=watch
         )
         return await requests.run(snapshot.functions[running.call.name], arguments, permit)
 

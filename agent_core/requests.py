@@ -4,17 +4,21 @@ A fetch and a secret need a grant. Arguments are checked like a model's, and dep
 """
 
 import base64
+import contextlib
 import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Protocol
 
 from sandbox import Outcome, RequestRefused, Returned
+from sandbox.debugging import PLAIN
 
 from .answers import answer, bad_arguments
 from .broker import Broker, Session
 from .cage import Cage
+from .debugging.debugging import Watch
 from .grants import NOTHING, Denied, Grants, Permit
 from .memory.door import Door, DoorRefused
 from .registry.arguments import read as read_arguments
@@ -54,6 +58,7 @@ class Requests:
     grants: Grants = NOTHING  # … what it has, …
     fetches: Session | None = None  # … what it fetches, …
     secrets: Given | None = None  # … and the secrets that it is given
+    watch: Watch | None = None  # who debugs and records it
     memory: Door | None = None  # the blocks of the agent whose turn it is
 
     async def run(self, function: Function, arguments: Mapping[str, Any], permit: Permit) -> Outcome:  # Any: JSON
@@ -71,24 +76,41 @@ class Requests:
         secrets = Given(self.cage.secrets, function.name, permit.grants.secrets, want_secret, self.secrets)
         async with self.broker.session(function.name, permit.grants.network, want_host) as fetches:
             own = replace(self, fetches=fetches, secrets=secrets, caller=function.name, grants=permit.grants)
-            return await self.cage.call(
-                permit.modules,
-                function.module,
-                function.name,
-                arguments,
-                own,
-                limits=permit.limits,
-                access=permit.access,
-                keep=permit.keep,
-                over=secrets.over,
-            )
+            watched = self.watch.over(function.name, self.snapshot) if self.watch else contextlib.nullcontext(PLAIN)
+            with watched as around:
+                return await self.cage.call(
+                    permit.modules,
+                    function.module,
+                    function.name,
+                    arguments,
+                    own,
+                    limits=permit.limits,
+                    access=permit.access,
+                    keep=permit.keep,
+                    over=secrets.over,
+                    around=around,
+                )
 
     async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
-        """Answer one request.
+        """Answer one request, and keep the answer for a replay.
 
         Raises:
             RequestRefused: it cannot be; the message is for the function's author.
         """
+        if self.watch is None:
+            return await self._answer(name, arguments)
+        if name == "debug":
+            return await self.watch.answer(arguments, self.snapshot, self._told)
+        keep = self.watch.recording.note if self.depth == 1 else _keep_nothing
+        try:
+            value = await self._answer(name, arguments)
+        except RequestRefused as refusal:
+            keep(name, arguments, None, self._masked, refused=str(refusal))
+            raise
+        keep(name, arguments, value, self._masked)
+        return value
+
+    async def _answer(self, name: str, arguments: dict[str, Any]) -> Any:
         match name:
             case "progress":
                 return self._progress(arguments)
@@ -98,6 +120,8 @@ class Requests:
                 return await self.fetches.answer(name, arguments)
             case "secret" if self.secrets is not None:
                 return await self.secrets.answer(arguments.get("name"))
+            case "now":
+                return datetime.now().astimezone()
             case "memory":
                 return await self._remember(arguments)
             case _:
@@ -110,6 +134,11 @@ class Requests:
             raise RequestRefused("self.progress takes finite numbers: done, and total or None.")
         numbers = [one for one in given if one is not None]
         self.on_progress(numbers[0], None if total is None else numbers[1], self._told(arguments.get("note")))
+
+    def _masked(self, value: Any) -> Any:  # Any: values that cross the sandbox
+        outcome = Returned(value, "", "", 0.0)
+        masked = self.secrets.over(outcome) if self.secrets else outcome
+        return masked.value if isinstance(masked, Returned) else None
 
     def _told(self, note: object) -> str:
         text = str(note or "")
@@ -163,6 +192,10 @@ class Requests:
         if isinstance(permit, Denied):
             raise RequestRefused(permit.text)
         return permit
+
+
+def _keep_nothing(*_answer: object, **_options: object) -> None:
+    """What a call got that another made is kept as the answer to that one."""
 
 
 def _number(value: object) -> float | None:

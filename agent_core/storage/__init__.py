@@ -32,6 +32,7 @@ from .memory_writes import (
     Shelf,
     Value,
 )
+from .recorded import Recorded, RecordedRow, SaveRecorded
 from .sqlite import SqliteStore, open_store
 from .store import (
     SAID,
@@ -113,6 +114,8 @@ __all__ = [
     "Post",
     "ReadingRow",
     "RecordCall",
+    "Recorded",
+    "RecordedRow",
     "ReleaseFunction",
     "Said",
     "SaveAgent",
@@ -121,6 +124,7 @@ __all__ = [
     "SavePassages",
     "SavePending",
     "SaveReading",
+    "SaveRecorded",
     "SaveSaid",
     "SaveSection",
     "SaveSketches",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import StorageError
-from . import memory_ledger
+from . import memory_ledger, recorded
 from . import writes as w
 from .connection import Session, dump
 from .errors import ManifestConflict
@@ -204,5 +204,6 @@ _ACTIONS: dict[type[object], Callable[[Session, Any], None]] = {
     w.UnpinFunction: _unpin,
     w.SaveYes: _save_yes,
     w.DropYes: _drop_yes,
+    recorded.SaveRecorded: recorded.save,
     **memory_ledger.ACTIONS,
 }

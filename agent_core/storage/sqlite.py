@@ -17,6 +17,7 @@ from . import journal, ledger, lookups
 from .connection import KEEP_CALLS, Clock, Session, abandon
 from .faults import DAMAGE, SURROUNDINGS, explain
 from .memory_store import MemoryStore
+from .recorded import Recorded
 from .recovery import open_or_replace, replace
 from .sqlite_memory import SqliteMemory
 from .store import (
@@ -62,7 +63,7 @@ class SqliteStore:
         self.path = path
         self._session = session
         self._recovered = recovered
-        self._inode = os.stat(path).st_ino  # noqa: PTH116 a tenth of Path.stat's time, on every write
+        self._inode = _inode(path)
         self._writer = Writer()
         self._is_closed = False
 
@@ -70,6 +71,11 @@ class SqliteStore:
     def recovered(self) -> str | None:
         """A sentence for the human where a damaged state file had to be put aside."""
         return self._recovered
+
+    @property
+    def recorded(self) -> Recorded:
+        """Calls that can be made again."""
+        return Recorded(self._read)
 
     @property
     def memory(self) -> MemoryStore:
@@ -274,7 +280,7 @@ class SqliteStore:
     def _is_gone(self) -> bool:
         # A file that is moved or deleted goes on taking writes, which nobody would ever find again.
         try:
-            return os.stat(self.path).st_ino != self._inode  # noqa: PTH116 see __init__
+            return _inode(self.path) != self._inode
         except OSError:
             return True
 
@@ -283,18 +289,19 @@ class SqliteStore:
         inode = self._inode
         try:
             db, self._recovered = replace(
-                self.path, self._session.clock, is_damaged=lambda: self.path.exists() and self._same(inode)
+                self.path, self._session.clock, is_damaged=lambda: self.path.exists() and _inode(self.path) == inode
             )
         except SURROUNDINGS as error:
             return explain(error, self.path)
         except OSError as error:
             return StorageError(f"The state file `{self.path}` {what}, and none can be made: {error.strerror}.")
         self._session = Session(db, self._session.clock, self._session.keep_calls)
-        self._inode = os.stat(self.path).st_ino  # noqa: PTH116 see __init__
+        self._inode = _inode(self.path)
         return StorageError(
             f"The state file `{self.path}` {what}. {self._recovered}",
             mend="Say it again: what was under way was not saved.",
         )
 
-    def _same(self, inode: int) -> bool:
-        return os.stat(self.path).st_ino == inode  # noqa: PTH116 see __init__
+
+def _inode(path: Path) -> int:
+    return os.stat(path).st_ino  # noqa: PTH116 a tenth of Path.stat's time, on every write

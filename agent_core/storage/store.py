@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from .memory_store import MemoryStore
+from .recorded import Recorded
 from .tallies import CallRow, KindRow, Stats
 from .writes import Write
 
@@ -152,6 +153,10 @@ class Store(Protocol):
     @property
     def recovered(self) -> str | None:
         """A sentence for the human where a damaged state file had to be put aside."""
+
+    @property
+    def recorded(self) -> Recorded:
+        """Calls that can be made again."""
 
     @property
     def memory(self) -> MemoryStore:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from .memory_writes import MemoryWrite
+from .recorded import SaveRecorded
 
 Author: TypeAlias = Literal["human", "agent"]
 
@@ -206,5 +207,6 @@ Write: TypeAlias = (
     | UnpinFunction
     | SaveYes
     | DropYes
+    | SaveRecorded
     | MemoryWrite
 )

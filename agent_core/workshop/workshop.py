@@ -1,28 +1,23 @@
 """The verbs on functions, each of them one call, for every interface."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sandbox import Outcome, Refused, Returned
-
 from .. import events
-from ..answers import bad_arguments, outcome_json
 from ..cage import Cage
-from ..errors import ToolwrightError, UsageError, WorkspaceError
+from ..errors import ToolwrightError, WorkspaceError
 from ..gate import Candidate, Gate
-from ..grants import Denied
 from ..problem import Problem
-from ..registry.arguments import read as read_arguments
 from ..registry.function import Function
 from ..registry.registry import Change, Registry
-from ..requests import OnProgress, Requests
+from ..requests import OnProgress
 from ..settings import StandingSettings
 from ..storage import FAILURES, Store
 from . import telling, view
 from .bulk import Bulk
+from .called import Calls
 from .calls import recorded
 from .carry_out import Carrier, Record
 from .changes import Changes
@@ -36,6 +31,7 @@ from .packing import imported_at_the_top
 from .past import Past
 from .plan import Author, Plan
 from .quarantine import Quarantine
+from .replay import Replays
 from .second_look import SecondLook
 
 DEFAULT_MODULE = "grown"
@@ -67,6 +63,7 @@ class Workshop:
         self._gate = gate
         self._cage = cage
         self.granting = granting
+        self.calls, self.replays = Calls(cage, granting), Replays(store, registry, cage)
         self._carrier = Carrier(root, store, registry, granting.book)
         self.bulk = Bulk(root, store, registry, gate, cage, lambda plan: self._now(plan, None))
         ground, judging = Ground(root, registry, module_bytes, self._catch_up), Judging(store, gate, granting)
@@ -173,6 +170,7 @@ class Workshop:
         """Everything that is known about a function."""
         found = await view.introspection(self._sight(), name)
         function, snapshot = self._function(name), self.registry.snapshot()
+        found["coverage"] = await self.calls.coverage(function, snapshot)
         case = await self.quarantine.case(function) if found["standing"] == "quarantined" else None
         return await self.grants.seen(
             function, snapshot, {**found, "quarantine": events.to_json(case) if case else None}
@@ -206,34 +204,25 @@ class Workshop:
             UsageError: there is no such function, or its arguments do not fit.
         """
         function, snapshot = self._function(name), self.registry.snapshot()
-        outcome, note = await self._call(function, arguments, on_progress)
-        found = {**outcome_json(outcome), **({"lacks": note} if note else {})}
-        await self._store.apply([recorded(function, snapshot, outcome, found["seconds"])])
+        outcome, found, kept = await self.calls.made(function, snapshot, arguments, on_progress)
+        await self._store.apply([recorded(function, snapshot, outcome, found["seconds"]), *kept])
         news = await self.quarantine.entered({name}) if found["outcome"] in FAILURES else []
         return {**found, **({"quarantined": events.to_json(news[0])} if news else {})}
 
-    async def _call(
-        self, function: Function, arguments: str | Mapping[str, Any], on_progress: OnProgress | None = None
-    ) -> tuple[Outcome, str]:
-        """The outcome, and what the function lacks that it may have failed for, or returned something else."""
-        raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        checked = read_arguments(raw, function.parameters)
-        if not isinstance(checked, dict):
-            raise UsageError(bad_arguments(function.name, checked))
-        snapshot = self.registry.snapshot()
-        permit = await self.granting.permit(function, snapshot)
-        if isinstance(permit, Denied):
-            return Refused(permit.text), ""
-        tell = on_progress or (lambda done, total, note: None)
-        requests = Requests(self._cage, snapshot, tell, self.granting, broker=self._cage.broker)
-        outcome = await requests.run(function, checked, permit)
-        return outcome, "" if isinstance(outcome, Returned) and permit.grants else permit.note
+    async def trace(self, name: str, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
+        """Call a function once, off the record; each line that ran, with the locals that it changed.
+
+        Raises:
+            UsageError: there is no such function, or its arguments do not fit.
+        """
+        return await self.calls.traced(self._function(name), self.registry.snapshot(), arguments)
 
     async def test(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Run a function's examples, or one call of it, in workers of their own: off the record, as tests are."""
         function = self._function(name)
         if arguments is not None:
-            return {"name": name, "examples": [], "outcome": outcome_json((await self._call(function, arguments))[0])}
+            found = (await self.calls.made(function, self.registry.snapshot(), arguments))[1]
+            return {"name": name, "examples": [], "outcome": found}
         snapshot = self.registry.snapshot()
         results = await self._gate.run_examples(function, snapshot, await self.granting.having(function, snapshot))
         return {"name": name, "examples": [view.example_result(result) for result in results], "outcome": None}

@@ -11,6 +11,7 @@ from collections.abc import Container
 from types import FrameType
 from typing import Any
 
+from .context import Context
 from .edge import attempt
 from .failure import clean, message_of, short
 
@@ -49,14 +50,16 @@ class Stop:
     def locals(self, number: int) -> list[list[str]]:
         """The names of a frame with short texts of their values, arguments first."""
         frame = self._frame(number)
-        held = [(name, value) for name, value in self._locals[id(frame)].items() if not name.startswith("__")]
+        found = self._locals[id(frame)].items()
+        held = [(name, one) for name, one in found if not name.startswith("__") and not isinstance(one, Context)]
         return [[clean(name), text_of(name, value)] for name, value in held[:MOST_LOCALS]]
 
     def arguments(self, number: int) -> int:
         """How many of the locals are arguments."""
-        code = self._frame(number).f_code
+        frame = self._frame(number)
+        code, given = frame.f_code, self._locals[id(frame)].get("self")
         starred = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
-        return code.co_argcount + code.co_kwonlyargcount + starred
+        return code.co_argcount + code.co_kwonlyargcount + starred - isinstance(given, Context)
 
     def names(self, number: int) -> list[str]:
         """What can be typed here, for completion."""

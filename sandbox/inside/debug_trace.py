@@ -62,8 +62,15 @@ class State:
 class Tracer:
     """Follows the function code of the thread that starts it, and of those that begin after."""
 
-    def __init__(self, own_paths: Container[str], mode: str, tell: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self,
+        own_paths: Container[str],
+        woven: Container[tuple[str, int]],
+        mode: str,
+        tell: Callable[[dict[str, Any]], None],
+    ) -> None:
         self._own_paths = own_paths
+        self._woven = woven  # lines that are not of the source
         self._covers = mode == "cover"
         self._tell = tell
         self._rows: dict[tuple[CodeType, int], Row] = {}
@@ -99,6 +106,8 @@ class Tracer:
         return self._cover
 
     def _line(self, frame: FrameType, event: str, _value: object) -> Any:
+        if event == "line" and (frame.f_code.co_filename, frame.f_lineno) in self._woven:
+            return self._line
         if event == "line":
             state = self._note(frame)
             state.row = self._row(frame)

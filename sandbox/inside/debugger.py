@@ -72,7 +72,7 @@ class Debugger:
         self.is_active = True
         self._has_human, self._looks_back = bool(spec.get("human")), bool(spec.get("looks_back"))
         if mode := spec.get("trace"):
-            self._tracer = Tracer(self._own_paths, mode, lambda rows: self._tell({"event": "traced", **rows}))
+            self._tracer = Tracer(self._own_paths, self._woven, mode, self._tell_rows)
             self._covered = spec.get("covers")
         points = [Point(**{name: one[name] for name in _FIELDS & one.keys()}) for one in spec.get("points", ())]
         if points:
@@ -268,6 +268,9 @@ class Debugger:
     def _tell(self, told: Frame) -> None:
         answer = attempt(lambda: self._channel.request("debug", told))
         self._is_refused |= isinstance(answer, PermissionError)
+
+    def _tell_rows(self, rows: Frame) -> None:
+        self._tell({"event": "traced", **rows})
 
     def _pass_over(self, frame: FrameType) -> None:
         place = f"{clean(frame.f_code.co_filename)}:{frame.f_lineno}"

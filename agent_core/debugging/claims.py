@@ -1,0 +1,99 @@
+"""What a worker claims of a stop, of a record, of a trace: taken for what it is, or refused."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, TypeVar
+
+from sandbox import RequestRefused
+
+from ..untrusted import visible
+from .stop import At
+
+MOST_ITEMS: Final = 400
+MOST_CHARS: Final = 8_000
+Told: TypeAlias = Callable[[str], str]  # masks
+Claim: TypeAlias = Mapping[str, Any]  # Any: JSON of a worker
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What was seen where a breakpoint was passed."""
+
+    id: int
+    hits: int
+    at: At
+    locals: tuple[tuple[str, str], ...]
+    shown: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a trace: how often it ran, and which locals it changed to what, first and last."""
+
+    at: At
+    count: int
+    first: tuple[tuple[str, str], ...]
+    last: tuple[tuple[str, str], ...]
+
+
+class Reader:
+    """Reads claims, masked and visible.
+
+    Each method raises RequestRefused where a claim has another shape.
+    """
+
+    def __init__(self, told: Told) -> None:
+        self._told = told
+
+    def text(self, value: object, most: int = MOST_CHARS) -> str:
+        """A text."""
+        if not isinstance(value, str):
+            raise RequestRefused("the debugger hears texts here")
+        return visible(self._told(value[: most * 2]))[:most]
+
+    def number(self, value: object) -> int:
+        """A number that counts something."""
+        if not isinstance(value, int) or not 0 <= value < 1 << 40:
+            raise RequestRefused("the debugger hears a number here")
+        return int(value)
+
+    def many(self, value: object, read: Callable[[Any], T], most: int = MOST_ITEMS) -> tuple[T, ...]:
+        """A list, as far as it is taken."""
+        if not isinstance(value, list):
+            raise RequestRefused("the debugger hears a list here")
+        return tuple(read(one) for one in value[:most])
+
+    def pairs(self, value: object) -> tuple[tuple[str, str], ...]:
+        """Names with texts of their values."""
+        return self.many(value, self._pair, 100)
+
+    def _pair(self, value: object) -> tuple[str, str]:
+        match value:
+            case [name, text]:
+                return self.text(name, 100).replace("\n", "\\n"), self.text(text, 400)
+            case _:
+                raise RequestRefused("the debugger hears a name and a value here")
+
+    def at(self, value: object) -> At:
+        """A place."""
+        match value:
+            case [path, line, function]:
+                return At(self.text(path, 300), self.number(line), self.text(function, 200))
+            case _:
+                raise RequestRefused("the debugger hears a place here")
+
+    def record(self, claim: Claim) -> Record:
+        """A record."""
+        at = self.at([claim.get("path"), claim.get("line"), claim.get("function")])
+        id, hits = self.number(claim.get("id")), self.number(claim.get("hits"))
+        return Record(id, hits, at, self.pairs(claim.get("locals")), self.pairs(claim.get("shown")))
+
+    def line(self, claim: object) -> Line:
+        """A line of a trace."""
+        match claim:
+            case [path, line, function, count, first, last]:
+                at = self.at([path, line, function])
+                return Line(at, self.number(count), self.pairs(first), self.pairs(last))
+            case _:
+                raise RequestRefused("the debugger hears a line of a trace here")

@@ -1,0 +1,189 @@
+"""The debugger of one workspace, and its watch over one call with the calls that it makes.
+
+Stops of several calls come to the human one after another; while one waits, its clock stands still.
+"""
+
+import asyncio
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, Literal
+
+from sandbox import Around, CallEnded, Debug, Patient, Reins, RequestRefused
+
+from ..registry.function import Function
+from ..registry.snapshot import Snapshot
+from ..storage import SaveRecorded
+from . import halt as halting
+from . import said
+from .breakpoints import Breakpoints
+from .claims import Claim, Line, Reader, Record, Told
+from .halt import Halt
+from .recording import Recording, kept_call
+from .stop import Debugger, Stop
+
+WAIT_S: Final = 1800.0
+MOST_RECORDS, MOST_STOPS = 60, 2_000
+Tracing = Literal["", "lines", "cover"]
+
+
+class Debugging:
+    """What is armed in a workspace, who sits at the debugger, and what runs."""
+
+    def __init__(self, wait_s: float = WAIT_S) -> None:
+        self.breakpoints = Breakpoints()
+        self.debugger: Debugger | None = None
+        self.wait_s = wait_s
+        self._turn = asyncio.Lock()
+        self._running: list[Watch] = []
+
+    def watch(self, *, trace: Tracing = "", covers: tuple[str, str] | None = None, looks_back: bool = False) -> "Watch":
+        """A watch over one call."""
+        return Watch(self, trace, covers, looks_back=looks_back)
+
+    def break_now(self) -> list[str]:
+        """Stop what runs, at the next line of each; the functions that were reached.
+
+        A human has to sit at the debugger: without one nothing is stopped.
+        """
+        if self.debugger is None:
+            return []
+        return [one.running[-1][0] for one in self._running if one.running and one.running[-1][1].stop_now()]
+
+    @contextmanager
+    def _at_work(self, watch: "Watch") -> Iterator[None]:
+        self._running.append(watch)
+        try:
+            yield
+        finally:
+            self._running.remove(watch)
+
+
+class Watch:
+    """One call as the debugger sees it: what it is sent along, its stops, its records, and what it heard."""
+
+    def __init__(
+        self, room: Debugging, trace: Tracing = "", covers: tuple[str, str] | None = None, *, looks_back: bool = False
+    ) -> None:
+        self._room = room
+        self._trace: Tracing = trace
+        self._covers = covers
+        self._looks_back = looks_back
+        self._halts: list[Halt] = []
+        self._displayed: list[str] = []
+        self._stops = 0
+        self.running: list[tuple[str, Reins]] = []  # the functions that run now, each called by the one before
+        self.records: list[Record] = []
+        self.passed = 0  # records beyond those that are kept
+        self.lines: tuple[Line, ...] = ()
+        self.can_run: tuple[int, ...] = ()  # lines of the function whose coverage is asked for
+        self.is_cut = False
+        self.recording = Recording(random.SystemRandom().getrandbits(48))
+
+    @contextmanager
+    def over(self, function: str, snapshot: Snapshot) -> Iterator[Around]:
+        """While a function of the call runs: what its worker is sent along."""
+        is_first = not self.running
+        points = tuple(self._room.breakpoints.points(snapshot)) if self._room.breakpoints else ()
+        human = self._room.debugger is not None
+        wanted = points or human or self._trace
+        debug = Debug(points, human, self._trace, self._covers, self._looks_back and is_first) if wanted else None
+        around = Around(self.recording.seed_of(len(self.running)), self.recording.zone_then, debug)
+        self.running.append((function, debug.reins if debug else Reins()))
+        try:
+            if is_first:
+                with self._room._at_work(self):
+                    yield around
+            else:
+                yield around
+        finally:
+            self.running.pop()
+
+    async def answer(self, claim: Claim, snapshot: Snapshot, told: Told) -> Any:  # Any: None, an order, or Patient
+        """The answer to a request of the debugger in the worker.
+
+        Raises:
+            RequestRefused: it has no known shape.
+        """
+        reader = Reader(told)
+        match claim.get("event"):
+            case "record":
+                self._keep(reader.record(claim))
+            case "traced":
+                self.lines = reader.many(claim.get("rows"), reader.line)
+                self.can_run = reader.many(claim.get("lines", []), reader.number, 5_000)
+                self.is_cut = bool(claim.get("cut"))
+            case "stopped" if self._room.debugger is not None and self._stops < MOST_STOPS:
+                self._stops += 1
+                call = self.running[-1][0] if self.running else ""
+                stop = halting.begun(claim, reader, call, snapshot, self._room.breakpoints)
+                if not stop.frames:
+                    raise RequestRefused("a stop has a frame")
+                return Patient(self._begin(stop, snapshot))
+            case "answered" if self._halts:
+                self._halts[-1].heard(claim, reader)
+                return Patient(self._go_on())
+            case _:
+                return {"do": "continue"}
+        return None
+
+    def _keep(self, record: Record) -> None:
+        if len(self.records) < MOST_RECORDS:
+            self.records.append(record)
+        else:
+            self.passed += 1
+        self._room.breakpoints.hit(record.id)
+
+    async def _begin(self, stop: Stop, snapshot: Snapshot) -> halting.Order:
+        debugger = self._room.debugger
+        if debugger is None:
+            return {"do": "continue"}
+        if stop.why.startswith("breakpoint ") and (number := stop.why.split()[1].rstrip(",")).isdecimal():
+            self._room.breakpoints.hit(int(number))
+        if not self._halts:
+            await self._room._turn.acquire()
+        self._halts.append(Halt(stop, debugger, self._room.breakpoints, snapshot, self._displayed))
+        return await self._go_on()
+
+    async def _go_on(self) -> halting.Order:
+        """Ask the human until the worker has something to do; the stop is over when it runs on, or when it cannot."""
+        halt = self._halts[-1]
+        order: halting.Order = {}
+        try:
+            async with asyncio.timeout(self._room.wait_s):
+                order = await halt.order()
+        except TimeoutError as error:
+            waited = f"nobody said anything at its debugger for {self._room.wait_s / 60:g} minutes"
+            raise CallEnded(waited) from error
+        finally:
+            if order.get("do") not in _LOOKS:
+                self._over(halt)
+        return order
+
+    def _over(self, halt: Halt) -> None:
+        self._displayed = halt.displayed
+        self._halts.remove(halt)
+        if not self._halts:
+            self._room._turn.release()
+
+    def note(self, snapshot: Snapshot) -> str:
+        """What its breakpoints saw, for a model; empty if nothing."""
+        return said.records(self.records, self.passed, snapshot)
+
+    def writes(
+        self,
+        function: Function,
+        snapshot: Snapshot,
+        arguments: Mapping[str, Any],
+        outcome: Mapping[str, Any],
+    ) -> list[SaveRecorded]:
+        """What is kept of the call for a replay; `outcome` in its published shape."""
+        return kept_call(self.recording, function, snapshot, arguments, dict(outcome))
+
+    def close(self) -> None:
+        """The call has ended, perhaps in the middle of a stop."""
+        for halt in list(self._halts):
+            self._over(halt)
+
+
+_LOOKS: Final = frozenset({"locals", "evaluate", "set", "break", "clear"})

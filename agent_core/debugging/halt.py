@@ -1,0 +1,207 @@
+"""One stop, up to the command that ends it: what the host answers itself, and what the worker is asked."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
+
+from sandbox import CallEnded, Point
+
+from ..errors import UsageError
+from ..registry.function import Function
+from ..registry.snapshot import Snapshot
+from ..untrusted import visible
+from .breakpoints import Breakpoint, Breakpoints
+from .claims import Claim, Reader
+from .stop import COMMANDS, RESUMING, Command, Debugger, Stop
+
+Order: TypeAlias = dict[str, Any]  # Any: JSON, for the worker
+QUIT: Final = "its debugger was told to end it"
+
+
+@dataclass(slots=True)
+class Halt:
+    """A stop, the human, and what is displayed at each; `snapshot` is what the call runs on."""
+
+    stop: Stop
+    debugger: Debugger
+    breakpoints: Breakpoints
+    snapshot: Snapshot
+    displayed: list[str]
+    waiting: Command = field(default_factory=lambda: Command(""))  # of the worker's answer
+
+    async def order(self) -> Order:
+        """What the worker is to do next.
+
+        Raises:
+            CallEnded: the human ends the call.
+        """
+        while True:
+            command = await self.debugger.stopped(self.stop)
+            self.stop = replace(self.stop, said="")
+            if command.do == "quit":
+                raise CallEnded(QUIT)
+            try:
+                found = self._resumed(command) if command.do in RESUMING else self._done(command)
+            except UsageError as error:
+                found = str(error)
+            if not isinstance(found, str):
+                self.waiting = command
+                return found
+            self.stop = replace(self.stop, said=found)
+
+    def heard(self, claim: Claim, reader: Reader) -> None:
+        """What the worker answered to the last order."""
+        said = reader.text(claim.get("text", ""))
+        if "locals" in claim:
+            names = reader.many(claim.get("names"), lambda one: reader.text(one, 100), 2_000)
+            self.stop = replace(
+                self.stop,
+                locals=reader.pairs(claim["locals"]),
+                arguments=reader.number(claim.get("arguments")),
+                names=names,
+            )
+            said = _place(self.stop) if self.waiting.do in ("up", "down") else self._locals(self.waiting.do)
+        self.stop = replace(self.stop, said=said or "done")
+
+    def _resumed(self, command: Command) -> Order:
+        line = command.argument.strip()
+        if line and (command.do != "until" or not line.isdecimal()):
+            raise UsageError(f"`{command.do}` takes {'a line' if command.do == 'until' else 'nothing'}.")
+        return {"do": command.do, "line": int(line or 0), "shown": self.displayed}
+
+    def _done(self, command: Command) -> Order | str:
+        act = _ACTS.get(command.do)
+        return act(self, command.argument) if act else f"There is no command `{visible(command.do[:40])}`."
+
+    def _look(self, step: int) -> Order | str:
+        wanted = self.stop.current + step
+        if not 0 <= wanted < len(self.stop.frames):
+            return "This is the outermost frame." if step < 0 else "This is the innermost frame."
+        path = self.stop.frames[wanted].path
+        self.stop = replace(self.stop, current=wanted, **_source(path, self.snapshot, self.breakpoints))
+        return {"do": "locals", "frame": wanted}
+
+    def _evaluate(self, expression: str, *, pretty: bool = False) -> Order:
+        return {"do": "evaluate", "expression": expression, "frame": self.stop.current, "pretty": pretty}
+
+    def _set(self, argument: str) -> Order:
+        name, _, expression = argument.partition(" ")
+        expression = expression.strip().removeprefix("=").strip()
+        if not expression:
+            raise UsageError("`set` needs a name and a value.", mend="For example: set total 0")
+        return {"do": "set", "name": name, "expression": expression, "frame": self.stop.current}
+
+    def _locals(self, do: str) -> str:
+        count = self.stop.arguments if do == "args" else len(self.stop.locals)
+        return "\n".join(f"{name} = {text}" for name, text in self.stop.locals[:count]) or "none"
+
+    def _where(self, _argument: str) -> str:
+        marks = {self.stop.current: "→"}
+        rows = [(marks.get(number, " "), one) for number, one in enumerate(self.stop.frames)]
+        return "\n".join(f"{mark} {one.path}:{one.line} in {one.function}" for mark, one in rows)
+
+    def _list(self, _argument: str) -> str:
+        return _numbered(self.stop, self.stop.listing())
+
+    def _longlist(self, _argument: str) -> str:
+        owner = self._owner()
+        if owner is None:
+            return _numbered(self.stop, self.stop.listing(20))
+        lines = self.stop.source.split("\n")[owner.line - 1 : owner.end_line]
+        return _numbered(self.stop, enumerate(lines, owner.line))
+
+    def _break(self, argument: str, *, once: bool = False) -> Order | str:
+        if not argument:
+            return "\n".join(visible(one.text) for one in self.breakpoints.placed(self.snapshot)) or "none"
+        place, _, condition = argument.partition(" if ")
+        place, _, other = place.partition(",")
+        name, _, line = place.strip().rpartition(":")
+        if line and not line.isdecimal():
+            name, line = line, "0"
+        wanted = Breakpoint(0, name or self._function_here(), "", 0, (condition or other).strip(), once=once)
+        placed = self.breakpoints.arm(wanted, int(line), self.snapshot)
+        point = next(one for one in self.breakpoints.points(self.snapshot) if one.id == placed.breakpoint.id)
+        self.stop = replace(self.stop, **_source(self.stop.at.path, self.snapshot, self.breakpoints))
+        return {"do": "break", "point": _crossing(point)}
+
+    def _function_here(self) -> str:
+        owner = self._owner()
+        return owner.name if owner else self.stop.at.function.split(".")[0]
+
+    def _owner(self) -> Function | None:
+        """The function that the line is of."""
+        at, found = self.stop.at, self.snapshot.functions.values()
+        return next((one for one in found if one.path == at.path and one.line <= at.line <= one.end_line), None)
+
+    def _clear(self, argument: str) -> Order | str:
+        if not argument.isdecimal() or not self.breakpoints.clear(id=int(argument)):
+            return f"There is no breakpoint {visible(argument[:20])}."
+        self.stop = replace(self.stop, **_source(self.stop.at.path, self.snapshot, self.breakpoints))
+        return {"do": "clear", "id": int(argument)}
+
+    def _display(self, expression: str) -> Order:
+        self.displayed = [*dict.fromkeys([*self.displayed, expression])]
+        return self._evaluate(expression)
+
+    def _undisplay(self, expression: str) -> str:
+        self.displayed = [one for one in self.displayed if one != expression]
+        return "done"
+
+
+_ACTS: Final[dict[str, Callable[[Halt, str], Order | str]]] = {
+    "up": lambda halt, _: halt._look(-1),
+    "down": lambda halt, _: halt._look(1),
+    "where": Halt._where,
+    "list": Halt._list,
+    "longlist": Halt._longlist,
+    "p": Halt._evaluate,
+    "pp": lambda halt, argument: halt._evaluate(argument, pretty=True),
+    "args": lambda halt, _: {"do": "locals", "frame": halt.stop.current},
+    "locals": lambda halt, _: {"do": "locals", "frame": halt.stop.current},
+    "set": Halt._set,
+    "break": Halt._break,
+    "tbreak": lambda halt, argument: halt._break(argument, once=True),
+    "clear": Halt._clear,
+    "display": Halt._display,
+    "undisplay": Halt._undisplay,
+    "retval": lambda halt, _: halt.stop.value if halt.stop.value is not None else "Nothing is being returned here.",
+    "help": lambda _, __: "\n".join(f"{one.name:10} {one.short:4} {one.what}" for one in COMMANDS),
+}
+
+
+def begun(claim: Claim, reader: Reader, call: str, snapshot: Snapshot, breakpoints: Breakpoints) -> Stop:
+    """The stop that a worker claims."""
+    frames = reader.many(claim.get("frames"), reader.at, 50)
+    value, error = claim.get("value"), claim.get("error")
+    return Stop(
+        call,
+        reader.text(claim.get("why"), 100),
+        frames,
+        len(frames) - 1,
+        reader.pairs(claim.get("locals")),
+        reader.number(claim.get("arguments")),
+        reader.many(claim.get("names"), lambda one: reader.text(one, 100), 2_000),
+        reader.pairs(claim.get("shown")),
+        None if value is None else reader.text(value),
+        None if error is None else reader.text(error),
+        **_source(frames[-1].path if frames else "", snapshot, breakpoints),
+    )
+
+
+def _source(path: str, snapshot: Snapshot, breakpoints: Breakpoints) -> Mapping[str, Any]:  # Any: fields of a Stop
+    text = next((visible(one.text) for one in snapshot.modules.values() if one.path == path), "")
+    armed = frozenset(one.line for one in breakpoints.placed(snapshot) if one.path == path)
+    return {"source": text, "armed": armed}
+
+
+def _place(stop: Stop) -> str:
+    return f"{stop.at.path}:{stop.at.line} in {stop.at.function}"
+
+
+def _numbered(stop: Stop, lines: Any) -> str:  # Any: pairs of number and text
+    marks = dict.fromkeys(stop.armed, "B") | {stop.at.line: "→"}
+    return "\n".join(f"{number:4} {marks.get(number, ' ')} {text}".rstrip() for number, text in lines)
+
+
+def _crossing(point: Point) -> Order:
+    return point.to_json()

@@ -1,0 +1,50 @@
+"""Where a function can stop: the first lines of its statements, by its text alone."""
+
+import ast
+from collections.abc import Iterator
+from functools import lru_cache
+
+from ..registry.function import Function
+from ..registry.snapshot import Snapshot
+from ..registry.spans import split
+
+
+def text_of(function: Function, snapshot: Snapshot) -> str:
+    """The function's own lines."""
+    lines = split(snapshot.modules[function.module].text)[function.line - 1 : function.end_line]
+    return "\n".join(line.rstrip("\r\n") for line in lines)
+
+
+@lru_cache(maxsize=256)
+def stopping(text: str) -> dict[int, int]:
+    """The lines (from 1) at which a function stops, each with the last line of what stands there."""
+    try:
+        top = ast.parse(text).body[0]
+    except (SyntaxError, ValueError, IndexError, RecursionError):
+        return {}
+    found: dict[int, int] = {}
+    for one in _statements(top):
+        is_text = isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant) and isinstance(one.value.value, str)
+        if not is_text and not isinstance(one, ast.Global | ast.Nonlocal):
+            found.setdefault(one.lineno, _end(one))
+    return dict(sorted(found.items()))
+
+
+def nearest(text: str, line: int) -> int | None:
+    """The stopping line for any line of the text: the statement that it belongs to, else the next; 0: the first."""
+    lines = stopping(text)
+    inside = [first for first, last in lines.items() if first <= line <= last]
+    return max(inside) if inside else next((first for first in lines if first >= line), None)
+
+
+def _end(one: ast.stmt) -> int:
+    """The last line of a statement; of one that holds others, of its head."""
+    inner = [child.lineno for child in _statements(one)]
+    return max(one.lineno, min(inner) - 1) if inner else one.end_lineno or one.lineno
+
+
+def _statements(node: ast.AST) -> Iterator[ast.stmt]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt):
+            yield child
+        yield from _statements(child)

@@ -1,0 +1,116 @@
+"""What a call got through `self`, kept with the call so that it can be made again; secrets by their names alone.
+
+Every answer is kept in its order, masked, until there is too much of it; what a replay cannot have is said.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from json import dumps
+from typing import Any, Final, TypeAlias
+
+from sandbox.values import Unsendable, encode
+
+from ..registry.function import Function
+from ..registry.snapshot import Snapshot
+from ..storage import SaveRecorded
+from .unrecorded import unrecorded
+
+MOST_BYTES: Final = 256 * 1024
+MOST_VALUE: Final = 64 * 1024
+Row: TypeAlias = dict[str, Any]  # Any: JSON
+Mask: TypeAlias = Callable[[Any], Any]  # Any: what `sandbox.values` carries
+_RAN: Final = frozenset({"returned", "raised", "timed_out", "killed"})
+_SILENT: Final = frozenset({"progress", "debug"})
+
+
+class Recording:
+    """The answers that one call got; calls that it made are answers, and record nothing of their own."""
+
+    def __init__(self, seed: int, zone_then: str | None = None) -> None:
+        self.seed = seed
+        self.turn = ""
+        self.zone_then = zone_then  # at a replay: the time zone of the call
+        self.zone = os.environ.get("TZ", "") if zone_then is None else zone_then
+        self.heard: list[Row] = []
+        self.lacking: list[str] = []
+        self._size = 0
+
+    def seed_of(self, depth: int) -> int:
+        """The seed of the call, and of calls that it makes."""
+        return self.seed + depth
+
+    def note(self, name: str, arguments: Row, value: Any, mask: Mask, *, refused: str = "") -> None:  # Any: as Mask
+        """Keep an answer, or why there was none."""
+        if name in _SILENT or self._size > MOST_BYTES:
+            return
+        if name == "secret":
+            self._add({"name": name, "arguments": {"name": str(arguments.get("name"))[:80]}})
+            self._lack(f"the value of the secret {str(arguments.get('name'))[:80]}, which is never kept")
+            return
+        try:
+            row = {"name": name, "arguments": encode(mask(arguments))}
+            row |= {"refused": str(mask(refused))} if refused else {"value": encode(mask(value))}
+        except Unsendable:
+            self._lack(f"an answer to self.{name}, which JSON cannot hold")
+            return
+        self._add(row)
+
+    def _add(self, row: Row) -> None:
+        self._size += len(str(row))
+        if self._size > MOST_BYTES:
+            self._lack(f"what it got through self beyond {MOST_BYTES // 1024} KiB")
+        else:
+            self.heard.append(row)
+
+    def _lack(self, what: str) -> None:
+        if what not in self.lacking:
+            self.lacking.append(what)
+
+
+def kept_call(
+    recording: Recording, function: Function, snapshot: Snapshot, arguments: Mapping[str, Any], outcome: Row
+) -> list[SaveRecorded]:
+    """The record of a call that ran; nothing for one whose arguments are too large to be kept."""
+    try:
+        given = encode(dict(arguments))
+    except Unsendable:
+        return []
+    if outcome["outcome"] not in _RAN or len(dumps(given)) > MOST_BYTES:
+        return []
+    data = {
+        "module": function.module,
+        "modules": {name: snapshot.modules[name].version for name in closure(function.module, snapshot)},
+        "arguments": given,
+        "seed": recording.seed,
+        "zone": recording.zone,
+        "heard": recording.heard,
+        "lacking": [*recording.lacking, *unrecorded(function, snapshot)],
+        "outcome": compared(outcome),
+    }
+    return [SaveRecorded(function.name, outcome["outcome"], recording.turn, data)]
+
+
+def closure(module: str, snapshot: Snapshot) -> list[str]:
+    """A module and all that it imports of the workspace."""
+    found: list[str] = []
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        if name in snapshot.readings and name not in found:
+            found.append(name)
+            waiting += snapshot.readings[name].imports
+    return found
+
+
+def compared(outcome: Row) -> Row:
+    """What of an outcome a replay is compared by: how it ended, its value, its error and what it printed."""
+    value, error = outcome["value"], outcome["error"]
+    text = dumps(value)
+    return {
+        "outcome": outcome["outcome"],
+        "value": value if len(text) <= MOST_VALUE else None,
+        "digest": sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+        "error": error and {"type": error["type"], "message": error["message"]},
+        "output": outcome["output"][:MOST_VALUE],
+    }

@@ -1,0 +1,187 @@
+"""Recorded calls made again: with the arguments, the seed, the time zone and the answers of then, on any version.
+
+A replay reaches nothing: what the function asks through `self` is answered from the record, or refused.
+"""
+
+import difflib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sandbox import RequestRefused
+from sandbox.values import decode, encode
+
+from ..answers import outcome_json, show_value
+from ..cage import Cage
+from ..debugging import Watch
+from ..debugging.recording import Row, compared
+from ..errors import UsageError
+from ..registry.registry import Registry
+from ..registry.schema import read_module
+from ..registry.snapshot import Snapshot
+from ..registry.source import Source
+from ..storage import FAILURES, RecordedRow, Store
+from ..untrusted import visible
+
+THEN, NOW = "", "now"
+_ALIKE: Final = {"fetch": "url", "call": "function", "memory": "block"}
+
+
+class Replays:
+    """The recorded calls of a workspace."""
+
+    def __init__(self, store: Store, registry: Registry, cage: Cage) -> None:
+        self._store = store
+        self._registry = registry
+        self._cage = cage
+
+    async def calls(self, function: str = "", *, failed: bool = False) -> list[dict[str, Any]]:
+        """The `calls` shape, the newest first: `call`, `function`, `outcome`, `at`, `turn`, `lacking`."""
+        rows = await self._store.recorded.calls(function, tuple(sorted(FAILURES)) if failed else ())
+        return [_shown(row) for row in rows]
+
+    async def show(self, call: int) -> dict[str, Any]:
+        """One of them whole, with its arguments and what it got.
+
+        Raises:
+            UsageError: it is not kept.
+        """
+        row = await self._row(call)
+        return {**_shown(row), **row.data}
+
+    async def replay(self, call: int, version: str = THEN, *, looks_back: bool = False) -> dict[str, Any]:
+        """Make a call again: `then` and `outcome`, whether they are the `same`, their `difference`, what is `lacking`.
+
+        `version`: empty for the code of then, `now`, or the beginning of a hash of a version of its module. With
+        `looks_back` and a human at the debugger, a call that raises stops there.
+
+        Raises:
+            UsageError: the call, or the version, is not kept.
+        """
+        row = await self._row(call)
+        snapshot = await self._code(row, version)
+        watch = self._cage.debugging.watch(looks_back=looks_back)
+        watch.recording.seed, watch.recording.zone_then = row.data["seed"], row.data["zone"]
+        heard = Heard(row.data["heard"], watch, snapshot)
+        try:
+            with watch.over(row.function, snapshot) as around:
+                outcome = await self._cage.call(
+                    snapshot.modules,
+                    row.data["module"],
+                    row.function,
+                    decode(row.data["arguments"]),
+                    heard,
+                    around=around,
+                )
+        finally:
+            watch.close()
+        now, then = outcome_json(outcome), row.data["outcome"]
+        is_same = compared(now) == then
+        return {
+            "call": call,
+            "function": row.function,
+            "version": snapshot.modules[row.data["module"]].version,
+            "then": then,
+            "outcome": now,
+            "same": is_same,
+            "difference": "" if is_same else _difference(then, compared(now)),
+            "lacking": [*row.data["lacking"], *heard.missed],
+        }
+
+    async def _row(self, call: int) -> RecordedRow:
+        row = await self._store.recorded.call(call)
+        if row is None:
+            raise UsageError(f"The call {call} is not kept.", mend="toolwright calls list shows those that are.")
+        return row
+
+    async def _code(self, row: RecordedRow, version: str) -> Snapshot:
+        """The modules of then; with another version, that of its own module, or all as they are now."""
+        now, module = self._registry.snapshot(), row.data["module"]
+        if version == NOW:
+            if module not in now.modules:
+                raise UsageError(f"The module `{module}` is not there any more.")
+            return now
+        wanted: dict[str, str] = dict(row.data["modules"])
+        if version:
+            wanted[module] = await self._named(module, version)
+        found = Snapshot.empty()
+        for name, hash in wanted.items():
+            found = found.with_module(read_module(await self._source(name, hash, now)))
+        return found
+
+    async def _named(self, module: str, version: str) -> str:
+        found = {one.version for one in await self._store.module_history(module) if one.version.startswith(version)}
+        if len(found) != 1:
+            raise UsageError(f"`{version[:64]}` names {len(found)} versions of `{module}`.")
+        return found.pop()
+
+    async def _source(self, name: str, hash: str, now: Snapshot) -> Source:
+        if (held := now.modules.get(name)) is not None and held.version == hash:
+            return held
+        text = await self._store.text(hash)
+        if text is None:
+            raise UsageError(f"The text of `{name}` of then is not kept.", mend="Use --version now.")
+        return Source.of(name, text)
+
+
+class Heard:
+    """Answers requests as they were answered then."""
+
+    def __init__(self, rows: list[Row], watch: Watch, snapshot: Snapshot) -> None:
+        self._rows = list(rows)
+        self._watch = watch
+        self._snapshot = snapshot
+        self.missed: list[str] = []
+
+    async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
+        """The answer of then.
+
+        Raises:
+            RequestRefused: there was none.
+        """
+        if name == "debug":
+            return await self._watch.answer(arguments, self._snapshot, str)
+        if name == "progress":
+            return None
+        row = self._row(name, encode(arguments))
+        if row is None:
+            self.missed.append(f"an answer to self.{visible(name[:40])}, which it did not ask then")
+            raise RequestRefused(f"this is a replay, and the call of then got no such answer from self.{name}")
+        self._rows.remove(row)
+        if "refused" in row:
+            raise RequestRefused(row["refused"])
+        return f"secret {arguments.get('name')}" if name == "secret" else decode(row["value"])
+
+    def _row(self, name: str, arguments: Any) -> Row | None:
+        same = [row for row in self._rows if row["name"] == name]
+        exact = [row for row in same if row["arguments"] == arguments]
+        key = _ALIKE.get(name)
+        alike = [row for row in same if key and _of(row["arguments"], key) == _of(arguments, key)]
+        return next(iter([*exact, *alike]), None)
+
+
+def _of(arguments: object, key: str) -> object:
+    return arguments.get(key) if isinstance(arguments, Mapping) else None
+
+
+def _shown(row: RecordedRow) -> dict[str, Any]:
+    return {
+        "call": row.n,
+        "function": row.function,
+        "outcome": row.outcome,
+        "at": row.at,
+        "turn": row.turn,
+        "lacking": row.data["lacking"],
+    }
+
+
+def _difference(then: Row, now: Row) -> str:
+    before, after = _told(then).splitlines(), _told(now).splitlines()
+    return visible("\n".join(difflib.unified_diff(before, after, "then", "now", lineterm="", n=2)))[:8_000]
+
+
+def _told(outcome: Row) -> str:
+    said = [f"{outcome['outcome']}", *(f"{key}: {text}" for key, text in (outcome["error"] or {}).items())]
+    value = f"a value of SHA-256 {outcome['digest'][:12]}"
+    if outcome["value"] is not None:
+        value = show_value(decode(outcome["value"]))
+    return "\n".join([*said, value, *outcome["output"].splitlines()])

@@ -1,0 +1,46 @@
+"""Look into a running function: breakpoints that record, and traces of one call."""
+
+from typing import Any  # whatever the function's own schema takes
+
+from agent_core import Agent, present
+from agent_core.debugging import Breakpoint
+
+
+async def debugger(
+    self: Agent, function_name: str, line: int = 0, condition: str = "", expressions: list[str] | None = None
+) -> str:
+    """Set a breakpoint. Each later call that passes it answers with the values of its locals there.
+
+    Args:
+        function_name: The function.
+        line: A line of its source, with the numbers of introspect_function; 0 for its first.
+        condition: A Python expression; it counts only where this is true, such as `i > 10`.
+        expressions: More Python expressions whose values are wanted.
+    """
+    wanted = Breakpoint(0, function_name, "", 0, condition, tuple(expressions or ()), by="agent")
+    workshop = self.workshop
+    placed = workshop.calls.debugging.breakpoints.arm(wanted, line, workshop.registry.snapshot())
+    return f"Breakpoint {placed.text} is set. Call `{function_name}` now: the answer says what it saw."
+
+
+async def clear_debugger(self: Agent, function_name: str = "", line: int = 0) -> str:
+    """Take breakpoints away.
+
+    Args:
+        function_name: Those of this function; empty for all.
+        line: Only the one at this line; 0 for all of the function.
+    """
+    workshop = self.workshop
+    gone = workshop.calls.debugging.breakpoints.clear(function_name, line, workshop.registry.snapshot())
+    return "\n".join(["Taken away:", *(one.text for one in gone)] if gone else ["There is no such breakpoint."])
+
+
+async def trace_function(self: Agent, function_name: str, arguments: dict[str, Any]) -> str:
+    """Call a function once, and show each line that ran, how often, and which locals it changed to what.
+
+    Args:
+        function_name: The function to call.
+        arguments: The arguments of the call.
+    """
+    found = await self.workshop.trace(function_name, arguments)
+    return f"{present.tested({**found, 'examples': []})}\n{found['text']}"
