@@ -1,7 +1,9 @@
 """Questions to a human at a terminal, a line each, on standard error: what works on every terminal there is."""
 
+import asyncio
 import getpass
 import sys
+import termios
 from collections.abc import Iterable
 
 from agent_core.untrusted import visible
@@ -24,6 +26,24 @@ def ask(question: str) -> str | None:
         say([line()])
         return None
     return typed.strip()
+
+
+async def typed_line(mark: str, *, is_fresh: bool = False) -> str | None:
+    """A line that is typed at a terminal while the program goes on; None at the end of input.
+
+    A fresh one is typed from now on.
+    """
+    if is_fresh:
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+    sys.stderr.write(visible(mark))
+    sys.stderr.flush()
+    loop, is_there = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), is_there.set)
+    try:
+        await is_there.wait()
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+    return sys.stdin.readline() or None
 
 
 def ask_hidden(question: str) -> str | None:

@@ -22,7 +22,7 @@ from .kept import KeptHistory
 
 MARK: Final = "(debug) "
 QUIET_S: Final = 0.6
-STAYS_S: Final = 0.6
+STAYS_S, ANSWERS_S = 0.6, 30.0  # for the next stop; for the worker's answer to what it was asked
 MOST_SHOWN: Final = 200
 QUIT: Final = "quit"
 CTRL_C: Final = "Ctrl-C again ends the turn. c: run on. q or Ctrl-D: end this call."
@@ -49,22 +49,36 @@ class DebugLine:
         self._typed: asyncio.Queue[str] = asyncio.Queue()
         self._last = ""
         self._pressed = 0.0
-        self._is_warned = False
+        self._is_warned = self._is_asked = False
         self._closing: asyncio.TimerHandle | None = None
 
-    async def ask(self) -> str:
-        """The next line; an empty one is the last one again."""
+    async def open(self) -> None:
+        """Take the place of the usual line, once nobody types there; until `ask` gave a command."""
         self._stay()
+        while not self.is_open and (left := self._pressed + QUIET_S - time.monotonic()) > 0:  # noqa: ASYNC110
+            await asyncio.sleep(left)
+        if not self.is_open:
+            self.is_open, self._is_warned = True, False
+            self.changed(True)
+        self._is_asked = True
+
+    async def ask(self) -> str:
+        """The next line that is typed here; an empty one is the last one again."""
         try:
-            await self._open()
+            await self.open()
             while not (text := (await self._typed.get()).strip() or self._last):
                 pass
         except asyncio.CancelledError:
-            self._close()
+            self._is_asked = False
+            self.close()
             raise
-        self._last = text
-        self._closing = asyncio.get_running_loop().call_later(STAYS_S, self._close)
+        self._last, self._is_asked = text, False
+        self._stay(ANSWERS_S)
         return text
+
+    def run_on(self) -> None:
+        """The function runs on: the line stays for a moment, should it stop again."""
+        self._stay(STAYS_S)
 
     def enter(self) -> None:
         """Take what stands in the line, or the completion that is chosen."""
@@ -98,20 +112,19 @@ class DebugLine:
             self._is_warned = False
             self.hint("")
 
-    async def _open(self) -> None:
-        """Take the place of the usual line, once nobody types there."""
-        while not self.is_open and (left := self._pressed + QUIET_S - time.monotonic()) > 0:  # noqa: ASYNC110
-            await asyncio.sleep(left)
-        if not self.is_open:
-            self.is_open, self._is_warned = True, False
-            self.changed(True)
-
-    def _stay(self) -> None:
+    def _stay(self, seconds: float | None = None) -> None:
+        """Do not close; or not before so long."""
         if self._closing is not None:
             self._closing.cancel()
+        self._closing = asyncio.get_running_loop().call_later(seconds, self.close) if seconds is not None else None
 
-    def _close(self) -> None:
-        """Give the usual line back; what was typed here for a stop that did not come is put there, and not sent."""
+    def close(self) -> None:
+        """Give the usual line back, unless a stop waits for a command here.
+
+        What was typed for a stop that did not come is put there, and not sent.
+        """
+        if self._is_asked:
+            return
         self._stay()
         if not self.is_open:
             return
