@@ -19,6 +19,7 @@ from .broker import Broker, RequestLog
 from .cage import Cage, guarded_in
 from .clock import Clock
 from .crew import Ground, recruit, sources_of
+from .debugging import Debugging
 from .embedding import Embedder, embedder
 from .errors import NoWorkspace, SettingsError, UsageError, WorkspaceError
 from .gate import MENDS, Gate, Rules
@@ -53,6 +54,11 @@ class Workspace:
         self._clock = Clock()
         self._agents: list[Agent] = []
         self._environment: Mapping[str, str] = os.environ
+
+    @property
+    def debugging(self) -> Debugging:
+        """What is armed in this workspace, and who sits at its debugger."""
+        return self._cage.debugging
 
     @classmethod
     @asynccontextmanager

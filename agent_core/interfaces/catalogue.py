@@ -42,6 +42,21 @@ ENTRIES = (
     Entry("show", "[N]", "Call number N in full; without N the last one.", "call", in_turn=True),
     Entry("edit", "NAME", "Open a function in $VISUAL or $EDITOR, at its line.", "function"),
     Entry("test", "NAME [JSON]", "Run a function's examples, or one call with arguments.", "function"),
+    Entry(
+        "break",
+        "[FUNCTION[:LINE] [if CONDITION] | clear [N] | now]",
+        "Stop there, in the debugger; `now`: where it runs; without more: the list.",
+        "function",
+        in_turn=True,
+        then=("if",),
+    ),
+    Entry(
+        "debug",
+        "NAME [JSON] | last",
+        "Stop at a function's first line; `last`: where the last failed call raised.",
+        "function",
+    ),
+    Entry("trace", "NAME [JSON]", "The lines that a call runs, with the locals that they change.", "function"),
     Entry("release", "NAME", "Let a function out of quarantine: the model sees it again.", "function", in_turn=True),
     Entry(
         "grants",

@@ -24,6 +24,7 @@ _COMMANDS = {
     "configure": "configure:configure",
     "run": "run:run",
     "functions": "functions:functions",
+    "calls": "calls:calls",
     "secrets": "secrets:secrets",
     "agents": "agents:agents",
     "memory": "memory:memory",

@@ -241,6 +241,7 @@ async def opened(options: RunOptions, voice: Voice) -> AsyncIterator[Conversatio
         agent.talk.verify = options.verify
         conversation = Conversation(workspace, agent, voice)
         workspace.workshop.granting.packing.environment.tell = voice.status
+        workspace.debugging.debugger = voice.debugger
         quiet = conversation.agent.on_change(conversation.announce)
         try:
             yield conversation

@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
+from agent_core.debugging import Debugger
 from agent_core.grants import Approver, Decision, Question
 
 from .asked import EXPLAINED, TYPED, question_lines, typed_decision
 from .choices import Table
+from .debugging_plainly import PlainHuman
 from .listeners import Listener, PlainText
 from .spans import Line, line, takes_colour, write
 from .told import CallLog
@@ -49,6 +51,10 @@ class Voice(Protocol):
     @property
     def approver(self) -> Approver | None:
         """Somebody who is asked about grants, if there is anybody."""
+
+    @property
+    def debugger(self) -> Debugger | None:
+        """Somebody who sits at the debugger, if there is anybody."""
 
 
 Answers = Callable[[str], Awaitable[str | None]]
@@ -113,6 +119,13 @@ class PlainVoice:
     def approver(self) -> Approver | None:
         """The human who types the answers, a line each; nobody at a pipe."""
         return self._approver if self._fresh is None else self._decide
+
+    @property
+    def debugger(self) -> Debugger | None:
+        """The same human."""
+        if self._answers is None or self._fresh is None:
+            return None
+        return PlainHuman(self.aloud, self._answers, self._fresh)
 
     async def _decide(self, question: Question) -> Decision:
         assert self._fresh is not None

@@ -171,6 +171,20 @@ def call(scene: Scene, name: str, arguments: str) -> int:
 
 
 @functions.command()
+@click.argument("name")
+@click.option("--args", "arguments", metavar="JSON", default="{}", help="The arguments, as one JSON object.")
+@scene
+def trace(scene: Scene, name: str, arguments: str) -> int:
+    """Call a function and show each line that ran, with the locals that it changed."""
+    from ..opened import with_workshop
+    from ..replayed import trace_lines
+
+    found = with_workshop(scene, lambda shop: shop.trace(name, arguments))
+    scene.result(found, trace_lines(found))
+    return 0 if found["outcome"]["outcome"] == "returned" else 1
+
+
+@functions.command()
 @scene
 def reload(scene: Scene) -> int:
     """Read the folder again. Says what was loaded, changed, removed, and rejected and why."""

@@ -76,6 +76,7 @@ async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[Session]
     """A conversation that is ready: workspace open, model chosen, the human greeted."""
     voice = TerminalVoice(prompt)
     async with opened(options, voice) as talk, talk.awake():
+        voice.debugger.slash = lambda text: talk.guarded(during(talk, text))
         prompt.bar.unsafe = talk.workspace.settings.sandbox.unsafe
         prompt.bar.status = lambda: talk.agent.status()  # of the one that is talked to then
         prompt.bar.spent = lambda: short(talk.spending.total)

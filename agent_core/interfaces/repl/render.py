@@ -65,16 +65,16 @@ def source(code: str, first: int, columns: int, theme: str = DARK) -> str:
     )
 
 
-def listing(code: str, rows: Sequence[Row], columns: int) -> str:
+def listing(code: str, rows: Sequence[Row], columns: int, theme: str = DARK) -> str:
     """Some lines of a source with their marks; the colours are those that they have within all of it."""
-    painted = _lines(visible(code))
+    painted = _lines(visible(code), theme)
     shown = [_cut(row, painted[row.number - 1] if row.number <= len(painted) else Text(row.text)) for row in rows]
     return _drawn(Group(*shown), columns)
 
 
 @lru_cache(maxsize=4)
-def _lines(code: str) -> Lines:
-    painter = Syntax("", "python", theme=DARK, background_color="default")
+def _lines(code: str, theme: str) -> Lines:
+    painter = Syntax("", "python", theme=theme, background_color="default")
     return painter.highlight(code).split("\n", allow_blank=True)
 
 

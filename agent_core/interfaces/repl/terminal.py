@@ -18,6 +18,7 @@ from ..wrap import wrapped
 from . import render
 from .asking import open_question
 from .browser import fits, open_browser, preview
+from .debugger import Heard, Human
 from .prompt import Prompt
 from .teller import Screen, Teller
 
@@ -30,6 +31,8 @@ class TerminalVoice:
     def __init__(self, prompt: Prompt) -> None:
         self._prompt = prompt
         self._asked: asyncio.Future[bool] | None = None
+        self._one_at_a_time = asyncio.Lock()  # a question, or a stop of the debugger
+        self.debugger = Human(prompt, self.lines, self._one_at_a_time)
         self._theme = render.LIGHT if prompt.taste.is_light else render.DARK
 
     def lines(self, lines: Iterable[Line]) -> None:
@@ -47,6 +50,7 @@ class TerminalVoice:
     def rest(self) -> None:
         """Nothing moves any more, however the turn ended."""
         self._prompt.live.clear()
+        self._prompt.debug.close()
 
     def source(self, code: str, first: int) -> None:
         """Show Python source with colours."""
@@ -56,7 +60,7 @@ class TerminalVoice:
         """Somebody who tells a turn's events here."""
         prompt = self._prompt
         screen = Screen(prompt.print_above, self._painted, prompt.moved, self._theme)
-        return Teller(log, prompt.live, lambda: prompt.columns, screen)
+        return Heard(Teller(log, prompt.live, lambda: prompt.columns, screen), prompt.debug)
 
     def _painted(self, lines: Iterable[Line]) -> str:
         return painted(wrapped(lines, self._prompt.columns), sys.stdout)
@@ -113,7 +117,7 @@ class TerminalVoice:
 
     async def _decide(self, question: Question) -> Decision:
         self._prompt.ring()
-        async with open_question(question, self._prompt) as asking:
+        async with self._one_at_a_time, open_question(question, self._prompt) as asking:
             return await asking.answer
 
     @property

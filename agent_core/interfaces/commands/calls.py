@@ -1,0 +1,68 @@
+"""`toolwright calls`: the calls of functions that were recorded, and the same again."""
+
+from typing import Any
+
+import click
+
+from agent_core.errors import UsageError
+
+from ..scene import Scene, scene
+
+
+@click.group()
+def calls() -> None:
+    """List, show and replay recorded calls of functions."""
+
+
+@calls.command("list")
+@click.argument("function", default="")
+@click.option("--failed", is_flag=True, help="Only those that raised or were ended.")
+@scene
+def list_(scene: Scene, function: str, failed: bool) -> None:  # noqa: FBT001  (click hands it in)
+    """List the calls that can be made again, the newest first."""
+    from ..opened import with_workshop
+    from ..replayed import calls_lines
+
+    found = with_workshop(scene, lambda shop: shop.replays.calls(function, failed=failed))
+    scene.result(found, calls_lines(found))
+    if not found:
+        scene.hint("No such call is recorded.")
+
+
+@calls.command()
+@click.argument("call", metavar="ID", type=click.IntRange(1))
+@scene
+def show(scene: Scene, call: int) -> None:
+    """Show a call: its arguments, what it got through `self`, how it ended."""
+    from ..opened import with_workshop
+    from ..replayed import call_lines
+
+    found = with_workshop(scene, lambda shop: shop.replays.show(call))
+    scene.result(found, call_lines(found))
+
+
+@calls.command()
+@click.argument("call", metavar="ID", type=click.IntRange(1))
+@click.option("--version", metavar="V", default="", help="`now`, or a version of its module; else the code of then.")
+@click.option("--debug", "is_debugged", is_flag=True, help="Stop where it raised, or at its first line.")
+@scene
+def replay(scene: Scene, call: int, version: str, is_debugged: bool) -> int:  # noqa: FBT001  (click hands it in)
+    """Make a call again with the arguments, time zone, random seed and fetches of then.
+
+    Exit code 1: its outcome is another.
+    """
+    from ..opened import with_workspace
+    from ..question_of_grants import is_attended
+    from ..replayed import replay_lines
+    from ..replaying import human_at_terminal, replayed
+
+    if is_debugged and (scene.as_json or not is_attended()):
+        raise UsageError("There is no terminal for the debugger.", mend="Leave --debug away, or run it at a terminal.")
+
+    async def again(workspace: Any) -> dict[str, Any]:
+        workspace.debugging.debugger = human_at_terminal() if is_debugged else None
+        return await replayed(workspace, call, version, is_debugged=is_debugged)
+
+    found = with_workspace(scene, again)
+    scene.result(found, replay_lines(found))
+    return 0 if found["same"] else 1

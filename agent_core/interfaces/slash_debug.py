@@ -1,0 +1,120 @@
+"""The slash commands of the debugger: breakpoints, a call that stops, the lines that a call ran."""
+
+from collections.abc import Awaitable, Callable
+
+from agent_core.debugging import Breakpoint, Placed
+from agent_core.errors import UsageError
+
+from .catalogue import BY_NAME, needed
+from .conversation import Conversation
+from .replayed import replay_lines, trace_lines
+from .replaying import replayed
+from .spans import Line, line
+from .verdicts import compact_call, outcome_lines, value_text
+
+_NOBODY = "Nobody sits at a debugger here: what is seen there is recorded, and told with the answer."
+
+
+async def _break(talk: Conversation, words: str) -> None:
+    first, _, rest = words.partition(" ")
+    match first:
+        case "":
+            _list(talk)
+        case "now" if not rest:
+            _break_now(talk)
+        case "clear":
+            _clear(talk, rest.strip())
+        case _:
+            place, _, condition = words.partition(" if ")
+            _told(talk, _armed(talk, place.strip(), condition.strip()))
+
+
+def _list(talk: Conversation) -> None:
+    placed = talk.workspace.debugging.breakpoints.placed(talk.workspace.workshop.registry.snapshot())
+    talk.voice.lines(
+        [_line(one) for one in placed] or [line(("dim", "No breakpoint is set. Type /break FUNCTION:LINE."))]
+    )
+
+
+def _break_now(talk: Conversation) -> None:
+    if talk.workspace.debugging.debugger is None:
+        raise UsageError("Nobody sits at a debugger here, so nothing is stopped.")
+    reached = talk.workspace.debugging.break_now()
+    said = f"stopping {', '.join(reached)} at its next line" if reached else "No function is running."
+    talk.voice.lines([line(("dim", f"  {said}"))])
+
+
+def _clear(talk: Conversation, wanted: str) -> None:
+    name, _, number = wanted.partition(":")
+    id = int(name) if name.isdecimal() else 0
+    snapshot = talk.workspace.workshop.registry.snapshot()
+    breakpoints = talk.workspace.debugging.breakpoints
+    gone = breakpoints.clear("" if id else name, _number(number) if number else 0, snapshot, id)
+    if not gone:
+        raise UsageError(f"There is no breakpoint {wanted}.".replace(" .", "."), mend="Type /break for the list.")
+    talk.voice.lines([line(("ok", "✓ "), "cleared ", one.text) for one in gone])
+
+
+def _armed(talk: Conversation, place: str, condition: str = "", *, once: bool = False) -> Placed:
+    name, _, number = place.partition(":")
+    wanted = Breakpoint(0, name, "", 0, condition, once=once)
+    line_number = _number(number) if number else 0
+    return talk.workspace.debugging.breakpoints.arm(wanted, line_number, talk.workspace.workshop.registry.snapshot())
+
+
+def _number(text: str) -> int:
+    if not text.strip().isdecimal():
+        raise UsageError(f"{text!r} is no line.", mend=f"Type {BY_NAME['break'].typed}.")
+    return int(text)
+
+
+def _told(talk: Conversation, placed: Placed) -> None:
+    nobody = [] if talk.workspace.debugging.debugger is not None else [line(("dim", f"  {_NOBODY}"))]
+    talk.voice.lines([_line(placed), *nobody])
+
+
+def _line(placed: Placed) -> Line:
+    return line(("warn", "● " if placed.line else "○ "), placed.text)
+
+
+async def _debug(talk: Conversation, words: str) -> None:
+    name, _, arguments = needed(words, "debug").partition(" ")
+    if words == "last":
+        await _debug_last(talk)
+        return
+    placed = _armed(talk, name, once=True)
+    if not arguments:
+        _told(talk, placed)
+        return
+    async with talk.command():
+        try:
+            outcome = await talk.workspace.workshop.call(name, arguments)
+        finally:
+            talk.workspace.debugging.breakpoints.clear(id=placed.breakpoint.id)
+        _show_outcome(talk, compact_call(name, arguments), outcome)
+
+
+async def _debug_last(talk: Conversation) -> None:
+    failed = await talk.workspace.workshop.replays.calls(failed=True)
+    if not failed:
+        raise UsageError("No recorded call has failed.", mend="Type /debug NAME [JSON].")
+    async with talk.command():
+        found = await replayed(talk.workspace, failed[0]["call"], "", is_debugged=True)
+        talk.voice.lines(replay_lines(found))
+
+
+async def _trace(talk: Conversation, words: str) -> None:
+    name, _, arguments = needed(words, "trace").partition(" ")
+    async with talk.command():
+        found = await talk.workspace.workshop.trace(name, arguments or "{}")
+        talk.voice.lines([line(("name", compact_call(name, arguments))), *trace_lines(found)])
+
+
+def _show_outcome(talk: Conversation, call: str, outcome: dict[str, object]) -> None:
+    value = value_text(outcome["value"]) if outcome["outcome"] == "returned" else ""
+    shown = [line(text) for text in value.splitlines()]
+    seen = [line(("dim", text)) for text in str(outcome.get("debugged", "")).splitlines()]
+    talk.voice.lines([line(("name", call)), *shown, *outcome_lines(outcome), *seen])
+
+
+RUNS: dict[str, Callable[[Conversation, str], Awaitable[None]]] = {"break": _break, "debug": _debug, "trace": _trace}

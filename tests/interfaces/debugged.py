@@ -1,0 +1,85 @@
+"""What the tests of the debugger share: functions that the model makes, and a prompt at which one stands still."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.interfaces.support import create, prompt
+from tests.kit import Ask, Say, Script, Wanted
+from tests.kit.terminal import Terminal
+
+SCALE = '''def scale(numbers: list[int], factor: int) -> int:
+    """Add numbers up, each multiplied by a factor, and end with the count of those that were even.
+
+    Args:
+        numbers: What to add.
+        factor: By what each is multiplied.
+
+    Examples:
+        >>> scale([1, 2], 10)
+        31
+        >>> scale([], 3)
+        0
+    """
+    total = 0
+    even = 0
+    for number in numbers:
+        total += number * factor
+        even += number % 2 == 0
+    return total + even
+'''
+OUTER = '''def doubled(numbers: list[int]) -> int:
+    """Scale numbers by two.
+
+    Args:
+        numbers: What to scale.
+
+    Examples:
+        >>> doubled([1, 2])
+        7
+    """
+    found = scale(numbers, 2)
+    return found
+'''
+LOOP_LINE = 17
+IF_THREE = f"scale:{LOOP_LINE} if number == 3"
+CALL = Wanted("scale", {"numbers": [1, 2, 3, 4], "factor": 10})
+ENDED = "∙ "
+
+
+def written(root: Path, *sources: str) -> None:
+    """The functions are there from the start."""
+    (root / "functions").mkdir(exist_ok=True)
+    (root / "functions" / "words.py").write_text("\n\n".join(sources or (SCALE,)))
+
+
+def grown(following: Script) -> Script:
+    """The model makes the function and says so; at the next message it goes on as the script says."""
+    return [Ask(create(SCALE, "scale")), Say("Made."), *following]
+
+
+@contextmanager
+def standing(
+    script: Script,
+    root: Path,
+    *,
+    where: str = IF_THREE,
+    environment: Mapping[str, str] | None = None,
+    columns: int = 100,
+) -> Iterator[Terminal]:
+    """A prompt at which the model's call has come to a breakpoint."""
+    if not (root / "functions").exists():
+        written(root)
+    with prompt(script, root, environment=environment, columns=columns) as (screen, _):
+        screen.line(f"/break {where}")
+        screen.wait_for("● 1: ")
+        screen.line("use it")
+        screen.wait_for("(debug)")
+        yield screen
+
+
+def does(screen: Terminal, typed: str, shows: str) -> None:
+    """Type a command; until the screen shows this below it."""
+    many = screen.scrolled().count(shows)
+    screen.line(typed)
+    screen.wait_count(shows, many + 1)

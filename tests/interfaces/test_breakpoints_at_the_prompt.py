@@ -1,0 +1,158 @@
+"""Breakpoints as a human sets, lists and clears them; a call that stops at once; a loop that is stopped as it runs."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.debugged import CALL, LOOP_LINE, SCALE, does, grown, standing, written
+from tests.interfaces.support import flags, prompt
+from tests.interfaces.test_plain_turns import CONTROL
+from tests.kit import Ask, Expect, Say, Script, Wanted, contains, scripted
+from tests.kit.program import toolwright
+from tests.kit.terminal import terminal
+
+DONE = Say("Done.")
+SPIN = '''import time
+
+
+def spin() -> int:
+    """Count for long."""
+    rounds = 0
+    while rounds < 1_000:
+        time.sleep(0.02)
+        rounds += 1
+    return rounds
+'''
+LATER = '''import asyncio
+
+
+async def later(word: str) -> str:
+    """Say a word later."""
+    said = await asyncio.sleep(0.01, word)
+    return said * 2
+'''
+TRACED = {"function_name": "scale", "arguments": {"numbers": [1, 2], "factor": 10}}
+ARGUMENTS = '{"numbers": [1, 2], "factor": 10}'
+
+
+def test_breakpoints_are_set_listed_and_cleared(tmp_path: Path) -> None:
+    written(tmp_path)
+    with prompt([], tmp_path) as (screen, _):
+        does(screen, "/break", "No breakpoint is set.")
+        does(screen, "/break scale", "● 1: scale, functions/words.py:14 `total = 0`")
+        does(screen, f"/break scale:{LOOP_LINE} if number > 1", "● 2: scale")
+        does(screen, "/break", "if number > 1")
+        does(screen, "/break clear 1", "✓ cleared 1: scale")
+        does(screen, f"/break clear scale:{LOOP_LINE}", "✓ cleared 2: scale")
+        does(screen, "/break now", "No function is running.")
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("/break scale:99", "does not stop at line 99"),
+        ("/break scal", "Did you mean `scale`?"),
+        ("/break scale:x", "'x' is no line."),
+        ("/break scale:17 if number ==", "is no expression"),
+        ("/break clear 7", "There is no breakpoint 7."),
+        ("/debug", "/debug needs to know which."),
+    ],
+    ids=["line", "name", "number", "condition", "id", "nothing"],
+)
+def test_what_cannot_be_a_breakpoint_is_told_and_what_can(tmp_path: Path, typed: str, told: str) -> None:
+    written(tmp_path)
+    with prompt([], tmp_path) as (screen, _):
+        does(screen, typed, told)
+
+
+def test_a_breakpoint_follows_its_line_when_the_file_is_edited_above_it(tmp_path: Path) -> None:
+    with standing([Ask(CALL), DONE, Ask(CALL), Say("Again.")], tmp_path) as screen:
+        does(screen, "c", "Done.")
+        file = tmp_path / "functions" / "words.py"
+        file.write_text("# one more\n# and another\n" + file.read_text())
+        does(screen, "/reload", "changed")
+        does(screen, "/break", f"functions/words.py:{LOOP_LINE + 2} ")
+        does(screen, "once more", "(debug)")
+        screen.wait_for(f"●→  {LOOP_LINE + 2}         total += number * factor")
+        does(screen, "c", "Again.")
+
+
+def test_a_call_by_hand_stops_at_the_first_line_and_shows_its_outcome(tmp_path: Path) -> None:
+    written(tmp_path)
+    with prompt([], tmp_path) as (screen, _):
+        does(screen, f"/debug scale {ARGUMENTS}", "(debug)")
+        does(screen, "n", " →  15     even = 0")
+        does(screen, "total = 100", "done")
+        does(screen, "c", "131")
+        screen.wait_gone("▸")
+        does(screen, "/break", "No breakpoint is set.")
+
+
+def test_a_function_that_is_to_be_debugged_stops_the_next_time_and_no_more(tmp_path: Path) -> None:
+    written(tmp_path)
+    with prompt([Ask(CALL), DONE, Ask(CALL), Say("Again.")], tmp_path) as (screen, _):
+        does(screen, "/debug scale", "`total = 0` once")
+        does(screen, "use it", "(debug)")
+        does(screen, "c", "Done.")
+        does(screen, "once more", "Again.")
+
+
+def test_a_running_function_is_stopped_where_it_is(tmp_path: Path) -> None:
+    written(tmp_path, SPIN)
+    with prompt([Ask(Wanted("spin")), Expect(DONE, contains("7777"))], tmp_path) as (screen, _):
+        does(screen, "use it", "▸ spin()")
+        does(screen, "/break now", "(debug)")
+        screen.wait_for("break now")
+        does(screen, "rounds = 77_777", "done")
+        does(screen, "c", "Done.")
+
+
+def test_an_asynchronous_function_stops_and_goes_on(tmp_path: Path) -> None:
+    written(tmp_path, LATER)
+    script: Script = [Ask(Wanted("later", {"word": "so"})), Expect(DONE, contains("naynay"))]
+    with standing(script, tmp_path, where="later") as screen:
+        does(screen, "n", "return said * 2")
+        does(screen, "said = 'nay'", "done")
+        does(screen, "c", "Done.")
+
+
+def test_a_dumb_terminal_has_the_same_prompt_without_a_control_character(tmp_path: Path) -> None:
+    written(tmp_path)
+    with (
+        scripted([Ask(CALL), Expect(DONE, contains("1112"))]) as model,
+        terminal("run", *flags(model), cwd=tmp_path, environment={"TERM": "dumb"}, columns=120) as screen,
+    ):
+        screen.wait_for("/help lists")
+        for typed, shows in [
+            (f"/break scale:{LOOP_LINE} if number == 3", "● 1: scale"),
+            ("use it", "(debug)"),
+            ("p number, total", "(3, 30)"),
+            ("n", f" →  {LOOP_LINE + 1}"),
+            ("", f" →  {LOOP_LINE - 1}"),
+            ("total = 1070", "done"),
+            ("c", "Done."),
+        ]:
+            screen.type(typed + "\n")
+            screen.wait_for(shows)
+        screen.type("\x04")
+        assert screen.exit_code() == 0
+        assert not CONTROL.search(screen.sent.decode().replace("\r\n", "").replace("^D\x08\x08", ""))
+
+
+def test_where_nobody_sits_at_a_debugger_what_is_seen_is_told(tmp_path: Path) -> None:
+    written(tmp_path, SCALE)
+    seen = Expect(DONE, contains("Breakpoints were passed and recorded"))
+    with scripted([Ask(CALL), seen]) as model:
+        lines = f"/break scale:{LOOP_LINE} if number == 3\n/break now\nuse it\n"
+        done = toolwright("run", *flags(model), cwd=tmp_path, given=lines)
+    assert "Nobody sits at a debugger here" in done.stdout
+    assert done.stdout.endswith("Done.\n")
+
+
+def test_a_breakpoint_that_the_agent_sets_is_a_record_that_it_reads(tmp_path: Path) -> None:
+    place = {"function_name": "scale", "line": LOOP_LINE, "condition": "number == 3", "expressions": ["total * 2"]}
+    read = Expect(Ask(Wanted("trace_function", TRACED)), contains("hit 1: total * 2 = 60"))
+    script = [*grown([Ask(Wanted("debugger", place)), Ask(CALL), read, Expect(DONE, contains("last  total = 30"))])]
+    with scripted(script) as model:
+        done = toolwright("run", *flags(model), cwd=tmp_path, given="make it\nlook into it\n")
+    assert (done.returncode, done.stdout) == (0, "Made.\nDone.\n"), done.stderr
