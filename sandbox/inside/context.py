@@ -2,14 +2,15 @@
 
 import time
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from .channel import Channel
 from .response import Response, fetch
 
 _PROGRESS_EVERY_S = 0.05
-_OFFERED = "progress, scratch, call, fetch, secret and memory"
+_OFFERED = "progress, scratch, call, fetch, secret, now and memory"
 
 
 class Memory:
@@ -74,6 +75,10 @@ class Context:
     def secret(self, name: str) -> str:
         """A secret by its name, if this function was granted it."""
         return str(self._channel.request("secret", {"name": name}))
+
+    def now(self) -> datetime:
+        """The time, with its zone; a replay of this call is given the same."""
+        return cast("datetime", self._channel.request("now", {}))
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"self has no {name!r}; it has {_OFFERED}")

@@ -1,0 +1,18 @@
+"""One workspace for each test, with functions to debug."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agent_core.assemble import Workspace
+
+from .support import SUMMING
+
+
+@pytest.fixture
+async def workspace(tmp_path: Path) -> AsyncIterator[Workspace]:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "sums.py").write_text(SUMMING, "utf-8")
+    async with Workspace.open(tmp_path) as opened:
+        yield opened

@@ -1,0 +1,83 @@
+"""Without a human: what breakpoints saw, and what a traced call did, is text for the model."""
+
+import pytest
+
+from agent_core.assemble import Workspace
+from agent_core.debugging import Breakpoint
+from agent_core.errors import UsageError
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Say, Wanted
+from tests.kit.desk import answers
+
+from .support import LOOP, SUMMING, arm, room_of
+
+
+async def test_the_model_arms_a_breakpoint_and_reads_what_it_saw(at_desk: OpenDesk) -> None:
+    armed = Wanted(
+        "debugger", {"function_name": "sum_up", "line": LOOP, "condition": "number > 2", "expressions": ["result * 2"]}
+    )
+    called = Wanted("sum_up", {"numbers": [1, 2, 3]})
+    desk = await at_desk([Ask(armed), Ask(called), Ask(Wanted("clear_debugger", {})), Ask(called), Say("Seen.")])
+    desk.put("sums.py", SUMMING)
+    await desk.workspace.workshop.reload()
+    said = answers(await desk.say("Look into it."))
+    assert f"functions/sums.py:{LOOP}" in said[0]
+    assert said[1].startswith("6\n")
+    assert "hit 1: result * 2 = 6" in said[1]
+    assert "number = 3" in said[1]
+    assert said[3] == "6"
+
+
+async def test_a_traced_call_shows_each_line_once_with_first_and_last(at_desk: OpenDesk) -> None:
+    traced = Wanted("trace_function", {"function_name": "sum_up", "arguments": {"numbers": [1, 2, 3]}})
+    desk = await at_desk([Ask(traced), Say("Seen.")])
+    desk.put("sums.py", SUMMING)
+    await desk.workspace.workshop.reload()
+    (text,) = answers(await desk.say("Trace it."))
+    assert f"{LOOP} ×3    result += number" in text
+    assert "first result = 1" in text
+    assert "last  result = 6" in text
+
+
+async def test_of_many_hits_the_first_ones_and_the_last_are_kept(workspace: Workspace) -> None:
+    arm(workspace)
+    text = (await workspace.workshop.call("sum_up", {"numbers": [1] * 500}))["debugged"]
+    assert [f"hit {number}:" in text for number in (1, 8, 9, 499, 500)] == [True, True, False, False, True]
+    assert len(text) < 5_000
+
+
+async def test_a_trace_of_a_long_loop_is_short_and_its_last_values_are_those_of_the_end(workspace: Workspace) -> None:
+    found = await workspace.workshop.trace("sum_up", {"numbers": [1] * 3000})
+    (row,) = [row for row in found["lines"] if row["line"] == LOOP]
+    assert (row["count"], row["first"], row["last"]) == (3000, {"result": "1"}, {"result": "3000"})
+
+
+async def test_a_call_that_never_ends_is_traced_as_far_as_it_came(workspace: Workspace) -> None:
+    workspace.workshop.granting._limits = workspace.workshop.granting._limits.__class__(wall_s=2.0)
+    found = await workspace.workshop.trace("busy", {"turns": 10**12})
+    assert found["outcome"]["outcome"] == "timed_out"
+    assert "left -= 1" in found["text"]
+
+
+async def test_introspection_says_which_lines_the_examples_reach(workspace: Workspace) -> None:
+    found = (await workspace.workshop.introspect("sum_up"))["coverage"]
+    assert (found["reached"], found["lines"], found["missed"]) == (5, 6, [17])
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "condition", "says"),
+    [
+        ("sum_upp", 0, "", "Did you mean `sum_up`"),
+        ("sum_up", 400, "", "does not stop at line 400"),
+        ("sum_up", LOOP, "number >", "is no expression"),
+        ("sum_up", LOOP, "(yield)", "or awaits, yields"),
+    ],
+)
+async def test_a_breakpoint_that_cannot_be_is_refused(
+    workspace: Workspace, name: str, line: int, condition: str, says: str
+) -> None:
+    with pytest.raises(UsageError) as error:
+        room_of(workspace).breakpoints.arm(
+            Breakpoint(0, name, "", 0, condition), line, workspace.workshop.registry.snapshot()
+        )
+    assert says in f"{error.value} {error.value.mend}"

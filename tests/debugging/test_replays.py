@@ -1,0 +1,85 @@
+"""Recorded calls made again: equal where all came through `self`, and what was not recorded is said."""
+
+from agent_core.assemble import Workspace
+
+PLAYING = '''\
+import random
+import time
+import uuid
+
+
+def roll(count: int) -> list[int]:
+    """Roll dice."""
+    return [random.randint(1, 6) for _ in range(count)]
+
+
+def mixed(self, words: list[str]) -> str:
+    """Mix the clock, another function, chance and the order of a set."""
+    rolled = self.call("roll", count=3)
+    return f"{self.now().isoformat()} {rolled} {random.random()} {list(set(words))}"
+
+
+def unlike(count: int) -> str:
+    """Use what nobody records."""
+    return f"{uuid.uuid4()} {time.time()}"
+
+
+def failing(number: int) -> float:
+    """Fail."""
+    return 1 / number
+'''
+
+
+async def play(workspace: Workspace) -> None:
+    (workspace.root / "functions" / "playing.py").write_text(PLAYING, "utf-8")
+    await workspace.workshop.reload()
+
+
+async def test_fifty_calls_give_the_same_bytes_again(workspace: Workspace) -> None:
+    await play(workspace)
+    for number in range(20):
+        await workspace.workshop.call("mixed", {"words": ["a", "b", f"c{number}"]})
+        await workspace.workshop.call("roll", {"count": number})
+    for _ in range(10):
+        await workspace.workshop.call("failing", {"number": 0})
+    calls = await workspace.workshop.replays.calls()
+    assert len(calls) == 50
+    for call in calls:
+        found = await workspace.workshop.replays.replay(call["call"])
+        assert (found["same"], found["lacking"]) == (True, []), found
+
+
+async def test_what_no_replay_can_give_is_said(workspace: Workspace) -> None:
+    await play(workspace)
+    await workspace.workshop.call("unlike", {"count": 1})
+    (call,) = await workspace.workshop.replays.calls("unlike")
+    found = await workspace.workshop.replays.replay(call["call"])
+    assert not found["same"]
+    assert [one.split(" (")[0] for one in found["lacking"]] == ["randomness of the system", "the clock"]
+
+
+async def test_after_a_change_the_difference_is_shown_and_the_old_version_is_as_it_was(workspace: Workspace) -> None:
+    await play(workspace)
+    await workspace.workshop.call("roll", {"count": 3})
+    old = workspace.workshop.registry.snapshot().functions["roll"].version
+    file = workspace.root / "functions" / "playing.py"
+    file.write_text(PLAYING.replace("randint(1, 6)", "randint(10, 60)"), "utf-8")
+    await workspace.workshop.reload()
+    (call,) = await workspace.workshop.replays.calls("roll")
+    now = await workspace.workshop.replays.replay(call["call"], "now")
+    assert not now["same"]
+    assert "--- then" in now["difference"]
+    for version in ("", old[:10]):
+        assert (await workspace.workshop.replays.replay(call["call"], version))["same"]
+
+
+async def test_a_replay_asks_nothing_anew_of_self(workspace: Workspace) -> None:
+    await play(workspace)
+    await workspace.workshop.call("mixed", {"words": []})
+    file = workspace.root / "functions" / "playing.py"
+    file.write_text(PLAYING.replace('"roll", count=3', '"failing", number=1'), "utf-8")
+    await workspace.workshop.reload()
+    (call,) = await workspace.workshop.replays.calls("mixed")
+    found = await workspace.workshop.replays.replay(call["call"], "now")
+    assert found["outcome"]["error"]["type"] == "PermissionError"
+    assert found["lacking"][-1].startswith("an answer to self.call")

@@ -1,0 +1,172 @@
+"""A human at the debugger: a call stands still, is looked into, changed, and goes on."""
+
+import asyncio
+
+import pytest
+
+from agent_core.assemble import Workspace
+from agent_core.debugging import Command, Stop
+
+from .support import LOOP, SUMMING, Typist, arm, room_of
+
+
+async def test_a_local_that_is_set_at_a_conditional_breakpoint_changes_the_result(workspace: Workspace) -> None:
+    arm(workspace, condition="number == 3")
+    room_of(workspace).debugger = typist = Typist("p result", "set result 100", "n", "c")
+    found = await workspace.workshop.call("sum_up", {"numbers": [1, 2, 3, 4]})
+    assert found["value"] == 107
+    assert typist.said == ["3", "done"]
+    assert [stop.at.line for stop in typist.stops] == [LOOP, LOOP, LOOP, LOOP - 1]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("p [one for one in numbers if one > number]", "[4]"),
+        ("p 1 / 0", "*** ZeroDivisionError: division by zero"),
+        ("p (", "*** SyntaxError"),
+        ("numbers[-1] + result", "7"),
+        ("args", "numbers = [1, 2, 3, 4]"),
+        ("locals", "numbers = [1, 2, 3, 4]\nresult = 3\nindex = 2\nnumber = 3"),
+        ("where", f"→ functions/sums.py:{LOOP} in sum_up"),
+        ("ll", f"  {LOOP} →         result += number"),
+        ("up", "This is the outermost frame."),
+        ("retval", "Nothing is being returned here."),
+        ("set nothing 3", "nothing is no local name"),
+        ("clear 9", "There is no breakpoint 9."),
+        ("until soon", "`until` takes a line."),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+async def test_each_command_at_a_stop_answers_from_the_worker(workspace: Workspace, line: str, said: str) -> None:
+    arm(workspace, condition="number == 3")
+    room_of(workspace).debugger = typist = Typist(line, "c")
+    await workspace.workshop.call("sum_up", {"numbers": [1, 2, 3, 4]})
+    assert said in typist.said[0]
+
+
+async def test_an_expression_finds_nothing_of_the_environment_of_the_host(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLWRIGHT_TEST_SECRET", "a-secret-of-the-host")
+    arm(workspace)
+    lines = ("p __import__('os').environ", "p open('/proc/1/environ').read()", "p open('/etc/passwd').read()")
+    room_of(workspace).debugger = typist = Typist(*lines, "c")
+    await workspace.workshop.call("sum_up", {"numbers": [1]})
+    assert len(typist.said) == 3
+    assert not any("a-secret-of-the-host" in said for said in typist.said)
+    assert all("***" in said for said in typist.said[1:])
+
+
+async def test_stepping_goes_into_a_called_function_and_out_of_it_again(workspace: Workspace) -> None:
+    arm(workspace, line=0, name="outer")
+    room_of(workspace).debugger = typist = Typist("s", "up", "p numbers", "r", "retval", "n", "c")
+    assert (await workspace.workshop.call("outer", {"numbers": [2, 3]}))["value"] == 10
+    assert [stop.at.function for stop in typist.stops] == [
+        "outer",
+        "sum_up",
+        "outer",
+        "outer",
+        "sum_up",
+        "sum_up",
+        "outer",
+    ]
+    assert typist.said == ["functions/sums.py:38 in outer", "[2, 3]", "5"]
+
+
+async def test_an_async_function_is_stepped_over_its_awaits(workspace: Workspace) -> None:
+    arm(workspace, line=31, name="count_slowly")
+    room_of(workspace).debugger = typist = Typist("n", "n", "set done 10", "clear 1", "c")
+    assert (await workspace.workshop.call("count_slowly", {"steps": 3}))["value"] == 12
+    assert [stop.at.line for stop in typist.stops][:3] == [31, 32, 30]
+
+
+async def test_breakpoint_in_source_stops_where_it_stands(workspace: Workspace) -> None:
+    room_of(workspace).debugger = typist = Typist("n", "set doubled 1", "c")
+    assert (await workspace.workshop.call("halting", {"number": 4}))["value"] == 1
+    assert typist.stops[0].why == "breakpoint()"
+
+
+async def test_counted_breakpoints_and_those_that_count_once(workspace: Workspace) -> None:
+    arm(workspace, after=2, every=3)
+    room_of(workspace).debugger = typist = Typist(*("c",) * 9)
+    await workspace.workshop.call("sum_up", {"numbers": [1] * 10})
+    assert [dict(stop.locals)["index"] for stop in typist.stops] == ["2", "5", "8"]
+    room_of(workspace).breakpoints.clear()
+    arm(workspace, once=True)
+    await workspace.workshop.call("sum_up", {"numbers": [1] * 10})
+    assert len(typist.stops) == 4
+    assert not room_of(workspace).breakpoints
+
+
+async def test_a_breakpoint_that_is_set_at_a_stop_is_hit_in_the_same_call(workspace: Workspace) -> None:
+    arm(workspace, line=13)
+    room_of(workspace).debugger = typist = Typist(f"tb {LOOP} if number == 2", "c", "p number", "c")
+    await workspace.workshop.call("sum_up", {"numbers": [1, 2, 2]})
+    assert [stop.at.line for stop in typist.stops] == [13, 13, LOOP, LOOP]
+    assert typist.said[-1] == "2"
+
+
+async def test_quit_ends_the_call_and_says_why(workspace: Workspace) -> None:
+    arm(workspace)
+    room_of(workspace).debugger = Typist("q")
+    found = await workspace.workshop.call("sum_up", {"numbers": [1]})
+    assert (found["outcome"], "told to end it" in found["error"]["message"]) == ("killed", True)
+
+
+async def test_the_clock_stands_while_a_human_looks_and_goes_on_after(workspace: Workspace) -> None:
+    class Slow(Typist):
+        async def stopped(self, stop: Stop) -> Command:
+            await asyncio.sleep(1.2)
+            return await super().stopped(stop)
+
+    arm(workspace)
+    workspace.workshop.calls._cage.limits = workspace.workshop.calls._cage.limits.__class__(wall_s=1.0)
+    workspace.workshop.granting._limits = workspace.workshop.calls._cage.limits
+    room_of(workspace).debugger = Slow()
+    assert (await workspace.workshop.call("sum_up", {"numbers": [1]}))["outcome"] == "returned"
+    assert (await workspace.workshop.call("busy", {"turns": 10**9}))["outcome"] == "timed_out"
+
+
+async def test_a_human_who_is_gone_for_long_ends_the_call(workspace: Workspace) -> None:
+    class Gone(Typist):
+        async def stopped(self, stop: Stop) -> Command:
+            await asyncio.sleep(60)
+            return Command("continue")
+
+    arm(workspace)
+    room = room_of(workspace)
+    room.wait_s, room.debugger = 0.2, Gone()
+    found = await workspace.workshop.call("sum_up", {"numbers": [1]})
+    assert "nobody said anything" in found["error"]["message"]
+    room.debugger = Typist()
+    assert (await workspace.workshop.call("sum_up", {"numbers": [1]}))["value"] == 1
+
+
+async def test_break_now_stops_a_call_that_runs(workspace: Workspace) -> None:
+    room = room_of(workspace)
+    room.debugger = typist = Typist("set left 3", "c")
+    call = asyncio.create_task(workspace.workshop.call("busy", {"turns": 10**10}))
+    async with asyncio.timeout(20):
+        while not room.break_now():  # noqa: ASYNC110 - a call says to nobody that it runs
+            await asyncio.sleep(0.05)
+        while not typist.stops:
+            await asyncio.sleep(0.05)
+            room.break_now()
+        assert (await call)["value"] == 0
+    assert typist.stops[0].why == "break now"
+    assert typist.stops[0].at.function == "busy"
+
+
+async def test_a_breakpoint_follows_its_line_when_the_file_is_edited_above_it(workspace: Workspace) -> None:
+    arm(workspace)
+    file = workspace.root / "functions" / "sums.py"
+    file.write_text("# one\n# two\n" + SUMMING.replace("    result = 0\n", "    result = 0\n    extra = 1\n"), "utf-8")
+    await workspace.workshop.reload()
+    room_of(workspace).debugger = typist = Typist()
+    await workspace.workshop.call("sum_up", {"numbers": [1]})
+    assert [stop.at.line for stop in typist.stops] == [LOOP + 3]
+    file.write_text(SUMMING.replace("result += number", "result = result + number"), "utf-8")
+    await workspace.workshop.reload()
+    (placed,) = room_of(workspace).breakpoints.placed(workspace.workshop.registry.snapshot())
+    assert "is gone" in placed.text
