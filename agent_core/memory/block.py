@@ -83,10 +83,15 @@ def _length(value: str | list[str]) -> int:
 
 def _check_size(label: str, size: int, limit: int) -> None:
     if size > limit:
-        raise ValueError(
-            f"`{label}` may hold {limit:,} characters and would have {size:,}, which is {size - limit:,} too many. "
-            "Shorten or remove something in it first."
-        )
+        raise ValueError(too_large(label, size, limit))
+
+
+def too_large(label: str, size: int, limit: int) -> str:
+    """What is said of a value that is larger than the block may be: by how much."""
+    return (
+        f"`{label}` may hold {limit:,} characters and would have {size:,}, which is {size - limit:,} too many. "
+        "Shorten or remove something in it first."
+    )
 
 
 def reasons(error: ValidationError) -> str:

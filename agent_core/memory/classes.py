@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ..errors import SettingsError, UsageError
 from . import edits
-from .block import Block
+from .block import Block, too_large
 from .edits import Edited, EditRefused
 
 
@@ -94,7 +94,7 @@ class Memory(BaseModel):
             name: The block's label: `human` for what you know of the user, `persona` for what you are.
             content: The fact to add, as a sentence that can be understood alone.
         """
-        return self._edit(name, lambda lines: edits.append(lines, content))
+        return self._edit(name, lambda lines: edits.append(lines, content), content)
 
     def core_memory_replace(self, name: str, old_content: str, new_content: str) -> str:
         """Change what a block of your memory says, when it is no longer true. The old text is gone afterwards.
@@ -104,7 +104,7 @@ class Memory(BaseModel):
             old_content: The text to take out, as it stands there; a whole line is best.
             new_content: The text that takes its place; empty to only take the old one out.
         """
-        return self._edit(name, lambda lines: edits.replace(lines, old_content, new_content))
+        return self._edit(name, lambda lines: edits.replace(lines, old_content, new_content), old_content, new_content)
 
     def core_memory_remove(self, name: str, content: str) -> str:
         """Take a line or a part of one out of a block of your memory.
@@ -113,7 +113,7 @@ class Memory(BaseModel):
             name: The block's label.
             content: The text to take out, as it stands there.
         """
-        return self._edit(name, lambda lines: edits.remove(lines, content))
+        return self._edit(name, lambda lines: edits.remove(lines, content), content)
 
     def core_memory_rewrite(self, name: str, content: str) -> str:
         """Write a block of your memory anew: all that it held is replaced. Use it to tidy up a block that is full.
@@ -125,14 +125,22 @@ class Memory(BaseModel):
         new = content.split("\n") if content else []
         return self._edit(name, lambda _: Edited(new, f"It holds {len(new)} lines now."))
 
-    def _edit(self, label: str, change: Callable[[list[str]], Edited]) -> str:
+    def _edit(self, label: str, change: Callable[[list[str]], Edited], *given: str) -> str:
         meant = [known for known in self.labels if known.casefold() == label.strip().casefold()]
         block = self[meant[0] if len(meant) == 1 else label]
         if block.read_only:
             raise EditRefused(f"`{block.label}` is read-only: only a human may change it.")
+        check_given(block, *given)
         edited = change(block.lines)
         block.put(edited.lines)
         return edited.said
+
+
+def check_given(block: Block, *texts: str) -> None:
+    """Refuse what no block of this limit could hold, before it is compared with every line, which takes long."""
+    size = max(map(len, texts), default=0)
+    if size > block.limit:
+        raise EditRefused(too_large(block.label, size, block.limit))
 
 
 class ChatMemory(Memory):

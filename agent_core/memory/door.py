@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from . import edits
 from .blocks import Blocks
-from .classes import Memory
+from .classes import Memory, check_given
 
 
 class DoorRefused(Exception):
@@ -44,17 +44,18 @@ class Door:
             case {"act": "read", "block": str(label)}:
                 return self.blocks.memory[label].text
             case {"act": "append", "block": str(label), "text": str(text)}:
-                await self._edit(function, label, lambda lines: edits.append(lines, text).lines)
+                await self._edit(function, label, lambda lines: edits.append(lines, text).lines, text)
             case {"act": "replace", "block": str(label), "old": str(old), "new": str(new)}:
-                await self._edit(function, label, lambda lines: edits.replace(lines, old, new).lines)
+                await self._edit(function, label, lambda lines: edits.replace(lines, old, new).lines, old, new)
             case {"act": "write", "block": str(label), "text": str(text)}:
-                await self._edit(function, label, lambda lines: text.split("\n"))
+                await self._edit(function, label, lambda lines: text.split("\n"), text)
             case _:
                 raise DoorRefused("self.memory can read, append, replace and write, with texts")
         return None
 
-    async def _edit(self, function: str, label: str, change: Callable[[list[str]], list[str]]) -> None:
+    async def _edit(self, function: str, label: str, change: Callable[[list[str]], list[str]], *given: str) -> None:
         def deed(memory: Memory) -> None:
+            check_given(memory[label], *given)
             memory[label].put(change(memory[label].lines))
 
         edit = await self.blocks.edit(deed, _Function(self.agent, self.turn), f"{function}()")

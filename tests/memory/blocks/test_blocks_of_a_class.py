@@ -16,6 +16,8 @@ from agent_core.registry.methods import read_methods
 from tests.memory.blocks.conftest import HUMAN, By, OpenBlocks, edit
 from tests.memory.blocks.own_class import TaskMemory
 
+LONG = "\n".join(f"Fact {n}" for n in range(38_000))  # to compare each of its lines with all others takes minutes
+
 
 def test_a_block_is_looked_up_by_its_label_in_both_ways() -> None:
     memory = ChatMemory(human="Name: Chad")
@@ -198,3 +200,20 @@ def test_a_name_that_is_no_memory_class_is_an_error_that_says_the_form(name: str
     with pytest.raises(SettingsError) as found:
         named(name)
     assert "package.module:Class" in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        pytest.param("core_memory_append", {"content": LONG}, id="append"),
+        pytest.param("core_memory_replace", {"old_content": LONG, "new_content": ""}, id="replace"),
+        pytest.param("core_memory_replace", {"old_content": "Name: Chad", "new_content": LONG}, id="by-much"),
+        pytest.param("core_memory_remove", {"content": LONG}, id="remove"),
+    ],
+)
+async def test_a_text_that_no_block_could_hold_is_refused_before_it_is_compared(
+    blocks_of: OpenBlocks, function: str, arguments: dict[str, str]
+) -> None:
+    blocks = await blocks_of(memory=ChatMemory(human="Name: Chad"))
+    said = await edit(blocks, function, name="human", **arguments)
+    assert said.startswith("`human` may hold 2,000 characters and would have 406,889, which is 404,889 too many.")
