@@ -62,7 +62,6 @@ class LazyGroup(click.Group):
         """What a newcomer types, and then the usual help."""
         with formatter.section("New here? Type"):
             formatter.write_dl(_START, col_max=40)
-        formatter.write_paragraph()
         self.format_usage(ctx, formatter)
         self.format_options(ctx, formatter)  # all of it on a screen of 24 lines
 
