@@ -67,7 +67,7 @@ class Cage:
         self.settings = settings
         self.secrets = secrets or Secrets()
         self.broker = broker or Broker()
-        self.debugging = Debugging()
+        self.debugging = Debugging(settings.debug_wait_minutes * 60)
         self._parallel = parallel
         self._guarded = (*guarded, *_OWN)
         self._starting: asyncio.Task[Sandbox | SandboxUnavailable] | None = None

@@ -40,9 +40,18 @@ def introspection(found: Shape) -> str:
         f"Used by: {', '.join(found['callers']) or 'no other'}. Uses: {', '.join(found['callees']) or 'none'}.",
         f"{_versions(len(found['versions']))} of its module {'is' if len(found['versions']) == 1 else 'are'} kept.",
         *_confirmed((found.get("verdict") or {}).get("confirmed")),
+        *_coverage(found.get("coverage")),
         *_survivors(found["survivors"]),
     ]
     return "\n".join(lines)
+
+
+def _coverage(coverage: Shape | None) -> list[str]:
+    """Which lines no example reaches, if any."""
+    if not coverage or not coverage["missed"]:
+        return []
+    missed = ", ".join(map(str, coverage["missed"][:20]))
+    return [f"Its examples reach {coverage['reached']} of {coverage['lines']} lines; none reaches: {missed}."]
 
 
 def _granted(grants: Shape) -> list[str]:
@@ -170,7 +179,8 @@ def _outcome(outcome: Shape) -> str:
     error = outcome["error"]
     said = fence(f"{error['type']}: {error['message']}") if error else fence(repr(outcome["value"]), 2_000)
     printed = f"\nIt printed:\n{block(outcome['output'], 2_000)}" if outcome["output"].strip() else ""
-    return f"{outcome['outcome']} in {outcome['seconds'] * 1000:.1f} ms: {said}{printed}"
+    debugged = f"\n{outcome['debugged']}" if outcome.get("debugged") else ""
+    return f"{outcome['outcome']} in {outcome['seconds'] * 1000:.1f} ms: {said}{printed}{debugged}"
 
 
 def _problem(problem: Shape) -> str:

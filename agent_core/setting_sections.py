@@ -55,6 +55,9 @@ class SandboxSettings(Section):
     packages: tuple[str, ...] = Field(
         ("pydantic",), description="Packages of this environment that functions may import."
     )
+    debug_wait_minutes: float = Field(
+        30, gt=0, description="Longest silence at the debugger, in minutes, after which the call ends."
+    )
     unsafe: bool = Field(
         False, description="Run functions although the sandbox cannot be enforced. Shown at every prompt."
     )

@@ -82,7 +82,7 @@ async def test_a_forged_event_reaches_no_human_and_ends_nothing(forging: Workspa
 
 
 async def test_a_flood_of_records_is_capped_where_the_model_reads_it(forging: Workspace) -> None:
-    found = await forging.workshop.call("flood", {"times": 2000})
+    found = await forging.workshop.call("flood", {"times": 300})
     assert found["outcome"] == "returned"
     assert len(found["debugged"]) < 5_000
 
@@ -95,7 +95,7 @@ async def test_a_nasty_representation_is_the_trouble_of_its_own_call(
 ) -> None:
     forging.workshop.granting._limits = forging.workshop.granting._limits.__class__(wall_s=2.0)
     arm(forging, line=0, name="hold")
-    arm(forging, line=37, name="hold")
+    arm(forging, line=35, name="hold")
     found = await forging.workshop.call("hold", {"act": act})
     assert found["outcome"] == outcome
     text = found.get("debugged", "")
@@ -105,7 +105,7 @@ async def test_a_nasty_representation_is_the_trouble_of_its_own_call(
 
 
 async def test_a_human_sees_no_acting_characters_of_a_local(forging: Workspace) -> None:
-    arm(forging, line=37, name="hold")
+    arm(forging, line=35, name="hold")
     room_of(forging).debugger = typist = Typist("p nasty", "pp nasty", "locals", "c")
     assert (await forging.workshop.call("hold", {"act": "escapes"}))["outcome"] == "returned"
     texts = [text for stop in typist.stops for text in (stop.said, *(value for _, value in stop.locals))]
