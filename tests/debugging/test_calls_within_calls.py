@@ -1,0 +1,94 @@
+"""Calls that make calls, workers that are kept, threads: each stops, and goes on."""
+
+import hashlib
+from typing import Any
+
+from agent_core.assemble import Workspace
+from sandbox import Around, Code, Debug, Point, Returned, Sandbox
+
+from .support import Typist, arm, room_of
+
+NESTED = '''\
+def inner(number: int) -> int:
+    """Add one."""
+    made = number + 1
+    return made
+
+
+def through(self, number: int) -> int:
+    """Call another."""
+    got = self.call("inner", number=number)
+    return got * 2
+
+
+def threaded(number: int) -> int:
+    """Work in a thread."""
+    import threading
+
+    found: list[int] = []
+
+    def work() -> None:
+        found.append(number)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    return found[0]
+'''
+COUNTED = """\
+held = 0
+
+
+def count(by: int) -> int:
+    global held
+    held += by
+    return held
+"""
+
+
+async def with_nested(workspace: Workspace) -> None:
+    (workspace.root / "functions" / "nested.py").write_text(NESTED, "utf-8")
+    await workspace.workshop.reload()
+
+
+async def test_a_function_that_another_calls_stops_and_the_outer_clock_stands_too(workspace: Workspace) -> None:
+    await with_nested(workspace)
+    arm(workspace, line=4, name="inner")
+    room_of(workspace).debugger = typist = Typist("set made 10", "c")
+    assert (await workspace.workshop.call("through", {"number": 1}))["value"] == 20
+    assert [stop.call for stop in typist.stops] == ["inner", "inner"]
+
+
+async def test_a_call_that_is_typed_at_a_stop_may_stop_itself(workspace: Workspace) -> None:
+    await with_nested(workspace)
+    arm(workspace, line=9, name="through")
+    arm(workspace, line=4, name="inner")
+    room_of(workspace).debugger = typist = Typist("p self.call('inner', number=4)", "c", "clear 2", "c")
+    assert (await workspace.workshop.call("through", {"number": 1}))["value"] == 4
+    assert [stop.call for stop in typist.stops] == ["through", "inner", "through", "through"]
+    assert typist.said == ["5", "done"]
+
+
+async def test_a_thread_of_a_function_stops_as_its_main_one_does(workspace: Workspace) -> None:
+    await with_nested(workspace)
+    arm(workspace, line=20, name="threaded")
+    room_of(workspace).debugger = typist = Typist("n", "c")
+    assert (await workspace.workshop.call("threaded", {"number": 7}))["value"] == 7
+    assert typist.stops[0].at.function.endswith("work")
+
+
+async def test_what_was_armed_for_one_call_of_a_kept_worker_is_gone_at_the_next() -> None:
+    code = Code("counted", COUNTED, "functions/counted.py", hashlib.sha256(COUNTED.encode()).hexdigest())
+    heard: list[dict[str, Any]] = []
+
+    async def answer(_name: str, arguments: dict[str, Any]) -> None:
+        heard.append(arguments)
+
+    point = Point(1, "counted", "count", COUNTED.split("\n\n\n")[1].rstrip(), 4, 6)
+    async with await Sandbox.start() as sandbox:
+        for around, value in ((Around(debug=Debug((point,))), 1), (Around(), 2), (Around(debug=Debug((point,))), 3)):
+            given = {"modules": {"counted": code}, "module": "counted", "function": "count", "arguments": {"by": 1}}
+            outcome = await sandbox.call(**given, handler=answer, keep="one", around=around)
+            assert isinstance(outcome, Returned)
+            assert outcome.value == value
+    assert len(heard) == 2

@@ -1,0 +1,40 @@
+"""A secret that a function was given is masked in what the debugger shows, records and keeps."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agent_core.assemble import Workspace
+from tests.secrets.support import KEY, MARK, files_with, put
+
+from .support import Typist, arm, room_of
+
+BODY = """
+held = self.secret("KEY")
+around = [held, held.encode().hex()]
+return len(around)
+"""
+
+
+@pytest.fixture(autouse=True)
+def key(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    monkeypatch.setenv("TOOLWRIGHT_SECRET_KEY", KEY)
+
+
+async def test_a_human_and_a_model_see_its_mark_and_a_record_its_name(workspace: Workspace, tmp_path: Path) -> None:
+    await put(workspace, "leak", BODY, "KEY")
+    arm(workspace, line=8, name="leak", expressions=("held",))
+    recorded = await workspace.workshop.call("leak", {})
+    assert MARK in recorded["debugged"]
+    room_of(workspace).debugger = typist = Typist("p held", "pp around", "p held[2:]", "c")
+    await workspace.workshop.call("leak", {})
+    seen = [*typist.said, repr([stop.locals for stop in typist.stops]), recorded["debugged"]]
+    assert not any(piece in text for text in seen for piece in (KEY, KEY.encode().hex(), KEY[2:]))
+    calls = [await workspace.workshop.replays.show(one["call"]) for one in await workspace.workshop.replays.calls()]
+    assert KEY not in json.dumps(calls, ensure_ascii=False)
+    assert "the value of the secret KEY" in calls[0]["lacking"][0]
+    assert [*files_with(KEY, tmp_path)] == []
