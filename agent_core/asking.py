@@ -26,7 +26,8 @@ from .style import DIRECT, Style
 from .turn import Turn, assistant
 
 # Of the room, what the conversation may take: at first, and when the endpoint said that it was too long all the same.
-_SHARES: Final = (1.0, 0.5)
+_SHARES: Final = (1.0, 0.5, 0.25)
+_TIGHT: Final = 0.5  # of what memory and sections may usually have of the window, once half of the room was too long
 _SUMMARY_S: Final = 180.0
 _LEARNT: Final = 1.1
 _CHARS_PER_TOKEN: Final = 3.4
@@ -67,6 +68,7 @@ class Asker:
         self._open = open_model
         self._model: Model | None = None
         self._correction = 1.0
+        self._is_tight = False
         self._system = SystemMessage(remembered)
         self._room = Room(settings.memory, compaction)
         self._rendered_for: object = None
@@ -118,7 +120,7 @@ class Asker:
         opened = await self._open(name)
         await self.aclose()
         self._model, self.line = opened.model, opened.line
-        self._correction = 1.0
+        self._correction, self._is_tight = 1.0, False
 
     async def aclose(self) -> None:
         """Let the model go."""
@@ -192,6 +194,7 @@ class Asker:
             turn.history.page(self._budget(model).page_chars(self._settings.memory, self._settings.turn.answer_chars))
             await self._render(model, turn.id)
         ask, budget = partial(self._sum_up, turn, model), self._budget(model)
+        self._is_tight |= share == _SHARES[-1]
         if share < 1:
             await self._room.compact(turn, budget, ask, share)
         elif not await self._room.make(turn, budget, ask):
@@ -201,7 +204,7 @@ class Asker:
     async def _render(self, model: Model, turn: str = "") -> None:
         hidden = self.shown.hidden(self.functions())
         notes = f"{hidden} more functions are not shown: list_functions finds them." if hidden else ""
-        window = int(model.context_limit * _CHARS_PER_TOKEN)
+        window = int(model.context_limit * _CHARS_PER_TOKEN * (_TIGHT if self._is_tight else 1))
         await self._system.render(self._settings.instructions or self._usual_instructions(model), notes, window)
         self._rendered_for = (turn, model.mode)
 

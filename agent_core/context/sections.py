@@ -91,9 +91,10 @@ def _ordered(parts: Iterable[Section]) -> tuple[Section, ...]:
 
 
 def fitting(sections: tuple[Section, ...], most: int) -> tuple[Section, ...]:
-    """The sections, those beside the instructions shortened alike where together they are too long."""
-    extra = sum(len(section.text) for section in sections) - most
-    movable = sum(len(section.text) for section in sections if section.name != "instructions")
+    """The sections, those beside the instructions shortened alike where together they have more bytes than that."""
+    sizes = {section.name: len(section.text.encode("utf-8", "replace")) for section in sections}
+    extra = sum(sizes.values()) - most
+    movable = sum(size for name, size in sizes.items() if name != "instructions")
     if extra <= 0 or not movable:
         return sections
     share = max(1 - extra / movable, 0)

@@ -37,7 +37,7 @@ async def test_an_endpoint_that_refuses_the_length_is_asked_once_more_with_a_sum
 
 
 async def test_an_endpoint_that_never_takes_it_ends_the_turn_and_not_the_conversation(at_desk: OpenDesk) -> None:
-    here = await at_desk([*(Say(WORDS) for _ in range(3)), TOO_LONG, TOO_LONG, Say("Back.")])
+    here = await at_desk([*(Say(WORDS) for _ in range(3)), TOO_LONG, TOO_LONG, TOO_LONG, Say("Back.")])
     await fill(here, 3)
     assert ended(await here.say("And now?")).reason == "failed"
     assert ended(await here.say("Again?")).reply == "Back."

@@ -6,8 +6,8 @@ import pytest
 
 from agent_core.context import KIND
 from tests.context.long_talk import in_json, journal, not_found, periods, talk, talkative
-from tests.kit import Repeat, scripted
-from tests.kit.desk import desk
+from tests.kit import Repeat, Say, scripted
+from tests.kit.desk import desk, ended
 
 WINDOW = 4_000
 
@@ -43,3 +43,13 @@ async def test_two_thousand_messages_go_through_a_window_of_four_thousand_tokens
     assert len(counts) > 50
     assert set(counts[:-1]) == {1}
     assert counts[-1] <= 1
+
+
+async def test_a_system_message_whose_letters_cost_more_than_thought_is_made_shorter_once(tmp_path: Path) -> None:
+    with scripted([Say("Aye.")] * 3, limit_tokens=8_192, refusals_expected=True) as model:
+        async with desk(tmp_path, model) as here:
+            for name in ("one", "two", "three"):
+                await here.agent.memory.sections.set(name, 50, "界" * 3_900)
+            replies = [ended(await here.say(text)).reply for text in ("Hi.", "界" * 20_000, "And now?")]
+    assert replies == ["Aye."] * 3
+    assert len(model.refusals) == 2  # at the first turn alone

@@ -73,3 +73,9 @@ async def test_parts_that_would_leave_the_conversation_no_room_are_shortened_and
     assert len(system.text) < 5_000
     assert system.text.startswith("Instructions stay whole. " * 10)
     assert "characters left out" in system.text
+
+
+async def test_letters_that_take_more_room_than_others_leave_less_of_a_part() -> None:
+    system = SystemMessage(Kept(rows=[SectionRow("huge", 50, "界" * 20_000)]))
+    await system.render("Instructions stay whole. " * 10, "", 8_000)
+    assert len(system.text.encode()) < 5_000
