@@ -102,6 +102,7 @@ BENCHES: dict[str, Callable[[Figures], list[Row]]] = {
     "startup": _startup_rows,
     "storage": _storage_rows,
     "passages": _own_rows,
+    "debugging": _own_rows,
     "searches": _own_rows,
     "prompt_latency": _own_rows,
 }

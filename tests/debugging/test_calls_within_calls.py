@@ -87,8 +87,9 @@ async def test_what_was_armed_for_one_call_of_a_kept_worker_is_gone_at_the_next(
     point = Point(1, "counted", "count", COUNTED.split("\n\n\n")[1].rstrip(), 4, 6)
     async with await Sandbox.start() as sandbox:
         for around, value in ((Around(debug=Debug((point,))), 1), (Around(), 2), (Around(debug=Debug((point,))), 3)):
-            given = {"modules": {"counted": code}, "module": "counted", "function": "count", "arguments": {"by": 1}}
-            outcome = await sandbox.call(**given, handler=answer, keep="one", around=around)
+            outcome = await sandbox.call(
+                {"counted": code}, "counted", "count", {"by": 1}, handler=answer, keep="one", around=around
+            )
             assert isinstance(outcome, Returned)
             assert outcome.value == value
     assert len(heard) == 2

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.assemble import Workspace
+from tests.broker.servers import serving
 from tests.secrets.support import KEY, MARK, files_with, put
 
 from .support import Typist, arm, room_of
@@ -38,3 +39,19 @@ async def test_a_human_and_a_model_see_its_mark_and_a_record_its_name(workspace:
     assert KEY not in json.dumps(calls, ensure_ascii=False)
     assert "the value of the secret KEY" in calls[0]["lacking"][0]
     assert [*files_with(KEY, tmp_path)] == []
+
+
+FETCHING = """
+sent = self.fetch("http://localhost:{port}/", headers={{"X-Key": self.secret("KEY").encode().hex()}})
+return [sent.status, sent.text()]
+"""
+
+
+async def test_a_fetch_with_a_secret_is_answered_from_the_record(workspace: Workspace) -> None:
+    async with serving() as server:
+        place = f"localhost:{server.port}"
+        await put(workspace, "ask", FETCHING.format(port=server.port), "KEY", network=(place,))
+        first = await workspace.workshop.call("ask", {})
+        (call,) = await workspace.workshop.replays.calls("ask")
+        found = await workspace.workshop.replays.replay(call["call"])
+        assert (first["outcome"], found["same"], len(server.asked)) == ("returned", True, 1)
