@@ -13,7 +13,7 @@ from .reply import Mode, ModeChanged, Model, Piece
 from .request import FunctionShown, Request
 
 _BYTES_PER_TOKEN: Final = 3.4
-_MOST: Final = 0.75  # of the window may be functions
+_MOST: Final = 0.5  # of the window may be functions
 _FROM_NOW: Final = "its calls are written under a schema from now on (`model.mode` = constrained)."
 
 

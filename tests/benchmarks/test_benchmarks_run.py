@@ -94,4 +94,4 @@ def test_every_bench_is_run_where_none_is_named() -> None:
 def test_a_name_that_is_no_bench_is_refused_with_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         bench.options(["nosuch"])
-    assert "there are turn, registry" in capsys.readouterr().err
+    assert "there are turn, context, registry" in capsys.readouterr().err
