@@ -20,14 +20,15 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Choices under a head; `keeps_order`: what fits better does not come first."""
+    """Choices under a head, and what else is to be said; `keeps_order`: what fits better does not come first."""
 
     title: str
     head: Line
     choices: tuple[Choice, ...]
     keeps_order: bool = False
+    below: tuple[Line, ...] = ()
 
     def lines(self) -> list[Line]:
         """The whole of it, where it is only printed."""
         heads = [tuple[Span, ...](("dim", text) for _, text in self.head)] if self.choices else []
-        return [*heads, *(choice.line for choice in self.choices)]
+        return [*heads, *(choice.line for choice in self.choices), *self.below]

@@ -5,6 +5,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+_LEAST_INSIDE = 3  # letters: fewer are in the middle of too much
 _STARTS, _WORD_STARTS, _CONTAINS, _LETTERS = 0, 1, 2, 3
 
 
@@ -14,8 +15,10 @@ def rank(typed: str, text: str) -> tuple[int, int] | None:
     at = there.find(wanted)
     if at == 0:
         return _STARTS, 0
-    if at > 0:
-        return (_CONTAINS if there[at - 1].isalnum() else _WORD_STARTS), at
+    if at > 0 and not there[at - 1].isalnum():
+        return _WORD_STARTS, at
+    if at > 0 and len(wanted) >= _LEAST_INSIDE:
+        return _CONTAINS, at
     spread = _spread(wanted, there)
     return None if spread is None else (_LETTERS, spread)
 

@@ -97,8 +97,8 @@ async def _functions(talk: Conversation, words: str) -> None:
     if words or not found["functions"]:
         talk.voice.lines(list_lines(found, heads=True) or [line(("dim", "None. Ask for one."))])
         return
-    await talk.voice.browse(functions_table(found, shop.source))
-    talk.voice.lines([*list_lines({**found, "functions": []}), *unused_hint(found, "/functions unused")])
+    below = (*list_lines({**found, "functions": []}), *unused_hint(found, "/functions unused"))
+    await talk.voice.browse(functions_table(found, shop.source, below))
 
 
 async def _introspect(talk: Conversation, words: str) -> None:

@@ -16,10 +16,11 @@ Document: TypeAlias = dict[str, Any]  # Any: JSON of a shape that the design pub
 _HEAD = line("version · what · when · who · lines · standing · why")
 
 
-def functions_table(found: Document, source: Callable[[str], str]) -> Table:
-    """The functions of a listing with their source."""
+def functions_table(found: Document, source: Callable[[str], str], below: tuple[Line, ...]) -> Table:
+    """The functions of a listing with their source, and what is told besides."""
     head, *lines = list_lines({**found, "rejected": []}, heads=True)
-    return Table("functions", head, tuple(map(partial(_function, source), found["functions"], lines)))
+    choices = map(partial(_function, source), found["functions"], lines)
+    return Table("functions", head, tuple(choices), below=below)
 
 
 def versions_table(found: Document, versions: Sequence[Version]) -> Table:

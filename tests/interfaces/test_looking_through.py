@@ -48,6 +48,8 @@ def test_functions_are_filtered_as_one_types_and_escape_leaves_no_trace(grown: P
         assert all(len(row) <= 80 for row in screen.screen())
         screen.type(ESCAPE)
         screen.wait_gone("functions 1 of 61")
+        screen.line("/functions")
+        screen.wait_for("functions 61 of 61:")
         screen.line("/exit")
         assert screen.exit_code() == 0
         assert "echo_59" not in screen.scrolled()

@@ -19,6 +19,7 @@ from .prompt import Prompt
 
 _AROUND = 5  # rows: the title, the head, the rule, the input line, the bar
 LEAST_ROWS = 12
+_MOST_BELOW = 3
 _KEYS = "type to filter · ↑↓ · Enter prints it · Esc leaves"
 
 
@@ -28,14 +29,19 @@ class Browser:
     def __init__(self, table: Table, prompt: Prompt, theme: str) -> None:
         self.chosen: asyncio.Future[Choice | None] = asyncio.get_running_loop().create_future()
         self._table, self._prompt, self._theme = table, prompt, theme
+        self._below = table.below[:_MOST_BELOW]
         self._typed = ""
         self._at = 0
         self._found = list(table.choices)
         self._shown: dict[tuple[str, int], list[str]] = {}
 
     def press(self, text: str) -> None:
-        """A letter more to filter by."""
-        self._filter(self._typed + text)
+        """A letter more to filter by; a slash begins the next command, and leaves."""
+        if text == "/":
+            self._leave(None)
+            self._prompt.buffer.insert_text(text)
+        else:
+            self._filter(self._typed + text)
 
     def back(self) -> None:
         """A letter less."""
@@ -63,6 +69,7 @@ class Browser:
         for at, choice in enumerate(shown, first):
             text = cut(plain([choice.line])[:-1], columns)
             drawn.append(("reverse", text + " " * (columns - width(text))) if at == self._at else ("", text))
+        drawn += [("ansibrightblack", cut(plain([each])[:-1], columns)) for each in self._below]
         drawn.append(("ansibrightblack", "─" * columns))
         parts: StyleAndTextTuples = []
         for style, text in drawn:
@@ -84,7 +91,7 @@ class Browser:
 
     def _room(self) -> tuple[int, int]:
         """The rows of the table, and those of what lies behind the row."""
-        left = max(self._prompt.output.get_size().rows - _AROUND, 2)
+        left = max(self._prompt.output.get_size().rows - _AROUND - len(self._below), 2)
         rows = max(min(len(self._table.choices), left * 2 // 5), 1)
         return rows, left - rows
 
@@ -95,6 +102,7 @@ class Browser:
             self._found = [choice for choice in self._table.choices if choice in self._found]
 
     def _leave(self, choice: Choice | None) -> None:
+        self._prompt.browser = None  # the next key is for the input line
         if not self.chosen.done():
             self.chosen.set_result(choice)
 
