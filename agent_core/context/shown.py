@@ -16,6 +16,8 @@ from ..registry.function import Function
 FOR_SMALL_MODELS: Final = frozenset({"core_memory_append", "core_memory_replace", "conversation_search"})
 """Of the functions of memory, those that a model under a schema is shown: each costs it attention."""
 
+FOR_LARGE_ROOMS: Final = frozenset({"debugger", "clear_debugger", "trace_function"})
+"""What goes first where the room is small: a failure tells its frames and locals without them."""
 
 _ENVELOPE: Final = 80
 
@@ -88,6 +90,10 @@ class Shown:
         sizes = {each.name: _size(each) for each in self.line}
         if mode == "native" and sum(sizes.values()) <= room:
             return self.line
+        if mode == "native":
+            sizes = {name: size for name, size in sizes.items() if name not in FOR_LARGE_ROOMS}
+            if sum(sizes.values()) <= room:
+                return tuple(each for each in self.line if each.name in sizes)
         staying = {name: size for name, size in sizes.items() if name not in self._withheld}
         movable = [name for name in staying if name not in self._pinned and name not in self._kept]
         for name in sorted(movable, key=lambda each: self._used.get(each, 0)) if mode == "native" else ():

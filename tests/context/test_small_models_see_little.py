@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from agent_core.context import Shown
+from agent_core.context.shown import FOR_LARGE_ROOMS
 from agent_core.hosted import standard
 from agent_core.model.request import FunctionShown
 from tests.conftest import OpenDesk
@@ -53,7 +54,7 @@ def test_a_small_window_shows_what_was_used_last_and_says_how_many_are_hidden() 
     shown.choose(functions)
     shown.use("f7")
     little = shown.fitting("native", 16_000)
-    assert {each.name for each in own} - {"archival_memory_insert"} <= _names(little)
+    assert {each.name for each in own} - {"archival_memory_insert"} - FOR_LARGE_ROOMS <= _names(little)
     assert "f7" in _names(little)
     assert sum(len(each.description) for each in little) < 16_000
     assert shown.hidden(little) == 40 - len(_names(little) & functions.keys()) > 10
