@@ -1,5 +1,7 @@
 """A recorded call made again; in the debugger, where that is wanted, it stops where it raised or at its first line."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from agent_core.assemble import Workspace
@@ -14,21 +16,35 @@ def human_at_terminal() -> Debugger:
     return PlainHuman(say, typed_line, lambda mark: typed_line(mark, is_fresh=True))
 
 
+@contextmanager
+def stopping_first(workspace: Workspace, function: str) -> Iterator[None]:
+    """While this lasts a function stops at its first line; a breakpoint that stood there stands there after it.
+
+    Raises:
+        UsageError: there is no such function.
+    """
+    breakpoints, snapshot = workspace.debugging.breakpoints, workspace.workshop.registry.snapshot()
+    before = {one.breakpoint.id: one for one in breakpoints.placed(snapshot)}
+    placed = breakpoints.arm(Breakpoint(0, function, "", 0, once=True), 0, snapshot)
+    try:
+        yield
+    finally:
+        breakpoints.clear(id=placed.breakpoint.id)
+        if was := before.get(placed.breakpoint.id):
+            breakpoints.arm(was.breakpoint, was.line, snapshot)
+
+
 async def replayed(workspace: Workspace, call: int, version: str, *, is_debugged: bool) -> dict[str, Any]:  # Any: JSON
     """The `replay` shape; with the debugger, whoever sits at it is asked.
 
     Raises:
         UsageError: the call, or the version, is not kept.
     """
-    replays, breakpoints = workspace.workshop.replays, workspace.debugging.breakpoints
+    replays = workspace.workshop.replays
     if not is_debugged:
         return await replays.replay(call, version)
     then = await replays.show(call)
     if then["outcome"]["outcome"] == "raised":
         return await replays.replay(call, version, looks_back=True)
-    snapshot = workspace.workshop.registry.snapshot()
-    placed = breakpoints.arm(Breakpoint(0, then["function"], "", 0, once=True), 0, snapshot)
-    try:
+    with stopping_first(workspace, then["function"]):
         return await replays.replay(call, version)
-    finally:
-        breakpoints.clear(id=placed.breakpoint.id)

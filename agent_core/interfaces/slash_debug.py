@@ -8,7 +8,7 @@ from agent_core.errors import UsageError
 from .catalogue import BY_NAME, needed
 from .conversation import Conversation
 from .replayed import replay_lines, trace_lines
-from .replaying import replayed
+from .replaying import replayed, stopping_first
 from .spans import Line, line
 from .verdicts import compact_call, outcome_lines, value_text
 
@@ -82,15 +82,12 @@ async def _debug(talk: Conversation, words: str) -> None:
     if words == "last":
         await _debug_last(talk)
         return
-    placed = _armed(talk, name, once=True)
     if not arguments:
-        _told(talk, placed)
+        _told(talk, _armed(talk, name, once=True))
         return
     async with talk.command():
-        try:
+        with stopping_first(talk.workspace, name):
             outcome = await talk.workspace.workshop.call(name, arguments)
-        finally:
-            talk.workspace.debugging.breakpoints.clear(id=placed.breakpoint.id)
         _show_outcome(talk, compact_call(name, arguments), outcome)
 
 

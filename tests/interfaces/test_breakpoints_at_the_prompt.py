@@ -80,12 +80,12 @@ def test_a_breakpoint_follows_its_line_when_the_file_is_edited_above_it(tmp_path
 def test_a_call_by_hand_stops_at_the_first_line_and_shows_its_outcome(tmp_path: Path) -> None:
     written(tmp_path)
     with prompt([], tmp_path) as (screen, _):
+        does(screen, "/break scale if factor > 99", "● 1: scale")
         does(screen, f"/debug scale {ARGUMENTS}", "(debug)")
         does(screen, "n", " →  15     even = 0")
         does(screen, "total = 100", "done")
         does(screen, "c", "131")
-        screen.wait_gone("▸")
-        does(screen, "/break", "No breakpoint is set.")
+        does(screen, "/break", "`total = 0` if factor > 99")
 
 
 def test_a_function_that_is_to_be_debugged_stops_the_next_time_and_no_more(tmp_path: Path) -> None:
