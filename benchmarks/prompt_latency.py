@@ -28,7 +28,7 @@ AIM_MS = 16.0
 KEYS_PER_ROUND = 40
 PAUSE_S = 0.037
 _LONGEST_S = 30.0
-_SETTLE_S = 5.0
+SETTLE_S = 5.0
 _KILL_LINE = "\x15"
 _FUNCTION = '''def {name}(text: str) -> str:
     """Give back text number {n} as it came.
@@ -47,7 +47,7 @@ def main() -> None:
     show(bench(given.rounds), as_json=given.json)
 
 
-def bench(rounds: int, functions: int = FUNCTIONS) -> list[Row]:
+def bench(rounds: int, functions: int = FUNCTIONS, settle_s: float = SETTLE_S) -> list[Row]:
     """The middle and the 95th percentile, quiet and under the stream."""
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -55,7 +55,7 @@ def bench(rounds: int, functions: int = FUNCTIONS) -> list[Row]:
         _Prompt(_workspace(Path(folder), functions), url) as prompt,
     ):
         prompt.until(READY)
-        prompt.read_for(_SETTLE_S)  # what is loaded behind the prompt is loaded then
+        prompt.read_for(settle_s)  # what is loaded behind the prompt is loaded then
         quiet = _presses(prompt, rounds)
         prompt.write("go\r")
         prompt.until(STREAMING)

@@ -1,5 +1,6 @@
 """The benchmarks run whole in a tiny setting; what they measure is nobody's business here."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__ as bench
-from benchmarks import bulk, create, fetch, registry, reload, turn
+from benchmarks import bulk, create, fetch, prompt_latency, registry, reload, turn
 from benchmarks.measure import Row, in_turn, ratio, show
 
 TINY = [
@@ -18,6 +19,7 @@ TINY = [
     pytest.param(lambda: create.bench(1), 2, id="create"),
     pytest.param(lambda: bulk.bench(1, count=2), 2, id="bulk"),
     pytest.param(lambda: fetch.bench(1), 1, id="fetch"),
+    pytest.param(lambda: asyncio.to_thread(prompt_latency.bench, 1, 3, 0.5), 4, id="prompt_latency"),
 ]
 
 

@@ -162,8 +162,10 @@ class Repl:
     async def _behind(self) -> None:
         try:
             rooms = cast("Behind", await asyncio.to_thread(import_module, f"{__package__}.behind"))
+            gc.freeze()  # what is loaded stays: looking through it again and again would hold keys up
             gc.enable()
             async with rooms.session(self._options, self.prompt) as self._session:
+                gc.freeze()
                 if self._options.opening:
                     self.send(self._options.opening)
                 while not self._session.left:
