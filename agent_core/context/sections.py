@@ -14,7 +14,7 @@ from ..untrusted import shorten
 POSITIONS: Final = {"instructions": 0, "memory": 100, "functions": 200, "statistics": 300}
 """Where the parts of the program stand; a section of one's own may stand anywhere between them."""
 
-_GROWN: Final = 1.1  # the number of messages is told anew when it has grown by so much, or another part changed
+_GROWN, _MORE = 1.5, 10  # the number of messages is told anew when it has grown by so much, or another part changed
 _MOST: Final = 0.5  # of the window
 _LEAST_CHARS: Final = 200
 
@@ -71,7 +71,7 @@ class SystemMessage:
         before = self._counted
         if before is None or (before.passages, before.edited) != (counts.passages, counts.edited):
             return True
-        if counts.messages < before.messages or counts.messages > before.messages * _GROWN + 1:
+        if counts.messages < before.messages or counts.messages > before.messages * _GROWN + _MORE:
             return True
         told = tuple(section for section in self.sections if section.name != "statistics")
         return told != fitting(others, int(window_chars * _MOST))

@@ -32,7 +32,7 @@ async def test_a_small_model_is_told_of_three_functions_of_memory_in_its_fixed_t
 
 
 async def test_a_model_that_calls_by_itself_is_shown_all_functions_of_memory(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Say("Hello.")])
+    desk = await at_desk([Say("Hello.")], model__context_tokens=32_000)
     await desk.say("Hi.")
     wanted = {"core_memory_append", "conversation_search", "archival_memory_insert", "read_on", "create_function"}
     assert wanted <= {*desk.model.requests[0].functions}
@@ -53,10 +53,10 @@ def test_a_small_window_shows_what_was_used_last_and_says_how_many_are_hidden() 
     shown = Shown(own, 128, NothingHidden(), frozenset({"archival_memory_insert"}))
     shown.choose(functions)
     shown.use("f7")
-    little = shown.fitting("native", 16_000)
+    little = shown.fitting("native", 20_000)
     assert {each.name for each in own} - {"archival_memory_insert"} - FOR_LARGE_ROOMS <= _names(little)
     assert "f7" in _names(little)
-    assert sum(len(each.description) for each in little) < 16_000
+    assert sum(len(each.description) for each in little) < 20_000
     assert shown.hidden(little) == 40 - len(_names(little) & functions.keys()) > 10
 
 

@@ -58,13 +58,13 @@ async def test_statistics_are_told_anew_with_an_edit_a_passage_or_many_messages(
     kept = Kept()
     system = SystemMessage(kept)
     await system.render("Hello.", "", LONG)
-    for count in (Counts(14, 3, 0.0), Counts(15, 4, 0.0), Counts(16, 4, 1.0)):
+    for count in (Counts(26, 3, 0.0), Counts(27, 4, 0.0), Counts(28, 4, 1.0)):
         kept.count = count
         await system.render("Hello.", "", LONG)
         assert f"{count.messages} messages in recall" in system.text
-    kept.blocks, kept.count = "<human>Likes coffee.</human>", Counts(17, 4, 1.0)
+    kept.blocks, kept.count = "<human>Likes coffee.</human>", Counts(29, 4, 1.0)
     await system.render("Hello.", "", LONG)
-    assert "17 messages in recall" in system.text
+    assert "29 messages in recall" in system.text
 
 
 async def test_parts_that_would_leave_the_conversation_no_room_are_shortened_and_the_instructions_are_not() -> None:

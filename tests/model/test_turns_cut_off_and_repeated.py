@@ -189,7 +189,7 @@ async def test_a_window_that_the_functions_fill_is_used_in_constrained_mode(at_d
 @pytest.mark.parametrize(("mode", "kept"), [("constrained", True), ("native", False)])
 async def test_the_window_is_filled_by_what_is_really_written(at_desk: OpenDesk, mode: str, kept: bool) -> None:
     said = HELLO if mode == "constrained" else Say("Hello.")
-    desk = await at_desk([said, said], model__mode=mode, model__context_tokens=5_500)
+    desk = await at_desk([said, said], model__mode=mode, model__context_tokens=5_000)
     desk.put("many.py", MANY)
     await desk.workspace.workshop.reload()
     await desk.say("The word is mulberry. " + "blah " * 800)

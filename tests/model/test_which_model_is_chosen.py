@@ -104,7 +104,7 @@ async def test_nothing_found_names_the_three_ways(scripted: Scripted, name: str 
         pytest.param({"context_length": 5000}, "x", {}, (5000, "told by"), id="openrouter"),
         pytest.param({"meta": {"n_ctx_train": 6000}}, "x", {}, (6000, "told by"), id="llama.cpp"),
         pytest.param({"meta": None}, "gpt-4.1-mini", {}, (1_047_576, "known for"), id="table"),
-        pytest.param({"max_model_len": "many"}, "nobody-knows", {}, (8192, "assumed"), id="assumed"),
+        pytest.param({"max_model_len": "many"}, "nobody-knows", {}, (16384, "assumed"), id="assumed"),
     ],
 )
 async def test_the_window_is_as_set_told_known_or_assumed(
