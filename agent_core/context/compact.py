@@ -16,6 +16,7 @@ from .history import History, Item, Summary, is_pressure
 AskFor = Callable[[str, str], Awaitable[str]]
 """Instructions and material → what a model makes of it; empty where it gives nothing."""
 
+_OF_MEMORY: Final = ("core_memory_", "archival_memory_", "conversation_search", "read_on")
 _MOST_REQUESTS: Final = 6  # for one compaction; what is beyond is extracted
 _FACTS: Final = 1 / 3  # of a summary may be what the model left out
 _MESSAGE_CHARS: Final = 1_500
@@ -171,6 +172,8 @@ def _said(message: Message) -> list[Sentence]:
         case User(text):
             found = sentences(shorten(text, _MESSAGE_CHARS), _USER)
             return [replace(each, text=_BY_USER + each.text) for each in found]
+        case Answer(_, name, _) if name.startswith(_OF_MEMORY):
+            return []  # it is kept elsewhere already, and may have changed since
         case Answer(_, _, text):
             return sentences(shorten(text, _ARGUMENT_CHARS), _OTHER)
         case _:

@@ -103,7 +103,7 @@ class Reading:
 
     async def _whole(self, name: str) -> str:
         seq = _number(name)
-        found = await self._store.history(self._agent, since=seq - 1, kinds=_PAGED) if seq > 0 else []
+        found = await self._store.history(self._agent, since=seq - 1, kinds=_PAGED, most=1) if seq > 0 else []
         entry = next((each for each in found if each.seq == seq), None)
         if entry is None:
             raise UsageError(f"There is no long text named {name!r}.", mend="Take the name from where it was shown.")

@@ -179,14 +179,17 @@ _PLACE = "select e.kind, e.payload, e.n, t.id, e.at, e.seq from"
 _SUMMARIES = f"{_PLACE} entry e join turn t on t.seq = e.turn where e.kind = 'summary' and t.agent = ? and e.seq > ?"
 
 
-def history(session: Session, agent: str, since: int, kinds: Collection[str]) -> list[Entry]:
-    """The visible entries of an agent after a place in its history; summaries alone are found by an index."""
+def history(session: Session, agent: str, since: int, kinds: Collection[str], most: int = -1) -> list[Entry]:
+    """The visible entries of an agent after a place in its history; summaries alone are found by an index.
+
+    Of `most` entries those of other kinds are left out; below 0: of all.
+    """
     if set(kinds) == {SUMMARY}:
         return _entries(session.all(f"{_SUMMARIES} and not t.hidden order by e.seq", agent, since))
     rows = session.all(
         f"{_PLACE} turn t join entry e on e.seq between max(t.seq << 20, ? + 1) and (t.seq + 1 << 20) - 1"
-        " where t.agent = ? and t.seq >= ? >> 20 and not t.hidden order by t.seq, e.seq",
-        *(since, agent, since),
+        " where t.agent = ? and t.seq >= ? >> 20 and not t.hidden order by t.seq, e.seq limit ?",
+        *(since, agent, since, most),
     )
     return _entries([row for row in rows if row[0] in kinds])
 

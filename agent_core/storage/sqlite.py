@@ -128,9 +128,11 @@ class SqliteStore:
         """Agents with work that can start now."""
         return await self._read(journal.due, limit)
 
-    async def history(self, agent: str, *, since: int = 0, kinds: Collection[str] = SAID) -> list[Entry]:
+    async def history(
+        self, agent: str, *, since: int = 0, kinds: Collection[str] = SAID, most: int = -1
+    ) -> list[Entry]:
         """Every visible entry after `since`."""
-        return await self._read(journal.history, agent, since, kinds)
+        return await self._read(journal.history, agent, since, kinds, most)
 
     async def hide_last_turn(self, agent: str) -> list[Entry]:
         """Take the last finished turn out of the history."""
