@@ -211,7 +211,7 @@ class Store(Protocol):
     async def history(
         self, agent: str, *, since: int = 0, kinds: Collection[str] = SAID, most: int = -1
     ) -> list[Entry]:
-        """Every visible entry of the agent's turns after `since` (an Entry's `seq`), in order; only `most` are looked at."""
+        """Every visible entry of the agent's turns after `since` (a `seq`), in order; only `most` are looked at."""
 
     async def hide_last_turn(self, agent: str) -> list[Entry]:
         """Take the last finished turn out of the history, never out of the record; its entries."""
