@@ -144,9 +144,7 @@ class ReplSettings(Section):
     theme: Literal["auto", "dark", "light"] = Field(
         "auto", description="Colours for a dark or a light screen; `auto`: as COLORFGBG says, else dark."
     )
-    bell: bool = Field(
-        False, description="Ring when what took longer than ten seconds ends, and for questions."
-    )
+    bell: bool = Field(False, description="Ring when what took longer than ten seconds ends, and for questions.")
     title: bool = Field(False, description="Show the agent, and whether it works, in the title of the window.")
     plain: bool = Field(
         False, description="No prompt that is redrawn: lines alone, as screen readers and logs take them."

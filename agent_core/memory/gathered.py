@@ -1,4 +1,4 @@
-"""What a search of the conversation gathers before it weighs: rows ready for scoring, cosines, and of how many. Values."""
+"""What a search of the conversation gathers before it weighs: rows ready for scoring, cosines, of how many. Values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was found for a question: rows in the order of `n`, which hold its words, cosines, how many rows there are."""
+    """What was found for a question: rows in the order of `n`, which hold its words, cosines, of how many rows."""
 
     asked: Asked
     rows: Sequence[Row]

@@ -1,4 +1,4 @@
-"""Numbers that say how well each passage fits a question: its words, its meaning, what stands beside it. Pure values."""
+"""Numbers that say how well a passage fits a question: its words, its meaning, what stands beside it. Pure values."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence

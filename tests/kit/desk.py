@@ -84,6 +84,12 @@ def ended(events: list[Event]) -> TurnEnded:
 async def desk(root: Path, model: ScriptedModel, **flags: Any) -> AsyncIterator[Desk]:
     """Open a workspace whose model is the scripted one; `turn__max_steps=3` sets `turn.max_steps`."""
     given = {name.replace("__", "."): value for name, value in flags.items()}
-    settings = {"model.base_url": model.base_url, "model.name": "scripted", "model.stream": False, "model.context_tokens": 8_192, **given}
+    settings = {
+        "model.base_url": model.base_url,
+        "model.name": "scripted",
+        "model.stream": False,
+        "model.context_tokens": 8_192,
+        **given,
+    }
     async with Workspace.open(root, flags=settings) as workspace:
         yield Desk(workspace, await workspace.agent(), model)
