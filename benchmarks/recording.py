@@ -90,9 +90,9 @@ def _until(film: Film, shown: str, seconds: float) -> None:
 
 def _settled(film: Film, seconds: float) -> None:
     """All that still comes; then the last screen for a while."""
-    before = -1
-    while before != len(film.terminal.sent):
-        before = len(film.terminal.sent)
+    before: list[str] = []
+    while before != film.terminal.screen():
+        before = film.terminal.screen()
         film.pause()
     film.hold(seconds)
 

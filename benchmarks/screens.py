@@ -63,22 +63,14 @@ class Screen:
         """What a terminal shows now."""
         return cls(tuple("".join(_runs(row)) for row in terminal.cells()), terminal.cursor())
 
-    def drawn(self, rows: int) -> str:
-        """The rows and the cursor, alone."""
-        shown = [f'<g transform="translate(0 {at * HIGH})">{row}</g>' for at, row in enumerate(self.rows[:rows]) if row]
-        return "".join(shown)
 
-    @property
-    def height(self) -> int:
-        """How many rows it has down to the last that is not empty."""
-        return max((at for at, row in enumerate(self.rows, 1) if row), default=1)
-
-
-def still(terminal: Terminal, title: str) -> str:
-    """One screen, down to its last line, as a picture."""
-    screen = Screen.of(terminal)
-    columns, rows = len(terminal.cells()[0]), screen.height
-    return f"{_head(columns, rows, title)}{screen.drawn(rows)}</g></svg>\n"
+def still(terminal: Terminal, title: str, since: str = "") -> str:
+    """One screen as a picture, from the last line with a text down to the last that is not empty."""
+    screen, shown = Screen.of(terminal), terminal.screen()
+    first = max((at for at, row in enumerate(shown) if since and since in row), default=0)
+    last = max(at for at, row in enumerate(shown, 1) if row)
+    rows = [f'<g transform="translate(0 {n * HIGH})">{row}</g>' for n, row in enumerate(screen.rows[first:last]) if row]
+    return f"{_head(len(terminal.cells()[0]), last - first, title)}{''.join(rows)}</g></svg>\n"
 
 
 @dataclass

@@ -1,0 +1,172 @@
+"""Walks through the guide as a new user does, in a pseudo-terminal, and writes it: docs/guide.md and docs/guide/*.svg.
+
+    python -m benchmarks.guide_walk     (or: make guide)
+
+All of it happens in an empty home. What is installed is the last commit; every command is typed as the guide prints it.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.guide_walk_script import (
+    HEAD,
+    PARTS,
+    TAIL,
+    Act,
+    Escape,
+    Half,
+    Part,
+    Picture,
+    Prompt,
+    Said,
+    Second,
+    Shell,
+)
+from benchmarks.screens import see_dim, still
+from tests.kit.terminal import CTRL_D, ENTER, ESCAPE, Terminal
+
+ROOT = Path(__file__).parents[1]
+PAGE, FOLDER = ROOT / "docs" / "guide.md", ROOT / "docs" / "guide"
+COLUMNS, ROWS = 92, 42
+PATIENCE_S = 240
+NETWORK = ("PIP_", "SSL_CERT_", "http_proxy", "https_proxy", "no_proxy")
+WORDS_A_MINUTE, KEYS_A_MINUTE = 200, 200  # of one who reads and types neither fast nor slowly
+
+
+def main() -> int:
+    """Walk, and write what was seen."""
+    see_dim()
+    FOLDER.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="guide-") as folder:
+        home = Path(folder)
+        clone = home / "clone"
+        clone.mkdir()
+        archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
+        subprocess.run(["tar", "-x", "-C", clone], input=archive, check=True)
+        first, second = _bash(clone, home), _bash(clone, home)
+        try:
+            page = Walk(first, second).page()
+        finally:
+            first.close()
+            second.close()
+    PAGE.write_text(page, "utf-8")
+    return 0
+
+
+def _bash(cwd: Path, home: Path) -> Terminal:
+    """A stranger's shell: an empty home, and what the package installer needs to know of the network."""
+    kept = {name: value for name, value in os.environ.items() if name.startswith(NETWORK)}
+    own = {
+        "HOME": str(home),
+        "PATH": f"{Path(sys.base_prefix) / 'bin'}:/usr/bin:/bin",
+        "PS1": "$ ",
+        "OPENAI_API_KEY": "",
+    }
+    return Terminal(
+        ("bash", "--noprofile", "--norc", "-i"),
+        cwd=cwd,
+        environment={**kept, **own, "VIRTUAL_ENV_DISABLE_PROMPT": "1", "PYTHONPATH": "", "OPENAI_BASE_URL": ""},
+        columns=COLUMNS,
+        rows=ROWS,
+    )
+
+
+class Walk:
+    """Two windows, and the page that is written of them."""
+
+    def __init__(self, first: Terminal, second: Terminal) -> None:
+        self._first, self._second = first, second
+        self._keys = 0
+        self._seconds = 0.0
+
+    def page(self) -> str:
+        """The whole guide."""
+        page = "\n".join([HEAD, *(text for part in PARTS for text in self._chapter(part)), self._leave(), TAIL])
+        return f"{page}\n{self._took(page)}\n"
+
+    def _took(self, page: str) -> str:
+        """How long it took: the machine as measured, the human by the words and the keys."""
+        words = len(re.sub(r"```.*?```|!\[.*?\)", "", page, flags=re.DOTALL).split())
+        read, typed = 60 * words / WORDS_A_MINUTE, 60 * self._keys / KEYS_A_MINUTE
+        return (
+            f"Timed when these pictures were taken: {self._seconds:.0f} s for the machine (two shared cores, most of "
+            f"it `pip install`), {typed:.0f} s to type {self._keys} keys at {KEYS_A_MINUTE} a minute, {read:.0f} s to "
+            f"read {words} words at {WORDS_A_MINUTE} a minute: {(self._seconds + read + typed) / 60:.1f} minutes."
+        )
+
+    def _chapter(self, part: Part) -> list[str]:
+        print(f"… {part.title}", file=sys.stderr)
+        return [f"## {part.title}\n", *(self._do(act) for act in part.acts)]
+
+    def _do(self, act: Act) -> str:
+        began = time.monotonic()
+        match act:
+            case Said():
+                return f"{act.text}\n"
+            case Picture():
+                self._quiet()
+                (FOLDER / f"{act.name}.svg").write_text(still(self._first, act.says, act.since), "utf-8")
+                return f"![{act.says.replace('`', '')}](guide/{act.name}.svg)\n\n{act.says}\n"
+            case Shell():
+                self._shell(act)
+            case Prompt():
+                self._quiet()
+                self._prompt(act)
+            case Half():
+                self._quiet()
+                self._first.type(act.text)
+            case Escape():
+                self._first.type(ESCAPE)
+                return ""
+            case Second():
+                count = self._first.scrolled().count(act.until) + 1
+                self._second.line(act.command)
+                self._first.wait_count(act.until, count, PATIENCE_S)
+        self._seconds += time.monotonic() - began
+        return self._shown(act)
+
+    def _shown(self, act: Shell | Prompt | Half | Second) -> str:
+        mark = act.mark if isinstance(act, Prompt) else "› " if isinstance(act, Half) else "$ "
+        typed = act.text if isinstance(act, Prompt | Half) else act.command
+        self._keys += len(typed) + 1
+        return f"```\n{mark}{typed.strip()}\n```\n"
+
+    def _shell(self, act: Shell) -> None:
+        self._first.wait(self._is_at_shell, "the shell", PATIENCE_S)
+        self._first.type(act.command + ENTER)
+        if act.until:
+            self._first.wait_for(act.until, PATIENCE_S)
+        else:
+            time.sleep(0.3)  # until it has read the line
+            self._first.wait(self._is_at_shell, act.command, PATIENCE_S)
+
+    def _is_at_shell(self) -> bool:
+        shown = [row for row in self._first.screen() if row]
+        return bool(shown) and shown[-1] == "$"
+
+    def _prompt(self, act: Prompt) -> None:
+        count = self._first.scrolled().count(act.until) + 1
+        self._first.line(act.text)
+        self._first.wait_count(act.until, count, PATIENCE_S)
+
+    def _quiet(self) -> None:
+        """Until nothing comes any more, but for the seconds of a call that stands still."""
+        before = "nothing"
+        while before != (now := re.sub(r"\d", "", "\n".join(self._first.screen()))):
+            before = now
+            time.sleep(0.7)
+
+    def _leave(self) -> str:
+        self._quiet()
+        self._first.type(CTRL_D)
+        self._first.wait(self._is_at_shell, "the shell", PATIENCE_S)
+        return ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""The guide types what its walk types, in its order, and every picture is there and says what it shows."""
+
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from benchmarks.guide_walk import FOLDER, PAGE
+from benchmarks.guide_walk_script import PARTS, Half, Picture, Prompt, Second, Shell
+
+ACTS = [act for part in PARTS for act in part.acts]
+PICTURES = [act for act in ACTS if isinstance(act, Picture)]
+MAKE = "the walk is another by now: make guide"
+
+
+def test_every_command_stands_in_the_guide_as_it_was_typed() -> None:
+    typed = [
+        act.command if isinstance(act, Shell | Second) else act.text.strip()
+        for act in ACTS
+        if isinstance(act, Shell | Second | Prompt | Half)
+    ]
+    printed = re.findall(r"^```\n(?:\$|›|\(debug\)) (.*)\n```$", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert printed == typed, MAKE
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda one: one.name)
+def test_every_picture_shows_what_it_was_taken_for_and_fetches_nothing(picture: Picture) -> None:
+    svg = (FOLDER / f"{picture.name}.svg").read_text("utf-8")
+    shown = re.sub(r"\s", "", unescape("".join(re.findall(r"<text[^>]*>(.*?)</text>", svg))))
+    assert re.sub(r"\s", "", picture.since) in shown, MAKE
+    assert f"![{picture.says.replace('`', '')}](guide/{picture.name}.svg)" in PAGE.read_text("utf-8")
+    assert len(svg) < 30_000
+    assert re.findall(r"https?://[^\"]+|@import|url\(|@font-face|<script", svg) == ["http://www.w3.org/2000/svg"]
+
+
+def test_no_picture_is_left_of_a_walk_that_is_gone() -> None:
+    assert {file.stem for file in Path(FOLDER).iterdir()} == {one.name for one in PICTURES}
+
+
+def test_the_guide_says_that_it_took_less_than_ten_minutes() -> None:
+    took = re.search(r"a minute: ([\d.]+) minutes\.$", PAGE.read_text("utf-8").strip())
+    assert took is not None
+    assert float(took[1]) < 10
