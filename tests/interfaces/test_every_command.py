@@ -1,0 +1,72 @@
+"""Every command that begins with a slash, typed in one session; none fails, and each says what it is for."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_core.interfaces.catalogue import ENTRIES
+from tests.interfaces.support import COUNT_VOWELS, prompt
+from tests.kit import Repeat, Say
+
+TYPED = {
+    "help": ("/help", "The functions, to be looked through"),
+    "functions": ("/functions vow", "Count the vowels in a text."),
+    "introspect": ("/introspect count_vowels", "functions/words.py:1"),
+    "show": ("/show", "No call was made in this session."),
+    "edit": ("/edit count_vowels", "the editor was here"),
+    "break": ("/break", "No breakpoint is set."),
+    "debug": ("/debug", "Type /debug"),
+    "trace": ('/trace count_vowels {"text": "ab"}', "return sum("),
+    "test": ("/test count_vowels", "2 of 2 examples agree"),
+    "release": ("/release count_vowels", "count_vowels"),
+    "grants": ("/grants", "No function"),
+    "delete": ("/delete nothing", "There is no function nothing."),
+    "history": ("/history count_vowels", "versions of count_vowels 1 of 1"),
+    "diff": ("/diff count_vowels 1", "nothing differs"),
+    "blame": ("/blame count_vowels", "saved 13 "),
+    "rollback": ("/rollback", "Type /rollback NAME [VERSION]."),
+    "example": ("/example", "Type /example NAME CALL = RESULT."),
+    "pending": ("/pending", "No candidate stands refused."),
+    "confirm": ("/confirm", "Type /confirm NAME [REASON]."),
+    "reload": ("/reload", "othing changed"),
+    "memory": ("/memory", "human"),
+    "attach": ("/attach", "Type /attach PATH|URL."),
+    "summarize": ("/summarize", "othing"),
+    "agents": ("/agents", "main"),
+    "switch": ("/switch main", "You talk to main already."),
+    "save": ("/save kept.json", "main is in kept.json"),
+    "load": ("/load nothing.json", "nothing.json"),
+    "retry": ("/retry", "There is no message to send again."),
+    "pop": ("/pop", "There is nothing to take back."),
+    "undo": ("/undo", "Nothing was changed or said in this session."),
+    "cost": ("/cost", "Nothing was asked in this session yet."),
+    "new": ("/new", "The conversation is new already."),
+    "dump": ("/dump", "Nothing was said yet."),
+    "model": ("/model", "scripted at http://127.0.0.1"),
+    "memorywarning": ("/memorywarning", "∙ 1 step"),
+    "heartbeat": ("/heartbeat", "∙ 1 step"),
+}
+LAST = {"clear", "exit"}
+
+
+def test_every_command_is_typed_in_these_tests() -> None:
+    assert {entry.name for entry in ENTRIES} == {*TYPED, *LAST}
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (200, 60)])
+def test_every_command_does_its_work_on_small_screens_and_large(tmp_path: Path, columns: int, rows: int) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS)
+    with prompt(
+        [Repeat(Say("Hi."))], tmp_path, columns=columns, environment={"EDITOR": "echo the editor was here"}
+    ) as (screen, _):
+        screen.resize(columns, rows)
+        for typed, says in TYPED.values():
+            before = screen.scrolled().count(says)
+            screen.line(typed)
+            screen.wait_count(says, before + 1, 10)
+        assert not [row for row in screen.scrolled().split("\n") if "Toolwright failed" in row or "Traceback" in row]
+        screen.line("/clear")
+        screen.wait_gone("› /heartbeat")
+        screen.line("/exit")
+        assert screen.exit_code() == 0
