@@ -8,6 +8,7 @@ import pytest
 
 from tests.interfaces.support import COUNT_VOWELS, create, leave, prompt
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains
+from tests.kit.desk import another
 from tests.kit.terminal import Terminal
 
 SENTENCE = "and please count the letter y as a vowel too, ünless it begins a wörd 🙂"
@@ -80,7 +81,7 @@ def test_a_verdict_appears_while_a_line_is_typed_and_no_key_is_lost(words: Path,
 
 def test_a_verdict_appears_while_the_reply_streams_and_the_typed_line_is_delivered(words: Path, tmp_path: Path) -> None:
     script: Script = [
-        Ask(create(COUNT_VOWELS.replace("count_vowels", "count_more"), "count_more"), text=SLOWLY, pause_s=0.05),
+        Ask(create(another("count_more"), "count_more"), text=SLOWLY, pause_s=0.05),
         Expect(Say("Both seen."), contains(SENTENCE), contains("`count_vowels` changed")),
     ]
     with prompt(script, tmp_path) as (screen, _):
