@@ -18,10 +18,10 @@ from .editor import open_editor
 HUMAN = Author("human")
 
 
-async def text_from_editor(name: str, text: str) -> str | None:
+async def text_from_editor(name: str, text: str, suffix: str = ".txt") -> str | None:
     """What a text became in the user's editor; None if it is as it was."""
     with TemporaryDirectory(prefix="toolwright-") as folder:
-        path = Path(folder) / f"{Path(name).name or 'text'}.txt"
+        path = Path(folder) / f"{Path(name).name or 'text'}{suffix}"
         path.write_text(text + "\n" if text else "", "utf-8")
         await open_editor(path, 1)
         try:

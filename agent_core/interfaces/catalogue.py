@@ -40,6 +40,7 @@ ENTRIES = (
     ),
     Entry("introspect", "NAME", "A function's source, standing, calls, verdict, callers.", "function", in_turn=True),
     Entry("show", "[N]", "Call number N in full; without N the last one.", "call", in_turn=True),
+    Entry("create", "NAME [MODULE]", "Write a function in your editor; it is judged as any other."),
     Entry("edit", "NAME", "Open a function in $VISUAL or $EDITOR, at its line.", "function"),
     Entry("test", "NAME [JSON]", "Run a function's examples, or one call with arguments.", "function"),
     Entry(

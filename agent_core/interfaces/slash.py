@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from agent_core.errors import ToolwrightError, UsageError
 from agent_core.messages import Answer, Assistant, Message, Notice, System, User
 
-from . import slash_debug, slash_grants, slash_history, slash_memory, slash_session
+from . import slash_create, slash_debug, slash_grants, slash_history, slash_memory, slash_session
 from .agents import write_new
 from .catalogue import BY_NAME, ENTRIES, nearest, needed
 from .columns import columns
@@ -234,6 +234,7 @@ _RUNS: dict[str, Run] = {
     "delete": _delete,
     **slash_history.RUNS,
     **slash_grants.RUNS,
+    **slash_create.RUNS,
     **slash_debug.RUNS,
     **slash_memory.RUNS,
     **slash_session.RUNS,

@@ -13,6 +13,7 @@ TYPED = {
     "functions": ("/functions vow", "Count the vowels in a text."),
     "introspect": ("/introspect count_vowels", "functions/words.py:1"),
     "show": ("/show", "No call was made in this session."),
+    "create": ("/create 1st", "can be no function's name."),
     "edit": ("/edit count_vowels", "the editor was here"),
     "break": ("/break", "No breakpoint is set."),
     "debug": ("/debug", "Type /debug"),

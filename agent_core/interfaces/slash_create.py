@@ -1,0 +1,48 @@
+"""`/create`: a function written by hand at the prompt, in the user's editor, and judged as any other."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from agent_core.errors import UsageError
+
+from .by_hand import text_from_editor
+from .catalogue import needed
+from .conversation import Conversation
+from .spans import line
+from .verdicts import verdict_lines
+
+_BEGUN: Final = '''\
+def {name}(text: str) -> str:
+    """Say here what it does.
+
+    Args:
+        text: What it is given.
+
+    >>> {name}("")
+    ''
+    """
+    return text
+'''
+
+
+async def _create(talk: Conversation, words: str) -> None:
+    name, _, module = needed(words, "create").partition(" ")
+    if not name.isidentifier():
+        raise UsageError(f"{name} can be no function's name.", mend="Take letters, digits and _.")
+    if name in talk.names():
+        raise UsageError(f"There is a function {name} already.", mend=f"Type /edit {name}.")
+    shop = talk.workspace.workshop
+    pending = await shop.pending(name) or {}
+    begun = str(pending.get("code") or _BEGUN.format(name=name))
+    async with talk.aside():
+        code = await text_from_editor(name, begun, suffix=".py")
+    if code is None:
+        talk.voice.lines([line(("dim", "Nothing was made: the text is as it was."))])
+        return
+    into = [module.strip() or str(pending.get("module") or "")]
+    verdict = await shop.create(name, code, *filter(None, into), reason="written at the prompt")
+    kept = line(("dim", f"  /create {name} opens it again; /pending lists what stands refused."))
+    talk.voice.lines([*verdict_lines(verdict), *([] if verdict["admitted"] else [kept])])
+
+
+RUNS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[None]]]] = {"create": _create}
