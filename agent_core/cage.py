@@ -92,10 +92,11 @@ class Cage:
         keep: str = "",
         over: Callable[[Outcome], Outcome] | None = None,
         around: Around = PLAIN,
+        on_output: Callable[[str], None] | None = None,
     ) -> Outcome:
         """Run one function in a worker of its own; with a key to keep, in the one of the call before.
 
-        What `over` gives is the outcome: secrets are masked here, before anybody has it.
+        What `over` gives is the outcome: secrets are masked here, before anybody has it. What `on_output` hears is not.
         """
         own = limits or self.limits
         match await self.ready():
@@ -110,6 +111,7 @@ class Cage:
                     access=access,
                     keep=keep,
                     around=around,
+                    on_output=on_output,
                 )
                 return over(outcome) if over else outcome
             case SandboxUnavailable() as missing:

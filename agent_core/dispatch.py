@@ -215,7 +215,14 @@ class Dispatcher:
         turn, blocks, granting = running.turn, self._blocks, self._workshop.granting
         door = Door(blocks, turn.agent, turn.id) if blocks is not None else None
         requests = Requests(
-            self._cage, snapshot, running.tell_progress, granting, broker=self._cage.broker, memory=door, watch=watch
+            self._cage,
+            snapshot,
+            running.tell_progress,
+            granting,
+            broker=self._cage.broker,
+            memory=door,
+            watch=watch,
+            on_output=running.tell_printed,
         )
         return await requests.run(snapshot.functions[running.call.name], arguments, permit)
 

@@ -64,6 +64,16 @@ class Progress(_Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Printed(_Base):
+    """A piece of what a running function prints, secrets masked; the answer has all of it again."""
+
+    type: ClassVar[str] = "printed"
+    call_id: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GrantAsked(_Base):
     """A human is asked before a function gets what it lacks; the turn waits. `question` names it for the answer.
 
@@ -215,6 +225,7 @@ Event: TypeAlias = (
     | Thought
     | CallStarted
     | Progress
+    | Printed
     | GrantAsked
     | GrantAnswered
     | CallAnswered

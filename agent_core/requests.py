@@ -7,7 +7,7 @@ import base64
 import contextlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
@@ -21,6 +21,7 @@ from .cage import Cage
 from .debugging.debugging import Watch
 from .grants import NOTHING, Denied, Grants, Permit
 from .memory.door import Door, DoorRefused
+from .printing import Printing
 from .registry.arguments import read as read_arguments
 from .registry.function import Function
 from .registry.snapshot import Snapshot
@@ -29,6 +30,7 @@ from .secrets import Session as Given
 MAX_DEPTH = 4
 
 OnProgress = Callable[[float, float | None, str], None]
+OnOutput = Callable[[str], None]
 
 
 class Permits(Protocol):
@@ -60,6 +62,7 @@ class Requests:
     secrets: Given | None = None  # … and the secrets that it is given
     watch: Watch | None = None  # who debugs and records it
     memory: Door | None = None  # the blocks of the agent whose turn it is
+    on_output: OnOutput | None = None  # hears what the call prints, masked; not what those print that it calls
 
     async def run(self, function: Function, arguments: Mapping[str, Any], permit: Permit) -> Outcome:  # Any: JSON
         """Call a function and answer what it asks for; what it left open is closed, however it ends."""
@@ -77,7 +80,7 @@ class Requests:
         async with self.broker.session(function.name, permit.grants.network, want_host) as fetches:
             own = replace(self, fetches=fetches, secrets=secrets, caller=function.name, grants=permit.grants)
             watched = self.watch.over(function.name, self.snapshot) if self.watch else contextlib.nullcontext(PLAIN)
-            with watched as around:
+            with watched as around, self._heard(secrets) as hear:
                 return await self.cage.call(
                     permit.modules,
                     function.module,
@@ -89,7 +92,17 @@ class Requests:
                     keep=permit.keep,
                     over=secrets.over,
                     around=around,
+                    on_output=hear,
                 )
+
+    @contextlib.contextmanager
+    def _heard(self, secrets: Given) -> Iterator[OnOutput | None]:
+        """Who hears the prints of a call, all of them before it is answered."""
+        if self.on_output is None or self.depth > 1:
+            yield None
+            return
+        with contextlib.closing(Printing(self.on_output, secrets)) as printing:
+            yield printing.hear
 
     async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
         """Answer one request, and keep the answer for a replay.

@@ -80,6 +80,11 @@ class Running:
             )
         )
 
+    def tell_printed(self, text: str) -> None:
+        """Tell a piece of what it prints."""
+        call = self.call
+        self.turn.emit(events.Printed(turn=self.turn.id, step=self.step, call_id=call.id, name=call.name, text=text))
+
     def note_plan(self, plan: Plan) -> None:
         """Keep for the turn's end what was made, and what stands refused."""
         if plan.made is not None:

@@ -5,6 +5,7 @@ read, checked for shape, and a worker that breaks a rule is reported as killed.
 """
 
 import asyncio
+import codecs
 import contextlib
 import os
 from collections.abc import Awaitable, Callable
@@ -18,6 +19,7 @@ from .protocol import FrameBuffer, pack
 from .values import decode
 
 Serve = Callable[[Message], Awaitable[Message]]
+OnOutput = Callable[[str], None]  # hears what is printed, piece by piece, up to the cap
 
 _READ = 1 << 16
 _SLACK = 64 * 1024  # a reply's shown text and frames, beside its value
@@ -31,9 +33,11 @@ class Late:
 class Output:
     """What the worker prints, up to the cap; the rest is read and dropped, so that printing never blocks."""
 
-    def __init__(self, descriptor: int, limit: int) -> None:
+    def __init__(self, descriptor: int, limit: int, tell: OnOutput | None = None) -> None:
         self._descriptor = descriptor
         self._limit = limit
+        self._tell = tell
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._kept = bytearray()
         self._seen = 0
 
@@ -44,7 +48,10 @@ class Output:
         except BlockingIOError:
             return True
         self._seen += len(data)
-        self._kept += data[: max(0, self._limit - len(self._kept))]
+        taken = data[: max(0, self._limit - len(self._kept))]
+        self._kept += taken
+        if taken and self._tell is not None:
+            self._tell(self._decoder.decode(taken))
         return bool(data)
 
     def drain(self) -> None:
@@ -76,7 +83,7 @@ class Output:
 class Conversation:
     """The host's side of one worker's socket."""
 
-    def __init__(self, worker: Worker, limits: Limits) -> None:
+    def __init__(self, worker: Worker, limits: Limits, on_output: OnOutput | None = None) -> None:
         self._worker = worker
         self._limits = limits
         self._frames = FrameBuffer(limits.result + _SLACK)
@@ -85,7 +92,7 @@ class Conversation:
         self._held: Message | None = None
         self.heard = 0  # bytes
         self.was_confined = False
-        self.output = Output(worker.output, limits.output)
+        self.output = Output(worker.output, limits.output, on_output)
 
     def listen(self) -> None:
         """Take what the worker prints; called whenever there is something."""

@@ -18,6 +18,7 @@ from .attempt import Attempt, Series, Then
 from .calls import Call, parents
 from .code import Evaluation, Modules, Source
 from .compiled import Broken, Compiled, Shelf
+from .conversation import OnOutput
 from .debugging import PLAIN, Around
 from .errors import ProtocolError
 from .keeping import Keeper, Work
@@ -28,7 +29,7 @@ from .pool import SPARES, Places, kernel_limits
 from .pools import Pools
 from .protocol import Frame as Message
 from .requests import RequestHandler, without_handler
-from .running import Told, judged, run
+from .running import Onlookers, Told, judged, run
 from .starting import Ground, find_ground
 from .values import Unsendable, encode
 
@@ -82,6 +83,7 @@ class Sandbox:
         access: Access = NOTHING,
         keep: str = "",
         around: Around = PLAIN,
+        on_output: OnOutput | None = None,
     ) -> Outcome:
         """How `functions.<module>.<function>(**arguments)` ended, in a worker of its own.
 
@@ -92,7 +94,7 @@ class Sandbox:
         except Unsendable as error:
             return Refused(f"arguments: {error}")
         job = {"kind": "call", "module": module, "function": function, "arguments": encoded}
-        return await self._run(modules, job, _Terms(limits, access, handler, keep, around))
+        return await self._run(modules, job, _Terms(limits, access, handler, keep, around, on_output))
 
     async def evaluate(  # noqa: PLR0913 - as `call`
         self,
@@ -205,14 +207,14 @@ class Sandbox:
 
     async def _outcome(self, ready: "_Ready", terms: "_Terms") -> Outcome:
         limits, job = terms.limits, ready.job | {"result": terms.limits.result} | terms.around.to_json()
-        reins = terms.around.debug.reins if terms.around.debug else None
+        onlookers = Onlookers(terms.around.debug.reins if terms.around.debug else None, terms.on_output)
         if terms.keep:
             place = partial(self._pools.get, ready.ahead, limits.scratch, terms.access, kept=True)
-            work = Work(place, partial(ready.seal, terms), job | {"kind": "kept"}, limits, ready.call, reins)
+            work = Work(place, partial(ready.seal, terms), job | {"kind": "kept"}, limits, ready.call, onlookers)
             return await self._keeper.call(terms.keep, work)
         async with self._places:
             pool = await self._pools.get(ready.ahead, limits.scratch, terms.access)
-            return judged(await run(pool, job, limits, ready.call.serve, reins))
+            return judged(await run(pool, job, limits, ready.call.serve, onlookers))
 
     async def _prepare(
         self, modules: Modules, job: Message, said: str, handler: RequestHandler | None
@@ -247,6 +249,7 @@ class _Terms:
     handler: RequestHandler | None = None
     keep: str = ""
     around: Around = PLAIN
+    on_output: OnOutput | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from .calls import Call
-from .debugging import Reins
 from .launch import Worker
 from .outcome import Outcome, Refused, Returned
 from .policy import Limits
 from .pool import Places, Pool, kernel_limits
 from .protocol import Frame as Message
 from .protocol import pack
-from .running import Session, judged, told
+from .running import NOBODY, Onlookers, Session, judged, told
 
 MOST: Final = 8  # workers that rest at once
 REST_S: Final = 600.0  # after which a worker that nobody calls ends
@@ -40,7 +39,7 @@ class Work:
     job: Message
     limits: Limits
     call: Call
-    reins: Reins | None = None
+    onlookers: Onlookers = NOBODY
 
 
 @dataclass(slots=True)
@@ -111,7 +110,7 @@ class Keeper:
             worker = await kept.pool.take(kernel_limits(replace(work.limits, cpu_s=cpu_s)))
             kept.calls, kept.asked = 0, frozenset()
         assert kept.pool is not None
-        async with Session(kept.pool, work.limits, worker, was_used=not is_new, reins=work.reins) as session:
+        async with Session(kept.pool, work.limits, worker, was_used=not is_new, onlookers=work.onlookers) as session:
             reply = await session.reply(lambda: session.talk.go_on(pack(work.job), work.call.serve))
             session.talk.output.empty()
             session.goes_on = isinstance(reply, dict) and reply.get("kind") == "returned" and session.talk.is_well

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from .conversation import Conversation, Late, Serve, judge
+from .conversation import Conversation, Late, OnOutput, Serve, judge
 from .debugging import Reins
 from .errors import ProtocolError
 from .launch import Answer, Worker, ZygoteEnded
@@ -32,6 +32,15 @@ class Told:
     used: Used
 
 
+@dataclass(frozen=True, slots=True)
+class Onlookers:
+    """Who follows a call while it runs: the debugger, and who hears what is printed."""
+
+    reins: Reins | None = None
+    on_output: OnOutput | None = None
+
+
+NOBODY: Final = Onlookers()
 _SOON_S: Final = 0.001  # a look that is no older counts: it was for a worker that was about to end
 
 
@@ -48,9 +57,10 @@ class Session:
         worker: Worker | None = None,
         *,
         was_used: bool = False,
-        reins: Reins | None = None,
+        onlookers: Onlookers = NOBODY,
     ) -> None:
-        self._reins = reins
+        self._reins = onlookers.reins
+        self._on_output = onlookers.on_output
         self._pool = pool
         self._limits = limits
         self._loop = asyncio.get_running_loop()
@@ -62,7 +72,7 @@ class Session:
 
     async def __aenter__(self) -> "Session":
         self._worker = self._given or await self._pool.take(kernel_limits(self._limits))
-        self.talk = Conversation(self._worker, self._limits)
+        self.talk = Conversation(self._worker, self._limits, self._on_output)
         if self._reins is not None:
             self._reins.take(self._worker)
         self._loop.add_reader(self._worker.output, self.talk.listen)
@@ -130,11 +140,11 @@ class Session:
 
 
 async def run(
-    pool: Pool, job: Message, limits: Limits, serve: Serve, reins: Reins | None = None
+    pool: Pool, job: Message, limits: Limits, serve: Serve, onlookers: Onlookers = NOBODY
 ) -> Told | Killed | TimedOut:
     """Do a job in a worker of its own."""
     data = pack(job)
-    async with Session(pool, limits, reins=reins) as session:
+    async with Session(pool, limits, onlookers=onlookers) as session:
         reply = await session.reply(lambda: session.hold(data, serve))
     return await told(session, reply)
 

@@ -47,6 +47,10 @@ class Masks:
         """The same of a text that may have been cut, or said in pieces: long pieces go too, and what a cut left."""
         return self._pieces.clean(self.clean(text)) if self._pairs else text
 
+    def settled(self, text: str) -> int:
+        """How much of a text that goes on can be masked by itself: whole lines, and no secret goes on after them."""
+        return self._pieces.settled(text) if self._pairs else len(text)
+
     def clean_bytes(self, data: bytes) -> bytes:
         """The bytes without any of the secrets."""
         if not self._bytes:

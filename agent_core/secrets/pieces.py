@@ -11,6 +11,7 @@ _AT_CUT = 4  # characters that are left of a secret at a cut
 _ANYWHERE = 12  # characters of a secret that stand together
 _PROBE = 6  # of them, looked for in so large steps that every such piece holds one
 _STEP = _ANYWHERE - _PROBE + 1
+_BACKWARDS = 64  # lines that are looked at for one before which no secret goes on
 
 
 class Pieces:
@@ -18,6 +19,7 @@ class Pieces:
 
     def __init__(self, forms: Iterable[str], plain: Collection[str], mark: str) -> None:
         self._ends = [(form, form[::-1]) for form in forms]
+        self._plain = plain
         self._probes = {one[at : at + _PROBE] for one in plain for at in range(len(one) - _PROBE + 1)}
         self._runs = {one[at : at + _ANYWHERE] for one in plain for at in range(len(one) - _ANYWHERE + 1)}
         self._mark = mark
@@ -26,6 +28,27 @@ class Pieces:
         """The text without them."""
         parts = _CUT.split(self._without_runs(text))
         return "".join(part if at % 2 else self._trimmed(part) for at, part in enumerate(parts))
+
+    def settled(self, text: str) -> int:
+        """How much of a text that goes on can be cleaned by itself: whole lines, with no secret over their end."""
+        begun = max((_begun(form, text, 1) for form, _ in self._ends), default=0)
+        inside = max((size for size in range(1, _ANYWHERE) if self._is_inside(text[-size:])), default=0)
+        place = _line_end(text, len(text) - max(begun, inside))
+        for _ in range(_BACKWARDS):
+            first = self._first_over(place, text)
+            if first == place:
+                return place
+            place = _line_end(text, first)
+        return 0
+
+    def _is_inside(self, piece: str) -> bool:
+        return any(piece in one for one in self._plain)
+
+    def _first_over(self, place: int, text: str) -> int:
+        """Where the first form or piece begins that stands on both sides of a place; the place, if none does."""
+        whole = (text.find(form, max(0, place - len(form) + 1), place + len(form) - 1) for form, _ in self._ends)
+        pieces = (at for at in range(max(0, place - _ANYWHERE + 1), place) if text[at : at + _ANYWHERE] in self._runs)
+        return min((at for at in (*whole, *pieces) if at >= 0), default=place)
 
     def _without_runs(self, text: str) -> str:
         """Every stretch of the text that is made of pieces goes."""
@@ -57,12 +80,16 @@ def _stretches(hits: list[int]) -> list[tuple[int, int]]:
     return rows
 
 
-def _begun(form: str, text: str) -> int:
+def _line_end(text: str, place: int) -> int:
+    return max(text.rfind(end, 0, place) for end in "\n\r") + 1
+
+
+def _begun(form: str, text: str, fewest: int = _AT_CUT) -> int:
     """How many characters at the end of a text are the beginning of a form."""
     tail = text[-len(form) :]
-    at = tail.find(form[:_AT_CUT])
+    at = tail.find(form[:fewest])
     while at >= 0:
         if form.startswith(tail[at:]):
             return len(tail) - at
-        at = tail.find(form[:_AT_CUT], at + 1)
+        at = tail.find(form[:fewest], at + 1)
     return 0

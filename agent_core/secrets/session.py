@@ -63,6 +63,10 @@ class Session:
         """A text that is shown while the call runs, masked for it and all around it."""
         return self._around.told(text) if self._around else _masks(self._known).clean_said(text)
 
+    def settled(self, text: str) -> int:
+        """How much of a text that goes on can be told by itself."""
+        return _masks(self._known).settled(text)
+
     def _know(self, pairs: Iterable[Pair]) -> None:
         GIVEN.note(pairs)
         self._known |= frozenset(pairs)

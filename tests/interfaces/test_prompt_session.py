@@ -14,6 +14,13 @@ GROW: Script = [
     Expect(Ask(CALL), shows("count_vowels")),
     Expect(Say("There are **5** vowels."), contains("5")),
 ]
+SAYS = '''def says(self) -> None:
+    """Say lines."""
+    import time
+    for line in ("one\\x1b[5m", "two"):
+        print(line)
+        time.sleep(0.6)
+'''
 
 
 def test_a_function_is_refused_mended_used_and_shown_in_one_turn(tmp_path: Path) -> None:
@@ -116,6 +123,18 @@ def escapes(screen: Terminal) -> None:
     for sent in (b"\x1b]", b"\x07", b"\x1b[2J", b"\x1b[5m", b"\x1b[8m", b"\xc2\x9b"):
         assert sent not in screen.sent, sent
     assert "pwned" in screen.scrolled()
+
+
+def test_the_last_line_that_a_running_function_prints_stands_under_its_call(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "says.py").write_text(SAYS)
+    with prompt([Ask(Wanted("says")), Say("It did.")], tmp_path) as (screen, _):
+        screen.line("go")
+        screen.wait_for("  one\\x1b[5m")
+        screen.wait_for("  two")
+        screen.wait_gone("  one\\x1b[5m")
+        screen.wait_for("It did.")
+        assert b"\x1b[5m" not in screen.sent
 
 
 def test_progress_of_a_running_function_moves_above_the_prompt(tmp_path: Path) -> None:

@@ -196,3 +196,21 @@ def test_every_part_of_every_outcome_is_masked(outcome: Outcome) -> None:
     assert "7Qz" not in repr(cleaned)
     assert type(cleaned) is type(outcome)
     assert masked(outcome, Masks(())) is outcome
+
+
+@settings(deadline=None)
+@given(SECRETS, st.lists(TEXTS | st.just("\n"), max_size=4), st.data())
+def test_a_text_that_is_told_in_pieces_has_no_more_of_a_secret_than_the_whole(
+    secret: str, around: list[str], data: st.DataObject
+) -> None:
+    text, masks = secret.join(["\n", *around, "\n"]), Masks([("KEY", secret)])
+    held, told = "", ""
+    for piece in re.findall(f"(?s).{{1,{data.draw(st.integers(1, 30))}}}", text):
+        held += piece
+        size = masks.settled(held)
+        told, held = told + masks.clean_said(held[:size]), held[size:]
+    told += masks.clean_said(held)
+    assert masks.clean(told) == told
+    at_once = masks.clean_said(text)
+    windows = {secret[at : at + 6] for at in range(len(secret) - 5)}
+    assert [one for one in windows if one in told and one not in at_once] == []

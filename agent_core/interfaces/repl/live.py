@@ -14,6 +14,7 @@ from .blocks import Blocks
 TAIL_LINES = 8
 _CELLS = 20
 _THOUGHT_CHARS = 4_000
+_PRINTED_CHARS = 1_000
 
 
 @dataclass(slots=True)
@@ -26,6 +27,18 @@ class Running:
     done: float = 0
     total: float | None = None
     note: str = ""
+    printed: str = ""
+
+    def hear(self, text: str) -> None:
+        """A piece of what it prints; of all of it the last line that says something is kept."""
+        *before, last = (self.printed + text).replace("\r", "\n").split("\n")
+        said = next((line for line in reversed(before) if line.strip()), "")
+        self.printed = last[-_PRINTED_CHARS:] if last.strip() else f"{said[:_PRINTED_CHARS]}\n"
+
+    @property
+    def last_line(self) -> str:
+        """The last line that it printed, as far as it is known."""
+        return self.printed.strip()
 
 
 class Live:
@@ -56,7 +69,10 @@ class Live:
         lines: list[tuple[str, str]] = [("class:live", text) for text in _wrapped(tail, columns)]
         if not lines and self.thought:
             lines += [("class:live.thought", text) for text in _wrapped(self.thought[-4 * columns :], columns)[-2:]]
-        lines += [("class:live.call", cut(_progress(call), columns)) for call in self.calls.values()]
+        for call in self.calls.values():
+            lines.append(("class:live.call", cut(_progress(call), columns)))
+            if call.last_line:
+                lines.append(("class:live.printed", cut(f"  {one_line(call.last_line)}", columns)))
         if self.status:
             lines.append(("class:live.call", cut(f"  {one_line(self.status)}", columns)))
         if not lines and self.waiting:

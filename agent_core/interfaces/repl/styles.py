@@ -12,6 +12,7 @@ DARK = {
     "bar.hint": "ansiyellow",
     "live.thought": "ansibrightblack",
     "live.call": "ansicyan",
+    "live.printed": "ansibrightblack",
     "live.question": "bold ansiyellow",
     "auto-suggestion": "ansibrightblack",
 }

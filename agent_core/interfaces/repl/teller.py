@@ -45,18 +45,20 @@ class Teller:
                 self._text(event.text)
             case events.Thought():
                 self._live.think(event.text)
-            case events.CallStarted() | events.Progress() | events.CallAnswered():
+            case events.CallStarted() | events.Progress() | events.Printed() | events.CallAnswered():
                 self._call(event)
             case _:
                 self._aside(event)
         self._screen.moved()
 
-    def _call(self, event: events.CallStarted | events.Progress | events.CallAnswered) -> None:
+    def _call(self, event: events.CallStarted | events.Progress | events.Printed | events.CallAnswered) -> None:
         match event:
             case events.CallStarted():
                 self._started(event)
             case events.Progress():
                 self._progress(event)
+            case events.Printed() if event.call_id in self._live.calls:
+                self._live.calls[event.call_id].hear(event.text)
             case events.CallAnswered():
                 self._answered(event)
 
