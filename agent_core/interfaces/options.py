@@ -32,6 +32,7 @@ class RunOptions:
     yes: bool = False
     resume: bool = False
     approve: str | None = None
+    plain: bool = False
     key: str = field(default="", repr=False)
     """A key that was typed: for this run, in memory only."""
 
@@ -55,6 +56,7 @@ class RunOptions:
             "turn.max_steps": self.max_steps,
             "memory.preset": self.preset,
             "grants.unattended": "deny" if self.approve == "deny" else None,
+            "repl.plain": self.plain or None,
             "memory.persona": _words("persona", self.persona),
             "memory.human": _words("human", self.human),
         }

@@ -92,6 +92,33 @@ def test_a_dumb_terminal_gets_lines_without_a_control_character(tmp_path: Path) 
         assert not CONTROL.search(screen.sent.decode().replace("\r\n", "").replace("^D\x08\x08", ""))
 
 
+def test_lines_alone_can_be_asked_for_at_any_terminal(tmp_path: Path) -> None:
+    with (
+        scripted([Say("Plainly.")]) as model,
+        terminal("run", *flags(model), "--plain", cwd=tmp_path) as screen,
+    ):
+        screen.wait_for("›")
+        screen.type("hello\n")
+        screen.wait_for("Plainly.")
+        screen.type("\x04")
+        assert screen.exit_code() == 0
+        assert "\x1b[?" not in screen.sent.decode()  # nothing is drawn again
+
+
+def test_what_a_function_prints_is_an_event_and_no_line_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "says.py").write_text(
+        'def says(self) -> int:\n    """Say."""\n    print("so\\x1b[5m")\n    return 1\n'
+    )
+    script: Script = [Ask(Wanted("says")), Say("Done.")]
+    for form in ((), ("--json",)):
+        with scripted(script) as model:
+            done = toolwright("run", *flags(model), *form, "--message", "go", cwd=tmp_path)
+        assert not CONTROL.search((done.stdout + done.stderr).replace("\n", ""))
+        events = [json.loads(line) for line in done.stdout.splitlines()] if form else []
+        assert [one["text"] for one in events if one["type"] == "printed"] == (["so\x1b[5m\n"] if form else [])
+
+
 def test_ctrl_c_at_the_line_of_a_dumb_terminal_leaves_at_once(tmp_path: Path) -> None:
     with (
         scripted([]) as model,

@@ -33,6 +33,7 @@ from ..scene import Scene, scene
     metavar="ask|deny|FILE",
     help="Grants: ask (usual at a terminal), deny (usual elsewhere), or a file such as grants.toml, for this run.",
 )
+@click.option("--plain", is_flag=True, help="At a terminal: lines alone, nothing is drawn again.")
 @click.option("--stream/--no-stream", default=True, help="Whether to ask the endpoint to stream.")
 @scene
 def run(scene: Scene, **given: Any) -> int:  # Any: the options above, as RunOptions types them
@@ -50,7 +51,7 @@ def run(scene: Scene, **given: Any) -> int:  # Any: the options above, as RunOpt
 
 
 def _talk(options: RunOptions) -> int:
-    if options.message is None and not options.as_json and _can_prompt():
+    if options.message is None and not (options.as_json or options.plain) and _can_prompt():
         return _prompt(options)
     return _plainly(options)
 
