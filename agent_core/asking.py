@@ -113,7 +113,7 @@ class Asker:
         if isinstance(model, Preparing):
             self.shown.choose(snapshot.functions, own_set)
             await self._render(model)
-            await model.prepare(Request((System(self._system.text),), self.functions()), tell)
+            await model.prepare(Request(self._system.messages, self.functions()), tell)
 
     async def change(self, name: str) -> None:
         """Another model for the steps to come; the one before stays if this one cannot be had."""
@@ -230,7 +230,7 @@ class Asker:
         return Budget(window, reply, fixed, self._correction)
 
     def _prompt(self, turn: Turn, model: Model) -> Prompt:
-        return build(self._system.text, turn.history, self.functions(), self._budget(model))
+        return build(self._system.messages, turn.history, self.functions(), self._budget(model))
 
     async def _sum_up(self, turn: Turn, model: Model, told: str, material: str) -> str:
         """What the model makes of the material; empty if it fails or takes too long."""

@@ -22,7 +22,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """The instructions, made anew for every request and never stored."""
+    """The instructions, or a further part of the system message; made anew for every request and never stored."""
 
     text: str
 

@@ -3,6 +3,7 @@
 All of the history is sent: what would not fit was summarised before, and stays in storage.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -75,6 +76,6 @@ class Prompt:
     tokens: int
 
 
-def build(system: str, history: History, functions: tuple[FunctionShown, ...], budget: Budget) -> Prompt:
+def build(system: Sequence[System], history: History, functions: tuple[FunctionShown, ...], budget: Budget) -> Prompt:
     """The system message, the functions and the conversation."""
-    return Prompt((System(system), *history), functions, budget.tokens(history.size))
+    return Prompt((*system, *history), functions, budget.tokens(history.size))

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from ..messages import System
 from ..storage import Counts, SectionRow
 from ..untrusted import shorten
 
@@ -50,6 +51,14 @@ class SystemMessage:
         self._remembered = remembered
         self._counted: Counts | None = None
         self._statistics = ""
+
+    @property
+    def messages(self) -> tuple[System, ...]:
+        """What it is for a model: up to the instructions the same in all conversations, and what this one adds."""
+        names = [section.name for section in self.sections]
+        end = names.index("instructions") + 1 if "instructions" in names else 0
+        halves = (self.sections[:end], self.sections[end:])
+        return tuple(System("\n\n".join(section.text for section in half)) for half in halves if half)
 
     async def render(self, instructions: str, notes: str, window_chars: int) -> None:
         """Make it anew; `notes` is about functions. Parts that leave the conversation no room are shortened."""

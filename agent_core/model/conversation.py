@@ -28,6 +28,8 @@ To answer the user:
 {"thought":"...","reply":"..."}
 thought: one short sentence on what comes next."""
 
+REMEMBERED: Final = "[Your memory, as this conversation begins]"
+
 _MOST_NAMED: Final = 6
 _ASKED_CHARS: Final = 400
 _NAMED = re.compile(r"`([A-Za-z_]\w*)`")
@@ -45,6 +47,8 @@ class Conversation:
         functions = {function.name: trim(function) for function in request.functions}
         entries: list[Entry] = [{"role": "system", "content": _system_text(request.messages, functions)}]
         _append(entries, DEMONSTRATION, TOLD)
+        for message in _systems(request.messages)[1:]:  # what this conversation adds leaves the fixed part as it is
+            _add(entries, "user", f"{REMEMBERED}\n{message.text}")
         _append(entries, request.messages, self._tell(request.messages, functions))
         return entries
 
@@ -112,9 +116,13 @@ def _called(messages: Iterable[Message]) -> set[str]:
 
 
 def _system_text(messages: Iterable[Message], functions: Mapping[str, FunctionShown]) -> str:
-    instructions = [message.text for message in messages if isinstance(message, System)]
+    instructions = [message.text for message in _systems(messages)[:1]]
     listed = [describe(functions[name]) for name in choice().always if name in functions]
     return "\n\n".join([*instructions, PROTOCOL, "Functions:\n" + "\n".join(listed)])
+
+
+def _systems(messages: Iterable[Message]) -> list[System]:
+    return [message for message in messages if isinstance(message, System)]
 
 
 def _append(entries: list[Entry], messages: Iterable[Message], told: Mapping[Message, Told]) -> None:

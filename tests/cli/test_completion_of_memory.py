@@ -18,7 +18,7 @@ OTHERS = {"label": ["persona", "human"], "agent": ["main", "mine", "kylie"]}
         pytest.param("/memory edit human x", [], id="nothing-in-the-text"),
         pytest.param("/memory human ", [], id="nothing-after-a-block"),
         pytest.param("/switch m", ["main", "mine"], id="agents"),
-        pytest.param("/mem", ["memory", "memorywarning"], id="commands"),
+        pytest.param("/mem", ["memory", "memorywarning", "attach", "undo"], id="commands"),
     ],
 )
 def test_completion_offers_words_blocks_and_agents(typed: str, offered: list[str]) -> None:

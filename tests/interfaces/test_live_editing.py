@@ -61,7 +61,7 @@ def test_an_editor_is_opened_at_the_functions_line_and_nothing_is_written_over_i
             screen.wait(partial(_taken, tmp_path, name), f"{name} is taken")
         assert "by hand" not in screen.scrolled()
         (tmp_path / "go").touch()
-        for told in ("by hand changed: count_vowels", "by hand loaded: third", "│ def other(:"):
+        for told in ("changed: count_vowels", "loaded: third", "│ def other(:"):
             screen.wait_for(told)
         assert leave(screen) == 0
 

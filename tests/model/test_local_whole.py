@@ -75,7 +75,7 @@ async def test_a_turn_after_another_program_reads_nothing_of_the_fixed_part(mach
         assert isinstance(events[-1], TurnEnded)
         assert events[-1].reply == "Good morning!"
     (usage,) = [event for event in events if isinstance(event, Usage)]
-    assert usage.prompt_tokens - usage.cached_tokens < 20
+    assert usage.prompt_tokens - usage.cached_tokens < 200  # what this agent remembers, and the message
 
 
 async def test_what_is_prepared_after_the_download_serves_every_workspace(

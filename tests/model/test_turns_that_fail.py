@@ -44,7 +44,7 @@ def warned(events: list[Event]) -> str:
 async def test_a_failure_is_one_sentence_that_says_what_to_do(
     at_desk: OpenDesk, step: Step, sentence: str, mode: str
 ) -> None:
-    times = 2 if sentence.startswith("Shorten") else 1  # with less of the conversation
+    times = 3 if sentence.startswith("Shorten") else 1  # with less of the conversation
     desk = await at_desk(
         [Repeat(step, times), BACK[mode]],
         model__mode=mode,

@@ -52,7 +52,7 @@ async def window(server: ScriptedModel, url: str = OLLAMA, **settings: Any) -> W
         pytest.param(SHOWN, [NOTHING], 4096, id="nothing-known-but-the-least-default"),
         pytest.param({"model_info": {"bert.context_length": 512}}, [NOTHING], 512, id="a-model-with-less"),
         pytest.param(CLOUD, [NOTHING], 32768, id="in-its-cloud"),
-        pytest.param({"model_info": [], "parameters": None}, [{"models": "?"}], 8192, id="nonsense"),
+        pytest.param({"model_info": [], "parameters": None}, [{"models": "?"}], 16384, id="nonsense"),
     ],
 )
 async def test_the_window_is_the_one_that_the_server_loads(

@@ -57,7 +57,7 @@ async def test_two_creations_one_of_them_refused_and_an_unknown_name_are_all_ans
         pytest.param("import os; os._exit(3)", "without an answer", id="leaves-without-answer"),
         pytest.param("return [n] * (3 << 20)", "ReturnTypeError", id="result-is-too-large"),
         pytest.param("print('seen'); return n", "seen", id="prints"),
-        pytest.param("breakpoint(); return n", "no debugger", id="breaks-without-a-debugger"),
+        pytest.param("breakpoint(); return n", "hit 1: n = 0", id="breaks-without-a-debugger"),
     ],
 )
 async def test_a_call_that_ends_badly_is_answered_and_says_why(at_desk: OpenDesk, body: str, says: str) -> None:
