@@ -1,5 +1,6 @@
 """Rows of text as aligned columns."""
 
+import textwrap
 import unicodedata
 from collections.abc import Sequence
 
@@ -13,6 +14,21 @@ def columns(rows: Sequence[Sequence[str]], roles: Sequence[Role], gap: int = 2) 
     shown = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(map(width, cells)) for cells in zip(*shown, strict=True)]
     return [_row(row, widths, roles, gap) for row in shown]
+
+
+def explained(rows: Sequence[tuple[str, str]], screen: int, most: int = 30) -> list[Line]:
+    """Terms with their meanings beside them, folded to the screen; below a term that is too long for its column."""
+    room = min(most, screen // 3)
+    start = max((width(term) for term, _ in rows if width(term) <= room), default=room) + 2
+    lines: list[Line] = []
+    for term, says in rows:
+        first, *more = textwrap.wrap(says, max(screen - start - 1, 1)) or [""]
+        if width(term) + 2 <= start:
+            lines.append((("name", term + " " * (start - width(term))), ("", first)))
+        else:
+            lines += [(("name", term),), (("", " " * start + first),)]
+        lines += [(("", " " * start + each),) for each in more]
+    return lines
 
 
 def width(text: str) -> int:

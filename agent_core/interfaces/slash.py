@@ -1,6 +1,7 @@
 """What the commands that begin with a slash do; their names, usage and help are in `catalogue`."""
 
 import asyncio
+import shutil
 from collections.abc import Awaitable, Callable
 
 from agent_core.errors import ToolwrightError, UsageError
@@ -9,7 +10,7 @@ from agent_core.messages import Answer, Assistant, Message, Notice, System, User
 from . import slash_create, slash_debug, slash_grants, slash_history, slash_memory, slash_session
 from .agents import write_new
 from .catalogue import BY_NAME, ENTRIES, nearest, needed
-from .columns import columns
+from .columns import explained
 from .conversation import Conversation
 from .opened import edit_function
 from .spans import Line, line, plain
@@ -29,7 +30,9 @@ async def take(talk: Conversation, text: str) -> None:
     else:
         await talk.say(text.removeprefix("/") if text.startswith("//") else text)
     while talk.later and not talk.left:
-        await command(talk, talk.later.pop(0))
+        text = talk.later.pop(0)
+        talk.voice.lines([line(("name", "› "), ("strong", text))])
+        await command(talk, text)
 
 
 async def during(talk: Conversation, text: str) -> None:
@@ -42,7 +45,8 @@ async def during(talk: Conversation, text: str) -> None:
     entry = BY_NAME.get(_name(text))
     if entry is not None and not entry.in_turn:
         talk.later.append(text)
-        talk.voice.lines([line(("dim", f"  /{entry.name} comes when the turn has ended; Ctrl-C ends it"))])
+        what = "turn" if talk.busy else "call"
+        talk.voice.lines([line(("dim", f"  /{entry.name} waits until this {what} has ended"))])
         return
     await command(talk, text)
 
@@ -77,9 +81,9 @@ async def _help(talk: Conversation, words: str) -> None:
     if wanted and wanted not in BY_NAME:
         raise UsageError(f"There is no command /{wanted}.", mend=f"Try /help {nearest(wanted)}".rstrip() + ".")
     entries = [BY_NAME[wanted]] if wanted else ENTRIES
-    rows = [[entry.typed, entry.says] for entry in entries]
+    shown = explained([(entry.typed, entry.says) for entry in entries], shutil.get_terminal_size().columns)
     keys = "Alt-Enter: new line · Tab: complete · Ctrl-R: search · Ctrl-C: end the turn · Ctrl-D: leave"
-    talk.voice.lines([*columns(rows, ("name", "")), *([] if wanted else [line(("dim", keys))])])
+    talk.voice.lines([*shown, *([] if wanted else [line(("dim", keys))])])
 
 
 async def _exit(talk: Conversation, words: str) -> None:

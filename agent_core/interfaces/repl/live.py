@@ -112,6 +112,9 @@ def _folded(line: str, columns: int) -> list[str]:
         part = rest[:columns]
         while width(part) > columns:
             part = part[:-1]
-        parts.append(part)
-        rest = rest[len(part) :]
-    return [*parts, rest]
+        words = part.rpartition(" ")[0]
+        if words.strip(" ") and rest[len(part)] != " ":
+            part = words
+        parts.append(part.rstrip(" "))
+        rest = rest[len(part) :].lstrip(" ")
+    return [*parts, rest] if rest or not parts else parts
