@@ -113,7 +113,7 @@ def example_result(result: ExampleResult) -> dict[str, Any]:
 def unknown_function(name: str, known: Iterable[str] = ()) -> UsageError:
     """The error for a name that is none of the functions known."""
     near = difflib.get_close_matches(name, [*known], n=1, cutoff=0.6)
-    mend = f"Did you mean `{near[0]}`?" if near else "Look at the list of functions for what there is."
+    mend = f"Did you mean `{near[0]}`?" if near else "`/functions`, or `list_functions`, lists what there is."
     return UsageError(f"There is no function `{name}` in functions/.", mend=mend)
 
 
