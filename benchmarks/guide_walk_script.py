@@ -151,7 +151,7 @@ PARTS = (
             Prompt("/break count_vowels", until="● 1: count_vowels"),
             Prompt(RHYTHM, until="(debug)"),
             Said(
-                "The call stands still, and its clock with it. Look at the arguments, compute something there "
+                "The call stands still, and its time limit with it. Look at the arguments, compute something there "
                 "(in its sandbox), give a variable another value, and go on:"
             ),
             Prompt("a", "text = 'rhythm'", DEBUG),
