@@ -1,5 +1,6 @@
 """Records and traces as text for a model: what was seen, once, and what became different."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -21,7 +22,7 @@ def records(found: Sequence[Record], passed: int, snapshot: Snapshot) -> str:
     for one in found:
         place = one.at.path, one.at.line
         if place not in before:
-            lines.append(f"{_where(one.at)}: {_source(one.at, snapshot)}")
+            lines.append(f"{_where(one.at)}: {_source(one.at, snapshot).strip()}")
         known = before.setdefault(place, {})
         seen = [(name, text) for name, text in (*one.shown, *one.locals) if known.get(name) != text]
         known |= dict(seen)
@@ -66,4 +67,13 @@ def _where(at: At) -> str:
 def _source(at: At, snapshot: Snapshot) -> str:
     text = next((one.text for one in snapshot.modules.values() if one.path == at.path), "")
     lines = text.split("\n")
-    return lines[at.line - 1].strip()[:160] if 0 < at.line <= len(lines) else ""
+    if not 0 < at.line <= len(lines):
+        return ""
+    return lines[at.line - 1].removeprefix(_indentation(at, lines)).rstrip()[:160]
+
+
+def _indentation(at: At, lines: Sequence[str]) -> str:
+    """That of the function itself: what stands deeper in it does so here."""
+    name = re.escape(at.function.rpartition(".")[2])
+    begins = (re.match(rf"(\s*)(?:async\s+)?def\s+{name}\b", text) for text in reversed(lines[: at.line]))
+    return next((found[1] for found in begins if found), "")

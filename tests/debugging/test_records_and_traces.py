@@ -34,7 +34,7 @@ async def test_a_traced_call_shows_each_line_once_with_first_and_last(at_desk: O
     desk.put("sums.py", SUMMING)
     await desk.workspace.workshop.reload()
     (text,) = answers(await desk.say("Trace it."))
-    assert f"{LOOP} ×3    result += number" in text
+    assert f"{LOOP} ×3            result += number" in text
     assert "first result = 1" in text
     assert "last  result = 6" in text
 
