@@ -23,6 +23,7 @@ from .recording import Recording, kept_call
 from .stop import Debugger, Stop
 
 WAIT_S: Final = 1800.0
+CHANGED: Final = "a human changed values at the debugger"
 MOST_RECORDS, MOST_STOPS = 60, 2_000
 Tracing = Literal["", "lines", "cover"]
 
@@ -121,7 +122,8 @@ class Watch:
                     raise RequestRefused("a stop has a frame")
                 return Patient(self._begin(stop, snapshot))
             case "answered" if self._halts:
-                self._halts[-1].heard(claim, reader)
+                if self._halts[-1].heard(claim, reader):
+                    self.recording.lack(CHANGED)
                 return Patient(self._go_on())
             case _:
                 return {"do": "continue"}

@@ -49,8 +49,8 @@ class Halt:
                 return found
             self.stop = replace(self.stop, said=found)
 
-    def heard(self, claim: Claim, reader: Reader) -> None:
-        """What the worker answered to the last order."""
+    def heard(self, claim: Claim, reader: Reader) -> bool:
+        """What the worker answered to the last order; whether a local has another value since."""
         said = reader.text(claim.get("text", ""))
         if "locals" in claim:
             names = reader.many(claim.get("names"), lambda one: reader.text(one, 100), 2_000)
@@ -62,6 +62,7 @@ class Halt:
             )
             said = _place(self.stop) if self.waiting.do in ("up", "down") else self._locals(self.waiting.do)
         self.stop = replace(self.stop, said=said or "done")
+        return self.waiting.do == "set" and self.stop.said == "done"
 
     def _resumed(self, command: Command) -> Order:
         line = command.argument.strip()

@@ -46,24 +46,25 @@ class Recording:
             return
         if name == "secret":
             self._add({"name": name, "arguments": {"name": str(arguments.get("name"))[:80]}})
-            self._lack(f"the value of the secret {str(arguments.get('name'))[:80]}, which is never kept")
+            self.lack(f"the value of the secret {str(arguments.get('name'))[:80]}, which is never kept")
             return
         try:
             row = {"name": name, "arguments": encode(mask(arguments))}
             row |= {"refused": str(mask(refused))} if refused else {"value": encode(mask(value))}
         except Unsendable:
-            self._lack(f"an answer to self.{name}, which JSON cannot hold")
+            self.lack(f"an answer to self.{name}, which JSON cannot hold")
             return
         self._add(row)
 
     def _add(self, row: Row) -> None:
         self._size += len(str(row))
         if self._size > MOST_BYTES:
-            self._lack(f"what it got through self beyond {MOST_BYTES // 1024} KiB")
+            self.lack(f"what it got through self beyond {MOST_BYTES // 1024} KiB")
         else:
             self.heard.append(row)
 
-    def _lack(self, what: str) -> None:
+    def lack(self, what: str) -> None:
+        """Keep what a replay will not have."""
         if what not in self.lacking:
             self.lacking.append(what)
 
