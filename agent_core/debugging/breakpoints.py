@@ -77,6 +77,9 @@ class Breakpoints:
     def arm(self, wanted: Breakpoint, line: int, snapshot: Snapshot) -> Placed:
         """Arm one at a line of its module (0: the function's first); its id and anchor are given here.
 
+        It takes the place of one of its kind there; one that counts once stands beside one that stays, and where that
+        stops at each hit anyway, that one is it.
+
         Raises:
             UsageError: there is no such function or line, or an expression cannot be read.
         """
@@ -91,7 +94,10 @@ class Breakpoints:
             raise UsageError(
                 f"`{function.name}` does not stop at line {line}.", mend=f"It stops at {_range(text, function)}."
             )
-        same = [one for one in self._held.values() if one.function == wanted.function and one.offset == found - 1]
+        there = [one for one in self._held.values() if one.function == wanted.function and one.offset == found - 1]
+        if wanted.once and (stands := next(filter(_always, there), None)):
+            return Placed(stands, function.path, function.line + found - 1)
+        same = [one for one in there if one.once == wanted.once]
         if not same and len(self._held) >= MOST:
             raise UsageError(f"{MOST} breakpoints are armed already.", mend="Clear some.")
         self._last += not same
@@ -154,6 +160,11 @@ class Breakpoints:
         if line - 1 != held.offset:
             self._held[held.id] = held = replace(held, offset=line - 1)
         return Placed(held, function.path, function.line + line - 1), text
+
+
+def _always(one: Breakpoint) -> bool:
+    """Whether it stops at each hit, and stays."""
+    return not (one.once or one.condition or one.after) and one.every == 1
 
 
 def _function(name: str, snapshot: Snapshot) -> Function:

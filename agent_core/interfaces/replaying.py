@@ -18,20 +18,19 @@ def human_at_terminal() -> Debugger:
 
 @contextmanager
 def stopping_first(workspace: Workspace, function: str) -> Iterator[None]:
-    """While this lasts a function stops at its first line; a breakpoint that stood there stands there after it.
+    """While this lasts a function stops at its first line, whatever breakpoint of one's own stands there.
 
     Raises:
         UsageError: there is no such function.
     """
     breakpoints, snapshot = workspace.debugging.breakpoints, workspace.workshop.registry.snapshot()
-    before = {one.breakpoint.id: one for one in breakpoints.placed(snapshot)}
+    before = {one.breakpoint.id for one in breakpoints.placed(snapshot)}
     placed = breakpoints.arm(Breakpoint(0, function, "", 0, once=True), 0, snapshot)
     try:
         yield
     finally:
-        breakpoints.clear(id=placed.breakpoint.id)
-        if was := before.get(placed.breakpoint.id):
-            breakpoints.arm(was.breakpoint, was.line, snapshot)
+        if placed.breakpoint.id not in before:
+            breakpoints.clear(id=placed.breakpoint.id)
 
 
 async def replayed(workspace: Workspace, call: int, version: str, *, is_debugged: bool) -> dict[str, Any]:  # Any: JSON

@@ -85,7 +85,7 @@ def test_a_call_by_hand_stops_at_the_first_line_and_shows_its_outcome(tmp_path: 
         does(screen, "n", " →  15     even = 0")
         does(screen, "total = 100", "done")
         does(screen, "c", "131")
-        does(screen, "/break", "`total = 0` if factor > 99")
+        does(screen, "/break", "● 1: scale, functions/words.py:14 `total = 0` if factor > 99")
 
 
 def test_a_function_that_is_to_be_debugged_stops_the_next_time_and_no_more(tmp_path: Path) -> None:
@@ -156,3 +156,14 @@ def test_a_breakpoint_that_the_agent_sets_is_a_record_that_it_reads(tmp_path: Pa
     with scripted(script) as model:
         done = toolwright("run", *flags(model), cwd=tmp_path, given="make it\nlook into it\n")
     assert (done.returncode, done.stdout) == (0, "Made.\nDone.\n"), done.stderr
+
+
+def test_ones_own_breakpoint_stands_while_a_call_by_hand_stops_there(tmp_path: Path) -> None:
+    written(tmp_path)
+    with prompt([], tmp_path) as (screen, _):
+        does(screen, "/break scale", "● 1: scale")
+        does(screen, f"/debug scale {ARGUMENTS}", "(debug)")
+        does(screen, "b", "1: scale, functions/words.py:14 `total = 0`")
+        does(screen, "/memory", "/memory waits until this call has ended")
+        does(screen, "/break clear 1", "✓ cleared 1: scale")
+        does(screen, "c", "› /memory")
