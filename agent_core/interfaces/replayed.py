@@ -1,5 +1,6 @@
 """Recorded calls and replays, from their published JSON to lines."""
 
+import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -8,7 +9,7 @@ from agent_core.untrusted import one_line, visible
 
 from .columns import columns
 from .spans import Line, indented, line
-from .verdicts import outcome_lines, outcome_role, value_text
+from .verdicts import compact_call, outcome_lines, outcome_role, value_text
 from .versions import coloured
 
 Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a shape that the design publishes
@@ -17,12 +18,12 @@ _MOST_ASKED = 20
 
 
 def calls_lines(found: Iterable[Document]) -> list[Line]:
-    """Each recorded call with its number, how it ended, when, and whether a replay lacks something."""
+    """Each recorded call with its number, its arguments, how it ended, when, and whether a replay lacks something."""
     rows = [
         [
             str(row["call"]),
-            str(row["function"]),
-            str(row["outcome"]).replace("_", " "),
+            one_line(compact_call(str(row["function"]), json.dumps(row["arguments"])), 60),
+            one_line(str(row["ended"]), 60),
             time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row["at"])),
             "not all of it was recorded" if row["lacking"] else "",
         ]

@@ -5,6 +5,7 @@ A replay reaches nothing: what the function asks through `self` is answered from
 
 import difflib
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any, Final
 
 from sandbox import RequestRefused
@@ -23,6 +24,8 @@ from ..storage import FAILURES, RecordedRow, Store
 from ..untrusted import visible
 
 THEN, NOW = "", "now"
+MOST_SHOWN: Final = 200
+_NONE: Final = sha256(b"null").hexdigest()
 _ALIKE: Final = {"fetch": "url", "call": "function", "memory": "block"}
 
 
@@ -35,7 +38,7 @@ class Replays:
         self._cage = cage
 
     async def calls(self, function: str = "", *, failed: bool = False) -> list[dict[str, Any]]:
-        """The `calls` shape, the newest first: `call`, `function`, `outcome`, `at`, `turn`, `lacking`."""
+        """The `calls` shape, the newest first: `call`, `function`, `arguments`, `outcome`, how it `ended`, `at`, …"""
         rows = await self._store.recorded.calls(function, tuple(sorted(FAILURES)) if failed else ())
         return [_shown(row) for row in rows]
 
@@ -167,7 +170,9 @@ def _shown(row: RecordedRow) -> dict[str, Any]:
     return {
         "call": row.n,
         "function": row.function,
+        "arguments": row.data["arguments"],
         "outcome": row.outcome,
+        "ended": visible(_ended(row.data["outcome"]))[:MOST_SHOWN],
         "at": row.at,
         "turn": row.turn,
         "lacking": row.data["lacking"],
@@ -175,13 +180,24 @@ def _shown(row: RecordedRow) -> dict[str, Any]:
 
 
 def _difference(then: Row, now: Row) -> str:
-    before, after = _told(then).splitlines(), _told(now).splitlines()
-    return visible("\n".join(difflib.unified_diff(before, after, "then", "now", lineterm="", n=2)))[:8_000]
+    """How each ended, on a line; what is long, and what they printed, as a diff."""
+    before, after = _ended(then), _ended(now)
+    is_short = len(before) <= MOST_SHOWN >= len(after) and "\n" not in before + after
+    head = [f"then: {before}", f"now: {after}"] if is_short and before != after else []
+    long = [[] if is_short else text.split("\n") for text in (before, after)]
+    old, new = [*long[0], *then["output"].splitlines()], [*long[1], *now["output"].splitlines()]
+    return visible("\n".join([*head, *difflib.unified_diff(old, new, "then", "now", lineterm="", n=2)]))[:8_000]
 
 
-def _told(outcome: Row) -> str:
-    said = [f"{outcome['outcome']}", *(f"{key}: {text}" for key, text in (outcome["error"] or {}).items())]
-    value = f"a value of SHA-256 {outcome['digest'][:12]}"
-    if outcome["value"] is not None:
-        value = show_value(decode(outcome["value"]))
-    return "\n".join([*said, value, *outcome["output"].splitlines()])
+def _ended(outcome: Row) -> str:
+    word, error = str(outcome["outcome"]).replace("_", " "), outcome["error"]
+    if error:
+        kind = "" if error["type"] == outcome["outcome"] else f"{error['type']}: "
+        return f"{word} {kind}{error['message']}"
+    if outcome["outcome"] != "returned":
+        return word
+    value = decode(outcome["value"])
+    if value is None and outcome["digest"] != _NONE:
+        return f"{word} a value too large to be kept, of SHA-256 {outcome['digest'][:12]}"
+    text = value if isinstance(value, str) and "\n" in value else show_value(value)
+    return f"{word} {text}"

@@ -1,6 +1,10 @@
 """Recorded calls made again: equal where all came through `self`, and what was not recorded is said."""
 
+import re
+
 from agent_core.assemble import Workspace
+
+from .support import Typist, arm, room_of
 
 PLAYING = '''\
 import random
@@ -24,7 +28,7 @@ def unlike(count: int) -> str:
     return f"{uuid.uuid4()} {time.time()}"
 
 
-def failing(number: int) -> float:
+def failing(number: int) -> float | str:
     """Fail."""
     return 1 / number
 '''
@@ -68,7 +72,7 @@ async def test_after_a_change_the_difference_is_shown_and_the_old_version_is_as_
     (call,) = await workspace.workshop.replays.calls("roll")
     now = await workspace.workshop.replays.replay(call["call"], "now")
     assert not now["same"]
-    assert "--- then" in now["difference"]
+    assert re.fullmatch(r"then: returned \[.*\]\nnow: returned \[.*\]", now["difference"])
     for version in ("", old[:10]):
         assert (await workspace.workshop.replays.replay(call["call"], version))["same"]
 
@@ -83,3 +87,36 @@ async def test_a_replay_asks_nothing_anew_of_self(workspace: Workspace) -> None:
     found = await workspace.workshop.replays.replay(call["call"], "now")
     assert found["outcome"]["error"]["type"] == "PermissionError"
     assert found["lacking"][-1].startswith("an answer to self.call")
+
+
+async def test_an_error_that_became_a_value_is_told_on_two_lines(workspace: Workspace) -> None:
+    await play(workspace)
+    await workspace.workshop.call("failing", {"number": 0})
+    file = workspace.root / "functions" / "playing.py"
+    file.write_text(PLAYING.replace("1 / number", 'print("so") or "A!"'), "utf-8")
+    await workspace.workshop.reload()
+    (call,) = await workspace.workshop.replays.calls("failing")
+    found = await workspace.workshop.replays.replay(call["call"], "now")
+    head, printed = found["difference"].split("\n--- then\n")
+    assert head == 'then: raised ZeroDivisionError: division by zero\nnow: returned "A!"'
+    assert printed.endswith("\n+so")
+
+
+async def test_a_long_text_that_became_another_is_a_diff(workspace: Workspace) -> None:
+    await play(workspace)
+    file = workspace.root / "functions" / "playing.py"
+    for last in ("x", "y"):
+        file.write_text(PLAYING.replace("return 1 / number", f'return "a\\n" * 9 + "{last}"'), "utf-8")
+        await workspace.workshop.reload()
+        await workspace.workshop.call("failing", {"number": 0})
+    found = await workspace.workshop.replays.replay(1, "now")
+    assert found["difference"].endswith("\n a\n a\n-x\n+y")
+
+
+async def test_a_call_in_which_a_human_changed_a_value_says_so(workspace: Workspace) -> None:
+    await play(workspace)
+    arm(workspace, line=0, name="failing")
+    for lines, lacks in [(("p number", "c"), []), (("set number 2", "c"), ["a human changed values at the debugger"])]:
+        room_of(workspace).debugger = Typist(*lines)
+        await workspace.workshop.call("failing", {"number": 1})
+        assert (await workspace.workshop.replays.calls("failing"))[0]["lacking"] == lacks

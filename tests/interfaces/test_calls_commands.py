@@ -49,7 +49,9 @@ def test_calls_are_listed_the_newest_first_and_by_function(called: Path) -> None
         (1, "dice", "returned"),
     ]
     assert [row["call"] for row in in_json(called, "calls", "list", "--failed")] == [2]
-    assert toolwright("calls", "list", "dice", cwd=called).stdout.startswith("1  dice  returned")
+    assert toolwright("calls", "list", "dice", cwd=called).stdout.startswith("1  dice(sides=1000)  returned ")
+    assert in_json(called, "calls", "list", "--failed")[0]["arguments"] == {"total": 7, "people": 0}
+    assert "raised ZeroDivisionError: division by zero" in toolwright("calls", "list", cwd=called).stdout
 
 
 def test_a_call_is_shown_with_its_arguments_and_how_it_ended(called: Path) -> None:
@@ -74,7 +76,7 @@ def test_a_replay_on_the_version_of_now_shows_what_is_different(called: Path) ->
     done = toolwright("calls", "replay", "1", "--version", "now", cwd=called)
     assert done.returncode == 1
     assert "another outcome" in done.stdout
-    assert "  +-1\n" in done.stdout
+    assert "  now: returned -1\n" in done.stdout
     assert toolwright("calls", "replay", "1", cwd=called).returncode == 0
 
 
