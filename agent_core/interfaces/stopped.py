@@ -24,7 +24,8 @@ _MOVES: Final = ("up", "down")
 _BOUND: Final = (
     "Commands of the debugger first, then any expression; it is evaluated in the function's worker. Enter: the last"
     " command again. !EXPRESSION or p EXPRESSION where a name is a command's. NAME = EXPRESSION sets a local."
-    " Ctrl-C: clear the line, twice: end the turn. Ctrl-D: q. /COMMAND: as at the usual prompt."
+    " Ctrl-C: clear the line, twice: end the turn. Ctrl-D: q. /COMMAND: as at the usual prompt,"
+    " at once or when what runs has ended."
 )
 
 
