@@ -115,7 +115,8 @@ def test_a_command_typed_while_a_turn_runs_comes_when_it_has_ended(kept: Path) -
         screen.line("talk")
         screen.wait_for("word word")
         screen.line("/pop")
-        screen.wait_for("/pop comes when the turn has ended")
+        screen.wait_for("/pop waits until this turn has ended")
+        screen.wait_for("› /pop")
         screen.wait_for("out of the context: talk")
 
 
