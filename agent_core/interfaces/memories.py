@@ -13,6 +13,12 @@ from .columns import columns
 from .spans import Line, indented, line
 
 Json = dict[str, Any]  # Any: JSON
+_HANDS = {
+    "human": "you",
+    "agent": "the agent {}",
+    "function": "a function of the agent {}",
+    "class": "from the memory class",
+}
 
 
 async def memory_document(store: Store, agent: str, label: str = "") -> Json:
@@ -92,10 +98,22 @@ def total_line(found: Json) -> Line:
 def history_lines(found: Json) -> list[Line]:
     """The changes, the newest first: when, which block, version, by whom, in which turn, and below it what was done."""
     changes = [*reversed(found["changes"])]
-    rows = [[day(one["at"]), one["label"], str(one["version"]), _hand(one)] for one in changes]
-    heads = columns(rows, ("dim", "name", "", "")) if rows else []
+    if not changes:
+        return []
+    rows = [[day(one["at"]), one["label"], f"v{one['version']}", _hand(one)] for one in changes]
+    titles, *heads = columns([("when", "block", "version", "by"), *rows], ("dim", "name", "", ""))
     whats = [indented([line(one_line(one["what"], 400))]) for one in changes]
-    return [each for head, what in zip(heads, whats, strict=True) for each in (head, *what)]
+    below = [each for head, what in zip(heads, whats, strict=True) for each in (head, *what)]
+    return [tuple(("dim", text) for _, text in titles), *below]
+
+
+def edit_says(change: BlockChange) -> str:
+    """A change of a block in a sentence: whose it was, and what."""
+    what = one_line(change.what.removeprefix("write: "))
+    if change.by == "human":
+        return f"your edit “{what}”"
+    hand = _HANDS.get(change.by, change.by).format(change.agent)
+    return f"the edit “{what}” {hand if change.by == 'class' else f'by {hand}'}"
 
 
 def found_lines(found: Found) -> list[Line]:
@@ -136,8 +154,9 @@ def _change(label: str, change: BlockChange) -> Json:
 
 
 def _hand(change: Json) -> str:
-    agent = f" {change['agent']}" if change["by"] in ("agent", "function") else ""
-    return f"{change['by']}{agent}" + (f", turn …{change['turn'][-8:]}" if change["turn"] else "")
+    by = str(change["by"])
+    hand = _HANDS.get(by, by).format(change["agent"])
+    return hand + (f", turn …{change['turn'][-8:]}" if change["turn"] else "")
 
 
 def _text(text: str) -> list[Line]:

@@ -33,8 +33,9 @@ def test_the_history_of_blocks_says_what_was_done_and_by_whom(kept: Path) -> Non
         (1, "begun", "Name: Ada"),
         (2, "core_memory_replace", "Name: Ada Lovelace"),
     ]
-    newest, what = toolwright("memory", "history", cwd=kept).stdout.splitlines()[:2]
-    assert newest.endswith("human  2  agent main")
+    head, newest, what = toolwright("memory", "history", cwd=kept).stdout.splitlines()[:3]
+    assert head.split() == ["when", "block", "version", "by"]
+    assert newest.endswith("human  v2       the agent main")
     assert what == "  core_memory_replace"
 
 

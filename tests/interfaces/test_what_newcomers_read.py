@@ -4,8 +4,10 @@ import pytest
 
 from agent_core.interfaces.catalogue import ENTRIES
 from agent_core.interfaces.columns import explained, width
+from agent_core.interfaces.memories import edit_says, history_lines
 from agent_core.interfaces.repl.live import Live
 from agent_core.interfaces.spans import plain
+from agent_core.storage import BlockChange
 
 
 @pytest.mark.parametrize("screen", [60, 80, 100, 120])
@@ -23,3 +25,26 @@ def test_a_question_is_folded_between_its_words() -> None:
     drawn = "".join(fragment[1] for fragment in live.draw(22)).split("\n")
     assert all(width(each) <= 22 for each in drawn)
     assert " ".join(drawn) == live.question
+
+
+@pytest.mark.parametrize(
+    ("by", "what", "says"),
+    [
+        pytest.param("human", "write: +“tea”", "your edit “+“tea””", id="own"),
+        pytest.param(
+            "agent", "core_memory_append: +“tea”", "“core_memory_append: +“tea”” by the agent main", id="agent"
+        ),
+        pytest.param("class", "begun", "the edit “begun” from the memory class", id="class"),
+    ],
+)
+def test_an_edit_of_memory_is_told_with_whose_it_was(by: str, what: str, says: str) -> None:
+    assert edit_says(BlockChange("b", 1, "tea", what, by, "main", "", 0.0)).endswith(says)
+
+
+def test_the_history_of_memory_has_a_heading_and_calls_its_reader_you() -> None:
+    by = {"human": "you", "agent": "the agent main", "class": "from the memory class"}
+    change = {"at": 0.0, "label": "human", "version": 6, "agent": "main", "turn": "", "what": "write"}
+    head, *lines = plain(history_lines({"changes": [{**change, "by": each} for each in by]})).splitlines()
+    assert head.split() == ["when", "block", "version", "by"]
+    assert [line.split("v6")[1].strip() for line in lines[::2]] == [*by.values()][::-1]
+    assert history_lines({"changes": []}) == []
