@@ -68,7 +68,10 @@ async def _section(talk: Conversation, words: str) -> None:
             [line(("name", row.name), ("dim", f"  at {row.position}")), *map(line, row.text.splitlines())]
             for row in rows
         ]
-        _show(talk, [each for lines in shown for each in lines], "There is no such section.")
+        none = f"There is no section {name}." if name else "No section yet."
+        _show(
+            talk, [each for lines in shown for each in lines], f"{none} /memory section NAME POSITION TEXT makes one."
+        )
         return
     position, _, text = rest.strip().partition(" ")
     if position == "drop":
