@@ -3,13 +3,15 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from agent_core.errors import UsageError
+from agent_core.untrusted import one_line
 from agent_core.workshop.history import Version
 
 from . import deeds
 from .by_hand import undo_block
 from .conversation import Conversation
 from .deeds import Deed
-from .spans import line
+from .memories import edit_says
+from .spans import Line, line
 from .spending import spending_lines
 from .verdicts import verdict_lines
 
@@ -20,6 +22,7 @@ async def _cost(talk: Conversation, words: str) -> None:
 
 async def _undo(talk: Conversation, words: str) -> None:
     last = deeds.latest([deed async for deed in _deeds(talk)])
+    talk.voice.lines(await _not_undone(talk, last.at if last else 0.0))
     if last is None:
         mend = "What is older: /rollback NAME, /memory undo, /pop."
         raise UsageError("Nothing was changed or said in this session.", mend=mend)
@@ -60,10 +63,23 @@ async def _block(talk: Conversation, label: str) -> Deed | None:
     change = deeds.last_edit(await talk.agent.memory.blocks.history(label))
     if change is None or change.at < talk.deeds.began:
         return None
-    by = f"{change.by} {change.agent}".strip()
-    return Deed(
-        change.at, f"put the block {label} back as it was before “{change.what}” by {by}", lambda: _forget(talk, label)
-    )
+    says = f"put the block {label} back as it was before {edit_says(change)}"
+    return Deed(change.at, says, lambda: _forget(talk, label))
+
+
+async def _not_undone(talk: Conversation, since: float) -> list[Line]:
+    """What was done after all that can be undone here, and how it is taken back."""
+    memory, now = talk.agent.memory, max(since, talk.deeds.began)
+    newer = [
+        (row.edited, f"The section {row.name}", f"/memory section {row.name} drop takes it away")
+        for row in await memory.sections.list()
+    ]
+    newer += [
+        (row.at, f"The source {one_line(row.name)}", f"toolwright sources remove {row.hash[:8]} forgets it")
+        for row in await memory.sources.list()
+    ]
+    at, what, how = max(newer, default=(0.0, "", ""))
+    return [line(("warn", f"{what} came last and is not undone here: {how}."))] if at > now else []
 
 
 async def _unmake(talk: Conversation, name: str) -> None:

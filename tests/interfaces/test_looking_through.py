@@ -116,7 +116,7 @@ def test_an_edit_of_memory_is_taken_back(tmp_path: Path) -> None:
         screen.line("/memory edit human Likes tea.")
         screen.wait_for("✓")
         screen.line("/undo")
-        screen.wait_for("put the block human back")
+        screen.wait_for("put the block human back as it was before your edit “")
         screen.line("y")
         screen.wait_gone("This would")
         screen.line("/memory human")
@@ -149,3 +149,14 @@ def test_cost_counts_tokens_and_money_where_a_price_is_known(tmp_path: Path) -> 
         screen.wait_for("2 turns")
         screen.wait_for("$4.00")
         screen.wait_for("3.0k tokens $4.00")
+
+
+def test_undo_says_that_a_section_made_last_is_not_undone_by_it(tmp_path: Path) -> None:
+    with prompt([], tmp_path, columns=120) as (screen, _):
+        screen.line("/memory section")
+        screen.wait_for("No section yet. /memory section NAME POSITION TEXT makes one.")
+        screen.line("/memory section manner 10 Be brief.")
+        screen.wait_for("is kept")
+        screen.line("/undo")
+        screen.wait_for("The section manner came last and is not undone here: /memory section manner drop")
+        screen.wait_for("Nothing was changed")
