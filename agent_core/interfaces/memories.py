@@ -1,10 +1,11 @@
 """What an agent remembers, as documents and as lines: blocks, sections, their history, and what a search found."""
 
+from collections.abc import Collection
 from typing import Any
 
 from agent_core.errors import UsageError
 from agent_core.memory.agent_memory import counts_of
-from agent_core.memory.found import Found
+from agent_core.memory.found import Found, Item, excerpt
 from agent_core.storage import BlockChange, BlockRow, MemoryStore, SectionRow, Store
 from agent_core.untrusted import one_line
 
@@ -13,6 +14,10 @@ from .columns import columns
 from .spans import Line, indented, line
 
 Json = dict[str, Any]  # Any: JSON
+_HIT = 140
+_COUNT = 10
+_TOLD = ("None of these holds", "Searched by words alone")
+_WHERE = {"messages": "recall", "passages": "archival"}
 _HANDS = {
     "human": "you",
     "agent": "the agent {}",
@@ -116,10 +121,27 @@ def edit_says(change: BlockChange) -> str:
     return f"the edit “{what}” {hand if change.by == 'class' else f'by {hand}'}"
 
 
-def found_lines(found: Found) -> list[Line]:
-    """What a search found, as the model reads it."""
-    head, *lines = str(found).splitlines()
-    return [line(("dim", head)), *(line(each) for each in lines)]
+def found_lines(found: Found, query: str = "TEXT") -> list[Line]:
+    """What a search found, as a human reads it: what is lacking, each hit around the words, and where more is."""
+    if not found.items:
+        notes = [note for note in found.notes if note.startswith(_TOLD)]
+        none = f"There is no page {found.page}; the last is {found.pages - 1}." if found.total else ""
+        return [line(("dim", none or f"No {found.what} found.")), *(line(("dim", note)) for note in notes)]
+    first = found.page * found.count + 1
+    heading = f"{found.what} {first} to {first + len(found.items) - 1} of {found.total}"
+    count = f" --count {found.count}" if found.count != _COUNT else ""
+    more = f"more: toolwright memory search {query} --in {_WHERE[found.what]}{count} --page {found.page + 1}"
+    return [
+        *(line(("warn", note)) for note in found.notes if note.startswith(_TOLD)),
+        line(("dim", heading)),
+        *(_hit(item, found.terms) for item in found.items),
+        *([line(("dim", more))] if found.page + 1 < found.pages else []),
+    ]
+
+
+def _hit(item: Item, terms: Collection[str]) -> Line:
+    about = f"{day(item.at)} · {one_line(item.who, 60)}"
+    return line(("dim", f"- {about}: "), excerpt(item.text, terms, _HIT))
 
 
 def _block(row: BlockRow) -> Json:

@@ -1,6 +1,7 @@
 """The slash commands about memory and about agents whole: looked at, edited, searched, saved, loaded, switched."""
 
 import asyncio
+import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -53,10 +54,11 @@ async def _undo(talk: Conversation, words: str) -> None:
 
 async def _search(talk: Conversation, words: str) -> None:
     query = needed(words, "memory")
+    again = f"{shlex.quote(query)} --agent {shlex.quote(talk.agent.name)}"
     async with talk.command():
         said = await talk.agent.memory.recall.search(query)
         kept = await talk.agent.memory.archival.search(query)
-        talk.voice.lines([*found_lines(said), *found_lines(kept)])
+        talk.voice.lines([each for found in (said, kept) for each in found_lines(found, again)])
 
 
 async def _section(talk: Conversation, words: str) -> None:
