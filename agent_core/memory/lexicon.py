@@ -46,7 +46,8 @@ class Lexicon:
         near = np.zeros((len(asked), len(texts)), "f4")
         if sizes.any():
             met, inside = np.unique(np.concatenate(texts), return_inverse=True)
-            cosines = self._vectors[asked] @ self._vectors[met].T
+            # Not `@`: its library shares so little work out among threads, and waits for them six times as long.
+            cosines = np.einsum("ad,md->am", self._vectors[asked], self._vectors[met])
             filled = np.flatnonzero(sizes)
             near[:, filled] = np.maximum.reduceat(cosines[:, inside], (np.cumsum(sizes) - sizes)[filled], axis=1)
         near[near < _NEAR] = 0
