@@ -1,6 +1,6 @@
 """Search among many passages: `python -m benchmarks.passages [PATH …] [--passages N] [--json]`.
 
-Sentences come from the files (JSON, JSON lines or text; also `TOOLWRIGHT_SENTENCES`, paths with `:` between), and are
+Sentences come from the files (JSON, JSON lines or text; also `BENCH_SENTENCES`, paths with `:` between), and are
 put together anew until there are enough distinct passages; without files they are made of a vocabulary by Zipf's law.
 Vectors are wordllama's where it is installed. FTS5 and a product with all vectors are the references.
 """
@@ -25,7 +25,7 @@ from benchmarks.measure import Row, line, median_ms, timed
 from benchmarks.passages_texts import Floats, Texts, embed, exact_bm25, texts
 
 SMALL, BATCH, SPACE = 10, 1000, "bench"
-PATHS = "TOOLWRIGHT_SENTENCES"
+PATHS = "BENCH_SENTENCES"
 TOP = 10
 SAME = 1e-3
 
