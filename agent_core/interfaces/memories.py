@@ -121,7 +121,7 @@ def edit_says(change: BlockChange) -> str:
     return f"the edit “{what}” {hand if change.by == 'class' else f'by {hand}'}"
 
 
-def found_lines(found: Found, query: str = "TEXT") -> list[Line]:
+def found_lines(found: Found, query: str = "TEXT", when: str = "") -> list[Line]:
     """What a search found, as a human reads it: what is lacking, each hit around the words, and where more is."""
     if not found.items:
         notes = [note for note in found.notes if note.startswith(_TOLD)]
@@ -130,7 +130,7 @@ def found_lines(found: Found, query: str = "TEXT") -> list[Line]:
     first = found.page * found.count + 1
     heading = f"{found.what} {first} to {first + len(found.items) - 1} of {found.total}"
     count = f" --count {found.count}" if found.count != _COUNT else ""
-    more = f"more: toolwright memory search {query} --in {_WHERE[found.what]}{count} --page {found.page + 1}"
+    more = f"more{when}: toolwright memory search {query} --in {_WHERE[found.what]}{count} --page {found.page + 1}"
     return [
         *(line(("warn", note)) for note in found.notes if note.startswith(_TOLD)),
         line(("dim", heading)),
@@ -140,7 +140,7 @@ def found_lines(found: Found, query: str = "TEXT") -> list[Line]:
 
 
 def _hit(item: Item, terms: Collection[str]) -> Line:
-    about = f"{day(item.at)} · {one_line(item.who, 60)}"
+    about = " · ".join(filter(None, (day(item.at), one_line(item.who, 60))))
     return line(("dim", f"- {about}: "), excerpt(item.text, terms, _HIT))
 
 

@@ -58,7 +58,7 @@ async def _search(talk: Conversation, words: str) -> None:
     async with talk.command():
         said = await talk.agent.memory.recall.search(query)
         kept = await talk.agent.memory.archival.search(query)
-        talk.voice.lines([each for found in (said, kept) for each in found_lines(found, again)])
+        talk.voice.lines([each for found in (said, kept) for each in found_lines(found, again, ", once you have left")])
 
 
 async def _section(talk: Conversation, words: str) -> None:

@@ -55,11 +55,11 @@ def test_a_search_by_a_human_begins_with_the_verdict_and_keeps_hits_short() -> N
     items = tuple(Item(n, f"{'word ' * 200}heron{' word' * 200}", 0.0, "you") for n in range(2))
     notes = "None of these holds: owl. Search for it alone.", "To follow up, search again with: Ada."
     found = Found("messages", items, 0, 5, 2, frozenset({"heron"}), notes)
-    verdict, heading, *hits, more = plain(found_lines(found, "'heron owl'")).splitlines()
+    verdict, heading, *hits, more = plain(found_lines(found, "'heron owl'", ", later")).splitlines()
     assert verdict == notes[0]
     assert heading == "messages 1 to 2 of 5"
     assert all("heron" in hit and len(hit) < 220 for hit in hits)
-    assert more == "more: toolwright memory search 'heron owl' --in recall --count 2 --page 1"
+    assert more == "more, later: toolwright memory search 'heron owl' --in recall --count 2 --page 1"
 
 
 def test_a_search_that_finds_nothing_tells_a_human_no_hint_for_the_model() -> None:
