@@ -33,7 +33,7 @@ from .running import Running
 from .settings import TurnSettings
 from .storage import Entry, Write
 from .turn import Turn, call_started
-from .workshop import Author, Plan, Workshop, recorded
+from .workshop import Author, Plan, Workshop, noted
 
 _log = logging.getLogger(__name__)
 
@@ -198,12 +198,11 @@ class Dispatcher:
             outcome = Interrupted()
         finally:
             watch.close()
-        record = recorded(function, snapshot, outcome, running.seconds(), turn.id)
+        kept = noted(watch, function, snapshot, outcome, seconds=running.seconds(), arguments=arguments, turn=turn.id)
         is_draft = isinstance(outcome, Returned) and await self._workshop.drafts.holds(function, snapshot)
         note = "\n".join(filter(None, (_lacking(outcome, permit), watch.note(snapshot))))
         lacks = self._noted(answers.answer(outcome, MOST_CHARS), note) if note else None
-        kept = watch.writes(function, snapshot, arguments, answers.outcome_json(outcome))
-        return await self._close(running, outcome, lacks, writes=(record, *kept), unproven=is_draft)
+        return await self._close(running, outcome, lacks, writes=kept, unproven=is_draft)
 
     async def _call(
         self, running: "Running", snapshot: Snapshot, arguments: dict[str, Any], permit: Permit, watch: Watch

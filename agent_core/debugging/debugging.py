@@ -172,6 +172,11 @@ class Watch:
         """What its breakpoints saw, for a model; empty if nothing."""
         return said.records(self.records, self.passed, snapshot)
 
+    @property
+    def was_stopped(self) -> bool:
+        """Whether a human had the call in hand: how it ended says nothing of the function then."""
+        return self._stops > 0
+
     def writes(
         self,
         function: Function,

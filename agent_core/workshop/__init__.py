@@ -3,7 +3,7 @@
 A verb that changes something is planned (and may be interrupted) and then carried out (and is not).
 """
 
-from .calls import recorded
+from .calls import noted
 from .checking import Wanted, count
 from .export import Handing
 from .intake import Taking
@@ -12,4 +12,4 @@ from .telling import signature
 from .unread import Unread
 from .workshop import Workshop
 
-__all__ = ["Author", "Handing", "Plan", "Taking", "Unread", "Wanted", "Workshop", "count", "recorded", "signature"]
+__all__ = ["Author", "Handing", "Plan", "Taking", "Unread", "Wanted", "Workshop", "count", "noted", "signature"]

@@ -17,7 +17,8 @@ from ..registry.examples import Example
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
 from ..requests import OnProgress, Requests
-from ..storage import SaveRecorded
+from ..storage import Write
+from .calls import noted, recorded
 from .granting import Granting
 
 
@@ -37,8 +38,8 @@ class Calls:
         arguments: str | Mapping[str, Any],
         on_progress: OnProgress | None = None,
         watch: Watch | None = None,
-    ) -> tuple[Outcome, dict[str, Any], list[SaveRecorded]]:
-        """One call: how it ended, the same as it is published with `lacks` and `debugged`, and its record for a replay.
+    ) -> tuple[Outcome, dict[str, Any], tuple[Write, ...]]:
+        """One call: how it ended, the same as it is published with `lacks` and `debugged`, and what is kept of it.
 
         Raises:
             UsageError: the arguments do not fit.
@@ -49,7 +50,7 @@ class Calls:
         permit = await self._granting.permit(function, snapshot)
         if isinstance(permit, Denied):
             refused = Refused(permit.text)
-            return refused, outcome_json(refused), []
+            return refused, outcome_json(refused), (recorded(function, snapshot, refused, 0.0),)
         watch, tell = watch or self.debugging.watch(), on_progress or (lambda done, total, note: None)
         requests = Requests(self._cage, snapshot, tell, self._granting, broker=self._cage.broker, watch=watch)
         try:
@@ -57,7 +58,7 @@ class Calls:
         finally:
             watch.close()
         found = outcome_json(outcome)
-        kept = watch.writes(function, snapshot, checked, found)
+        kept = noted(watch, function, snapshot, outcome, seconds=found["seconds"], arguments=checked)
         lacks = "" if isinstance(outcome, Returned) and permit.grants else permit.note
         more = {"lacks": lacks, "debugged": watch.note(snapshot)}
         return outcome, found | {key: text for key, text in more.items() if text}, kept

@@ -3,16 +3,19 @@
 import ast
 import builtins
 import re
+from collections.abc import Mapping
 from textwrap import dedent
+from typing import Any
 
 from sandbox import Killed, Raised
 
-from ..answers import CallOutcome, Measured, word
+from ..answers import CallOutcome, Measured, outcome_json, word
+from ..debugging import Watch
 from ..registry.docstring import read
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
 from ..registry.spans import split
-from ..storage import RecordCall
+from ..storage import RecordCall, Write
 
 _NAMES = re.compile(r"[\w.]+")
 
@@ -30,6 +33,21 @@ def recorded(
         message = outcome.reason
     measured = (outcome.memory, outcome.cpu_s) if isinstance(outcome, Measured) else ()
     return RecordCall(function.name, function.body_hash, how, seconds, turn, error, message, *measured)
+
+
+def noted(  # noqa: PLR0913 - what a call was, one thing each
+    watch: Watch,
+    function: Function,
+    snapshot: Snapshot,
+    outcome: CallOutcome,
+    *,
+    seconds: float,
+    arguments: Mapping[str, Any],
+    turn: str = "",
+) -> tuple[Write, ...]:
+    """What is kept of one call: for the function's standing, if no human had it in hand, and for a replay."""
+    kept = watch.writes(function, snapshot, arguments, outcome_json(outcome))
+    return tuple(kept) if watch.was_stopped else (recorded(function, snapshot, outcome, seconds, turn), *kept)
 
 
 def is_documented(error: str, function: Function, snapshot: Snapshot) -> bool:

@@ -18,7 +18,6 @@ from ..storage import FAILURES, Store
 from . import telling, view
 from .bulk import Bulk
 from .called import Calls
-from .calls import recorded
 from .carry_out import Carrier, Record
 from .changes import Changes
 from .drafts import Drafts
@@ -204,8 +203,8 @@ class Workshop:
             UsageError: there is no such function, or its arguments do not fit.
         """
         function, snapshot = self._function(name), self.registry.snapshot()
-        outcome, found, kept = await self.calls.made(function, snapshot, arguments, on_progress)
-        await self._store.apply([recorded(function, snapshot, outcome, found["seconds"]), *kept])
+        _, found, kept = await self.calls.made(function, snapshot, arguments, on_progress)
+        await self._store.apply(kept)
         news = await self.quarantine.entered({name}) if found["outcome"] in FAILURES else []
         return {**found, **({"quarantined": events.to_json(news[0])} if news else {})}
 

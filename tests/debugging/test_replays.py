@@ -120,3 +120,21 @@ async def test_a_call_in_which_a_human_changed_a_value_says_so(workspace: Worksp
         room_of(workspace).debugger = Typist(*lines)
         await workspace.workshop.call("failing", {"number": 1})
         assert (await workspace.workshop.replays.calls("failing"))[0]["lacking"] == lacks
+
+
+async def calls_of(workspace: Workspace) -> int:
+    """How many calls of it count."""
+    (row,) = (await workspace.workshop.list("failing"))["functions"]
+    return int(row["calls"])
+
+
+async def test_a_call_that_a_human_stopped_in_counts_neither_for_nor_against_the_function(workspace: Workspace) -> None:
+    await play(workspace)
+    before = await calls_of(workspace)
+    arm(workspace, line=0, name="failing")
+    room_of(workspace).debugger = Typist("c")
+    await workspace.workshop.call("failing", {"number": 0})
+    assert await calls_of(workspace) == before
+    room_of(workspace).debugger = None
+    await workspace.workshop.call("failing", {"number": 0})
+    assert await calls_of(workspace) == before + 1
