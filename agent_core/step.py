@@ -3,7 +3,7 @@
 Each phase leaves the conversation valid on disk.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -27,8 +27,8 @@ FIRST = "Begin with a thought of your own, and call send_message in the same rep
 class Remembering(Protocol):
     """Memory that others may change."""
 
-    async def changed_elsewhere(self) -> list[str]:
-        """What another hand changed since it was asked last, a sentence each."""
+    async def changed_elsewhere(self, versions: Mapping[str, int] | None = None) -> list[str]:
+        """What another hand changed since it was asked last, as sentences; `versions` are those of shared blocks."""
 
 
 class Stepper:
@@ -117,7 +117,7 @@ class Stepper:
         entries = [turn.taken_up(each) for each in waiting]
         turn.is_asked |= any(each.kind == "message" for each in waiting)
         if self._memory is not None:
-            entries += [notice(each) for each in await self._memory.changed_elsewhere()]
+            entries += [notice(each) for each in await self._memory.changed_elsewhere(turn.shared)]
         changes, self._changes[:] = list(self._changes), []
         if changes:
             entries.append(notice(self._workshop.tell_changes(changes)))

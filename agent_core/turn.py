@@ -4,7 +4,7 @@ Every entry is on disk before anybody is told of it, and the history in memory f
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,6 +35,7 @@ class Turn:
     step: int = 0
     model: str = ""
     waits: bool = True  # whether messages may wait: each append says, so that a step need not ask
+    shared: Mapping[str, int] | None = None  # the versions of shared blocks: the same
     tokens: dict[str, int] = field(
         default_factory=lambda: {"prompt_tokens": 0, "completion_tokens": 0, "cached_tokens": 0}
     )
@@ -56,7 +57,7 @@ class Turn:
             entries = [self._packed(entry) for entry in entries]
         async with self._lock:
             appended = await self.store.append(self.id, self.attempt, self.n, entries, writes=writes, takes=takes)
-            self.n, self.waits = appended.n, appended.waits
+            self.n, self.waits, self.shared = appended.n, appended.waits, appended.shared
             if appended.cancelled:
                 self.interruption.request()
             self.started.update(entry.payload["id"] for entry in entries if entry.kind == "call")

@@ -5,50 +5,25 @@ the answers in the request), reads no JSON, and all its answers lie ready.
 """
 
 import asyncio
-import contextlib
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
+
+from . import served
 
 _HEAD = {"id": "chatcmpl-0", "created": 0, "model": "fake"}
 _USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
 
 
-def main() -> None:
-    asyncio.run(_serve())
-
-
-@contextlib.contextmanager
-def running() -> Iterator[str]:
+def running() -> AbstractContextManager[str]:
     """The address of a running endpoint, without the number of calls: add `/50/v1`."""
-    process = subprocess.Popen([sys.executable, "-m", "benchmarks.fake_endpoint"], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
-    finally:
-        process.terminate()
-        process.communicate()
+    return served.running("benchmarks.fake_endpoint")
 
 
-async def _serve() -> None:
-    server = await asyncio.start_server(_answer, "127.0.0.1", 0, limit=1 << 26)
-    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
-    await server.serve_forever()
-
-
-async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-        while True:
-            head = (await reader.readuntil(b"\r\n\r\n")).lower()
-            length = head.partition(b"content-length:")[2].partition(b"\r\n")[0]
-            body = await reader.readexactly(int(length)) if length else b""
-            calls = int(head.split(b" ", 2)[1].split(b"/")[1])
-            done = body.count(b'"tool_call_id"')
-            writer.write(_response(done if done < calls else None, streamed=b'"stream":true' in body))
-            await writer.drain()
-    writer.close()
+async def _answer(head: bytes, body: bytes, writer: asyncio.StreamWriter) -> None:
+    calls = int(head.split(b" ", 2)[1].split(b"/")[1])
+    done = body.count(b'"tool_call_id"')
+    writer.write(_response(done if done < calls else None, streamed=b'"stream":true' in body))
 
 
 def _response(n: int | None, *, streamed: bool) -> bytes:
@@ -82,5 +57,4 @@ def _events(message: dict[str, Any], finish: str) -> tuple[bytes, str]:
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(KeyboardInterrupt):
-        main()
+    served.serve(_answer)

@@ -52,7 +52,7 @@ def bench(rounds: int, functions: int = FUNCTIONS, settle_s: float = SETTLE_S) -
     with (
         tempfile.TemporaryDirectory() as folder,
         running() as url,
-        _Prompt(_workspace(Path(folder), functions), url) as prompt,
+        _Prompt(_workspace(Path(folder), functions), f"{url}/v1") as prompt,
     ):
         prompt.until(READY)
         prompt.read_for(settle_s)  # what is loaded behind the prompt is loaded then

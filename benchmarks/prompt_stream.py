@@ -4,11 +4,10 @@ A chunk is a line; they go out in batches of ten, a hundred a second, until the 
 """
 
 import asyncio
-import contextlib
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
+
+from . import served
 
 BATCH, EVERY_S = 10, 0.01
 _TEXT = """\
@@ -50,41 +49,16 @@ def count(text: str) -> int:
 _HEAD = {"id": "chatcmpl-0", "created": 0, "model": "fake", "object": "chat.completion.chunk"}
 
 
-def main() -> None:
-    asyncio.run(_serve())
+def running() -> AbstractContextManager[str]:
+    """The address of a running endpoint, to be used with `/v1`."""
+    return served.running("benchmarks.prompt_stream")
 
 
-@contextlib.contextmanager
-def running() -> Iterator[str]:
-    """The address of a running endpoint."""
-    process = subprocess.Popen([sys.executable, "-m", "benchmarks.prompt_stream"], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
-    finally:
-        process.terminate()
-        process.communicate()
-
-
-async def _serve() -> None:
-    server = await asyncio.start_server(_answer, "127.0.0.1", 0, limit=1 << 26)
-    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
-    await server.serve_forever()
-
-
-async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-        while True:
-            head = (await reader.readuntil(b"\r\n\r\n")).lower()
-            length = head.partition(b"content-length:")[2].partition(b"\r\n")[0]
-            body = await reader.readexactly(int(length)) if length else b""
-            await (_stream(writer) if b'"stream":true' in body else _nothing(writer))
-    writer.close()
-
-
-async def _nothing(writer: asyncio.StreamWriter) -> None:
-    writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{}")
-    await writer.drain()
+async def _answer(_head: bytes, body: bytes, writer: asyncio.StreamWriter) -> None:
+    if b'"stream":true' in body:
+        await _stream(writer)
+    else:
+        writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{}")
 
 
 async def _stream(writer: asyncio.StreamWriter) -> None:
@@ -106,4 +80,4 @@ def _chunk(line: str) -> bytes:
 
 
 if __name__ == "__main__":
-    main()
+    served.serve(_answer)

@@ -1,6 +1,6 @@
 """All that one agent remembers, in one hand: its blocks, sections, recall, archival and sources."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -60,6 +60,6 @@ class AgentMemory:
         """The sections that somebody added."""
         return await self.sections.list()
 
-    async def changed_elsewhere(self) -> list[str]:
-        """What other hands changed in the blocks, as sentences for the model."""
-        return await self.blocks.changed_elsewhere()
+    async def changed_elsewhere(self, versions: Mapping[str, int] | None = None) -> list[str]:
+        """What other hands changed in the blocks, as sentences for the model; `versions` as in `Blocks`."""
+        return await self.blocks.changed_elsewhere(versions)

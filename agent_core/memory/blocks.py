@@ -216,9 +216,12 @@ class Blocks:
         self._told = {row.id: row for row in self.rows}
         return "\n".join(block.render(self.memory.labels) for block in self.memory.blocks)
 
-    async def changed_elsewhere(self) -> list[str]:
-        """What other hands changed since the model was told of the blocks, as sentences; each is said once."""
-        found = await self._kept.versions(self._agent)
+    async def changed_elsewhere(self, versions: Mapping[str, int] | None = None) -> list[str]:
+        """What other hands changed since the model was told of the blocks, as sentences; each is said once.
+
+        Whoever has just heard the versions of the shared blocks from the store gives them: else it is asked.
+        """
+        found = await self._kept.versions(self._agent) if versions is None else versions
         if found != {row.id: row.version for row in self.rows if row.id in found or row.shared}:
             await self._read()
         return await self._news()

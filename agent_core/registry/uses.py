@@ -45,11 +45,16 @@ def callees(name: str, snapshot: Snapshot) -> list[str]:
     return sorted(uses(snapshot.functions[name], snapshot) & snapshot.functions.keys() - {name})
 
 
-def uses(function: Function, snapshot: Snapshot) -> set[str]:
+def uses(function: Function, snapshot: Snapshot) -> frozenset[str]:
     """Every name that the source of a function mentions, its module's private helpers included."""
-    bodies, imported = _read(snapshot.modules[function.module].text)
+    return _mentioned(snapshot.modules[function.module].text, function.name)
+
+
+@lru_cache(maxsize=1024)
+def _mentioned(text: str, name: str) -> frozenset[str]:
+    bodies, imported = _read(text)
     seen: set[str] = set()
-    waiting = [function.name]
+    waiting = [name]
     while waiting:
         for word in _words(bodies[waiting.pop()]):
             real = imported.get(word, word)
@@ -57,7 +62,7 @@ def uses(function: Function, snapshot: Snapshot) -> set[str]:
                 seen.add(real)
                 if real in bodies and real.startswith("_"):
                     waiting.append(real)
-    return seen
+    return frozenset(seen)
 
 
 def code_hash(function: Function, snapshot: Snapshot) -> str:

@@ -13,6 +13,7 @@ from ..errors import LostLease, StorageError
 from .connection import Session, dump
 from .errors import InboxFull
 from .ledger import apply
+from .memory_lookups import versions
 from .store import SUMMARY, AgentRow, Appended, Due, Entry, Inbound, Post, Turn
 from .writes import Write
 
@@ -115,7 +116,7 @@ def append(session: Session, step: Step) -> Appended:
         post(session, item)
     apply(session, step.writes)
     last = (seq << N_BITS | n) - 1 if step.entries else 0
-    return Appended(n, bool(cancelled), waits=_waits(session, agent), last=last)
+    return Appended(n, bool(cancelled), waits=_waits(session, agent), last=last, shared=versions(session, agent))
 
 
 def _insert(session: Session, seq: int, step: Step) -> None:

@@ -4,8 +4,8 @@ Each method is one transaction, and what it returned is on disk. Names are uuid7
 that the store assigns. The contract tests in `tests/storage/` run against any backend.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from .memory_store import MemoryStore
@@ -72,13 +72,15 @@ class Turn:
 class Appended:
     """The `n` to give to the next append; whether somebody asked for the turn to end; whether due events wait.
 
-    `last` is the `seq` of the last entry that was written, 0 where there was none.
+    `last` is the `seq` of the last entry that was written, 0 where there was none; `shared` the version of each of the
+    agent's shared blocks, by id.
     """
 
     n: int
     cancelled: bool
     waits: bool = False
     last: int = 0
+    shared: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

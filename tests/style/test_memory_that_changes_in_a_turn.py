@@ -100,7 +100,7 @@ class Elsewhere:
     def __init__(self) -> None:
         self.news = ["`human` was changed by hand: it reads now: Bea."]
 
-    async def changed_elsewhere(self) -> list[str]:
+    async def changed_elsewhere(self, versions: Mapping[str, int] | None = None) -> list[str]:
         said, self.news = self.news, []
         return said
 

@@ -101,40 +101,29 @@ def add(scene: Scene, label: str, agent: str, **fields: Any) -> int:  # Any: the
     return _told(scene, label, _with_agent(scene, agent, lambda one: add_block(one.memory.blocks, label, **fields)))
 
 
-@memory.command()
-@click.argument("label")
-@_agent
-@scene
-def share(scene: Scene, label: str, agent: str) -> int:
-    """Let other agents have a block. They get it by `memory attach`, and what one changes the others see."""
-    from ..by_hand import HUMAN, done
-
-    made = _with_agent(scene, agent, lambda one: done(one.memory.blocks, one.memory.blocks.share(label, HUMAN)))
-    return _told(scene, label, made)
+_HANDED = {  # verb of `Blocks` → what it says of itself
+    "share": "Let other agents have a block. They get it by `memory attach`, and what one changes the others see.",
+    "attach": "Give an agent a block that another shares. Its own of this label makes way for it.",
+    "detach": "Take a block out of an agent's memory. Its history stays, and others keep it.",
+}
 
 
-@memory.command()
-@click.argument("label")
-@_agent
-@scene
-def attach(scene: Scene, label: str, agent: str) -> int:
-    """Give an agent a block that another shares. Its own of this label makes way for it."""
-    from ..by_hand import HUMAN, done
+def _handed(verb: str, about: str) -> None:
+    @memory.command(verb, help=about)
+    @click.argument("label")
+    @_agent
+    @scene
+    def hand(scene: Scene, label: str, agent: str) -> int:
+        from ..by_hand import HUMAN, done
 
-    made = _with_agent(scene, agent, lambda one: done(one.memory.blocks, one.memory.blocks.attach(label, HUMAN)))
-    return _told(scene, label, made)
+        async def made(one: Any) -> Any:
+            return await done(one.memory.blocks, getattr(one.memory.blocks, verb)(label, HUMAN))
+
+        return _told(scene, label, _with_agent(scene, agent, made))
 
 
-@memory.command()
-@click.argument("label")
-@_agent
-@scene
-def detach(scene: Scene, label: str, agent: str) -> int:
-    """Take a block out of an agent's memory. Its history stays, and others keep it."""
-    from ..by_hand import HUMAN, done
-
-    made = _with_agent(scene, agent, lambda one: done(one.memory.blocks, one.memory.blocks.detach(label, HUMAN)))
-    return _told(scene, label, made)
+for _verb, _about in _HANDED.items():
+    _handed(_verb, _about)
 
 
 @memory.command()
