@@ -237,7 +237,7 @@ def _cage(root: Path, state: Path, settings: Settings, environment: Mapping[str,
 
 
 def _workshop(root: Path, settings: Settings, store: Store, cage: Cage) -> Workshop:
-    reserved = frozenset(hosted.standard())
+    reserved = hosted.reserved()
     registry = Registry(Snapshot.empty(reserved))
     rules = Rules(
         candidate_bytes=settings.gate.candidate_kib << 10,

@@ -140,9 +140,10 @@ class CallAnswered(_Base):
 class FunctionsChanged(_Base):
     """The set of functions changed: names by what happened to them; `by` is human or agent.
 
-    `disagreeing` says by name how a function differs from its examples, `noted` which of them it lost, whom it breaks
-    or, in a later event and a line each, what else was found in it; `mended` are files that are good again. `lines`
-    are the source lines that files are rejected for, by the words of `rejected`.
+    `standings` says by name how a function stands that was judged, `disagreeing` how one differs from its examples,
+    `noted` which of them it lost, whom it breaks or, in a later event and a line each, what else was found in it;
+    `mended` are files that are good again. `lines` are the source lines that files are rejected for, by the words of
+    `rejected`.
     """
 
     type: ClassVar[str] = "functions_changed"
@@ -155,6 +156,7 @@ class FunctionsChanged(_Base):
     disagreeing: dict[str, str] = field(default_factory=dict)
     noted: dict[str, str] = field(default_factory=dict)
     lines: dict[str, str] = field(default_factory=dict)
+    standings: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

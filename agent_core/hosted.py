@@ -13,6 +13,8 @@ from typing import Any, Protocol
 
 from .dispatch import HostFunction
 from .memory.blocks import Blocks
+from .memory.classes import KNOWN
+from .memory.offered import methods_of
 from .memory.planned import Author, Edit
 from .registry.function import Reading
 from .registry.schema import read_module
@@ -22,11 +24,17 @@ from .workshop import Plan
 
 # `meta_functions` is on top of this package, so its modules are named as data: the one dynamic import.
 META_PACKAGE = "meta_functions"
+_ADDS = "core_memory_append"
 
 
 def standard() -> dict[str, HostFunction]:
     """The functions of the host that every agent may have, by name."""
     return {name: host for module, reading in _readings() for name, host in _of(module, reading)}
+
+
+def reserved() -> frozenset[str]:
+    """The names that no function of a workspace can have: those of functions of the host, whoever has them."""
+    return frozenset({*standard(), *(each.name for kind in KNOWN.values() for each in methods_of(kind))})
 
 
 def of_memory(blocks: Blocks) -> dict[str, HostFunction]:
@@ -43,16 +51,29 @@ class _Editor(Protocol):
 
 
 async def _edit(blocks: Blocks, name: str, editor: _Editor, /, **arguments: Any) -> Plan:  # Any: JSON
-    return _plan(blocks, await blocks.call(name, arguments, editor.author))
+    return _plan(blocks, name, await blocks.call(name, arguments, editor.author))
 
 
-def _plan(blocks: Blocks, edit: Edit) -> Plan:
+def _plan(blocks: Blocks, name: str, edit: Edit) -> Plan:
     async def again() -> Plan:
         assert edit.again is not None
-        return _plan(blocks, await edit.again())
+        return _plan(blocks, name, await edit.again())
 
-    done = partial(blocks.applied, edit)
-    return Plan(edit.text, edit.outcome, writes=edit.writes, again=again if edit.again else None, done=done)
+    return Plan(
+        edit.text,
+        edit.outcome,
+        writes=edit.writes,
+        excluded=_settled(blocks, name, edit),
+        again=again if edit.again else None,
+        done=partial(blocks.applied, edit),
+    )
+
+
+def _settled(blocks: Blocks, name: str, edit: Edit) -> frozenset[str]:
+    """What the next step should not offer: all edits where it reads so already, else the one that was made."""
+    if edit.outcome == "refused":
+        return frozenset()
+    return frozenset({name} - {_ADDS}) if edit.writes else frozenset(each.name for each in blocks.functions())
 
 
 @cache

@@ -65,6 +65,8 @@ class Shown:
         self._seen, self._kept, self._held = functions, kept, self._hidden.held
         if self._held:
             functions = {name: each for name, each in functions.items() if (name, each.body_hash) not in self._held}
+        if self._pinned.keys() & functions.keys():  # a memory class of the user's own: its methods are called
+            functions = {name: each for name, each in functions.items() if name not in self._pinned}
         staying = self._most_useful(functions, kept, max(self._limit - len(self._pinned), 0))
         self._known = len(functions)
         order = [*self._in_place(staying), *self._new(staying)]

@@ -91,7 +91,7 @@ def _bad_name(name: str, reserved: frozenset[str]) -> str:
     if name in BUILTINS:
         return "it would hide the builtin of that name"
     if name in reserved:
-        return "a meta-function has that name"
+        return "a meta-function, or one that edits memory, has that name"
     if name.startswith("_"):
         return "a leading underscore keeps a function private"
     return ""

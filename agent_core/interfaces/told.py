@@ -12,7 +12,7 @@ from agent_core.untrusted import one_line
 
 from .columns import cut, width
 from .spans import Line, Role, Span, indented, line
-from .verdicts import changes_line, compact_call, doubt_lines, duration, outcome_role, verdict_lines
+from .verdicts import changes_line, compact_call, duration, outcome_role, save_lines, verdict_lines
 from .versions import coloured
 
 _ENDINGS = {
@@ -98,7 +98,7 @@ def laid_open(call: Told) -> list[Line]:
 def changed_lines(event: FunctionsChanged) -> list[Line]:
     """What another hand did to the functions."""
     change = to_json(event)
-    below = [*doubt_lines(change), *(each for text in event.rejected for each in _rejected(event, text))]
+    below = [*save_lines(change), *(each for text in event.rejected for each in _rejected(event, text))]
     if not (event.loaded or event.changed or event.removed):
         return below
     return [changes_line(change, "by hand" if event.by == "human" else f"by {event.by}"), *indented(below)]

@@ -116,11 +116,14 @@ def changes_line(change: Document, by: str = "") -> Line:
     return tuple(spans)
 
 
-def doubt_lines(change: Document) -> list[Line]:
-    """Which functions differ from their examples, and which files are good again."""
+def save_lines(change: Document) -> list[Line]:
+    """How functions stand after a save, which differ from their examples, and which files are good again."""
+    stands: dict[str, str] = change.get("standings") or {}
     differing: dict[str, str] = change.get("disagreeing") or {}
     noted: dict[str, str] = change.get("noted") or {}
+    marks: dict[str, tuple[Role, str]] = {"trial": ("ok", "✓ "), "draft": ("warn", "~ ")}
     return [
+        *(line(marks[how.partition(":")[0]], ("name", name), f" is a {how}") for name, how in stands.items()),
         *(line(("warn", "~ "), ("name", name), f" is a draft now: {how}") for name, how in differing.items()),
         *(line(("warn", "~ "), ("name", name), f": {one}") for name, what in noted.items() for one in what.split("\n")),
         *(line(("ok", "✓ "), f"{path} is good again") for path in change.get("mended") or ()),

@@ -57,6 +57,8 @@ class Conversation:
         told = {function.name for message in request.messages for function in self._told.get(message, ())}
         named = _NAMES.findall(_last_text(request.messages))
         known = {*choice().always, *told, *named, *_called(request.messages)} - request.excluded
+        if _is_about_memory(request.messages):
+            known &= choice().remembers
         return [trim(function) for function in request.functions if function.name in known]
 
     def _tell(self, messages: Sequence[Message], functions: Mapping[str, FunctionShown]) -> Mapping[Message, Told]:
@@ -103,6 +105,15 @@ def _news(message: Message, functions: Mapping[str, FunctionShown], known: Itera
             return tuple(named[:_MOST_NAMED])
         case _:
             return ()
+
+
+def _is_about_memory(messages: Sequence[Message]) -> bool:
+    """Whether memory was edited just now, for a user who asked for no function: a small model goes on to make one."""
+    last = messages[-1] if messages else None
+    if not (isinstance(last, Answer) and last.name in choice().remembers):
+        return False
+    asked = next((message.text for message in reversed(messages) if isinstance(message, User)), "")
+    return not choice().making.search(asked)
 
 
 def _last_text(messages: Sequence[Message]) -> str:
@@ -153,9 +164,8 @@ def _answer_text(answer: Answer, call: Call, asked: str) -> str:
     """A result with what to do about it: a small model forgets whose data it has, and that it is done."""
     if _spoken(call):
         return ""
-    is_result = answer.name not in choice().about_functions
-    hint = choice().after_result if is_result else choice().after_change
-    return f"Result of {answer.name}: {answer.text}\n{hint.format(asked=shorten(' '.join(asked.split())))}"
+    hint = choice().after(answer.name).format(asked=shorten(" ".join(asked.split())))
+    return f"Result of {answer.name}: {answer.text}\n{hint}"
 
 
 def shorten(text: str) -> str:

@@ -29,6 +29,8 @@ class Choice:
     enough: int
     making: re.Pattern[str]
     after_result: str
+    remembers: frozenset[str]
+    after_memory: str
     after_change: str
     common: frozenset[str]
     hidden: Mapping[str, frozenset[str]]
@@ -36,8 +38,14 @@ class Choice:
 
     @property
     def about_functions(self) -> frozenset[str]:
-        """The functions about functions, and about memory, that are known here: their answers say what comes next."""
+        """The functions about functions that are known here: their answers say what comes next."""
         return frozenset({*self.always, *self.hidden, *self.asked}) - self.finds
+
+    def after(self, function: str) -> str:
+        """What is said after the answer of a function."""
+        if function in self.remembers:
+            return self.after_memory
+        return self.after_change if function in self.about_functions else self.after_result
 
 
 @cache
@@ -51,6 +59,8 @@ def choice() -> Choice:
         enough=data["enough"],
         making=re.compile(data["making"], re.IGNORECASE | re.DOTALL),
         after_result=data["after_result"],
+        remembers=frozenset(data["remembers"]),
+        after_memory=data["after_memory"],
         after_change=data["after_change"],
         common=frozenset(data["common"].split()),
         hidden={name: frozenset(each) for name, each in data["hidden"].items()},

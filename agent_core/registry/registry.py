@@ -18,8 +18,8 @@ Hand = Literal["human", "agent"]
 class Change:
     """What a swap made different: names of functions, what is newly rejected, and by whose hand.
 
-    `mended` are paths of which nothing is rejected any more; `disagreeing` says by name how examples differ, and
-    `noted` what else is to be said of a save.
+    `mended` are paths of which nothing is rejected any more; by name, `standings` says how what was judged stands,
+    `disagreeing` how examples differ, and `noted` what else is to be said of a save.
     """
 
     loaded: tuple[str, ...] = ()
@@ -28,6 +28,7 @@ class Change:
     rejected: tuple[Problem, ...] = ()
     by: Hand = "human"
     mended: tuple[str, ...] = ()
+    standings: Mapping[str, str] = field(default_factory=dict)
     disagreeing: Mapping[str, str] = field(default_factory=dict)
     noted: Mapping[str, str] = field(default_factory=dict)
 
@@ -89,16 +90,16 @@ class Registry:
         snapshot: Snapshot,
         *,
         by: Hand = "human",
+        standings: Mapping[str, str] | None = None,
         disagreeing: Mapping[str, str] | None = None,
         noted: Mapping[str, str] | None = None,
     ) -> Change:
         """Make a snapshot the current one and tell the listeners, unless nothing became different.
 
-        `disagreeing` are functions, with a sentence each, whose examples do not hold; `noted` those of which
-        something else is to be said.
+        `standings`, `disagreeing` and `noted` are sentences by function, as in `Change`.
         """
         found = difference(self._snapshot, snapshot, by)
-        change = replace(found, disagreeing=disagreeing or {}, noted=noted or {})
+        change = replace(found, standings=standings or {}, disagreeing=disagreeing or {}, noted=noted or {})
         self._snapshot = snapshot
         if change:
             for listener in tuple(self._listeners):

@@ -32,6 +32,7 @@ from .taken import (
     gone,
     module_at,
     noted,
+    standings,
     stored,
     unchanged,
     waiting,
@@ -135,6 +136,7 @@ class Loader:
                 await self._store.apply(writes)
         change = self._registry.swap(
             snapshot,
+            standings=dict(pair for each in taken.values() for pair in each.standings),
             disagreeing=dict(pair for each in taken.values() for pair in each.disagreeing),
             noted=dict(pair for each in taken.values() for pair in each.noted),
         )
@@ -180,7 +182,7 @@ class Loader:
         writes = admission(path, found, verdict, known, await self._confirmed(previous, verdict))
         writes = (*writes, *(await self._unfit(verdict)))
         known_of = Taken(path, found.module, verdict.reading, writes=writes, verdict=verdict, previous=previous)
-        return replace(known_of, disagreeing=disagreeing(verdict), noted=noted(verdict))
+        return replace(known_of, standings=standings(verdict), disagreeing=disagreeing(verdict), noted=noted(verdict))
 
     async def _confirmed(self, previous: Reading | None, verdict: ModuleVerdict) -> dict[str, Sequence[str]]:
         """The calls, by function, whose results were once taken as they came back, and still stand so."""

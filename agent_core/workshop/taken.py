@@ -17,6 +17,7 @@ from ..storage import DropReading, ReadingRow, SaveReading, SaveVerdict, SaveVer
 from . import telling
 
 _NO_STAMP = (0, 0, 0)
+_WHY_DRAFT = {True: "draft: its examples need what is not granted yet", False: "draft: it has no examples"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,9 @@ class Known:
 class Taken:
     """What came of one file: a reading that is good, problems that keep its newest text out, and the writes.
 
-    `disagreeing` has a sentence for each function whose examples do not hold, `noted` for one that promises less;
-    `verdict` is the one on a text that is taken, `previous` what there was before.
+    `standings` says of each function that was judged how it stands, `disagreeing` of one whose examples do not hold how
+    they differ, `noted` of one that promises less what; `verdict` is the one on a text that is taken, `previous` what
+    there was before.
     """
 
     path: str
@@ -41,6 +43,7 @@ class Taken:
     problems: tuple[Problem, ...] = ()
     writes: tuple[Write, ...] = ()
     gone: bool = False
+    standings: tuple[tuple[str, str], ...] = ()
     disagreeing: tuple[tuple[str, str], ...] = ()
     noted: tuple[tuple[str, str], ...] = ()
     verdict: ModuleVerdict | None = None
@@ -177,6 +180,17 @@ def by_agent(write: Write) -> Write:
             return replace(write, verdict={**write.verdict, "by": "agent"})
         case _:
             return write
+
+
+def standings(verdict: ModuleVerdict) -> tuple[tuple[str, str], ...]:
+    """How each function that was judged with a saved file stands, and why; not those whose examples differ."""
+    differing = {name for name, _ in verdict.disagreements}
+    having = {function.name for function in verdict.reading.functions if function.examples}
+    return tuple(
+        (name, "trial: its examples agree" if standing == "trial" else _WHY_DRAFT[name in having])
+        for name, standing in verdict.standings
+        if name not in differing
+    )
 
 
 def disagreeing(verdict: ModuleVerdict) -> tuple[tuple[str, str], ...]:

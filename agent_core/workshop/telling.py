@@ -165,6 +165,7 @@ def heard(change: Change, root: Path) -> FunctionsChanged:
         rejected=tuple(str(problem) for problem in change.rejected),
         by=change.by,
         mended=change.mended,
+        standings=dict(change.standings),
         disagreeing=dict(change.disagreeing),
         noted=dict(change.noted),
         lines={what: text for what, text in lines.items() if text},
@@ -186,23 +187,25 @@ def reloaded(change: Change, rejected: Iterable[Problem]) -> dict[str, Any]:  # 
         "removed": list(change.removed),
         "rejected": [problem.to_json() for problem in rejected],
         "mended": list(change.mended),
+        "standings": dict(change.standings),
         "disagreeing": dict(change.disagreeing),
         "noted": dict(change.noted),
     }
 
 
 def summed(found: Iterable[FunctionsChanged]) -> dict[str, Any]:
-    """Several changes as one, in the shape of a reload; of examples that differ only those that still do."""
+    """Several changes as one, in the shape of a reload; of standings and examples that differ only what still holds."""
     names: dict[str, set[str]] = {"loaded": set(), "changed": set(), "removed": set(), "mended": set()}
-    differing: dict[str, str] = {}
+    still: dict[str, dict[str, str]] = {"standings": {}, "disagreeing": {}}
     noted: dict[str, str] = {}
     for change in found:
         for key, known in names.items():
             known.update(getattr(change, key))
         settled = {*change.changed, *change.removed}
-        differing = {name: how for name, how in differing.items() if name not in settled} | change.disagreeing
+        for key, said in still.items():
+            still[key] = {name: how for name, how in said.items() if name not in settled} | getattr(change, key)
         noted |= change.noted
-    return {**{key: sorted(known) for key, known in names.items()}, "disagreeing": differing, "noted": noted}
+    return {**{key: sorted(known) for key, known in names.items()}, **still, "noted": noted}
 
 
 def difference(found: Sequence[Disagreement]) -> str:

@@ -62,3 +62,10 @@ def test_a_small_window_shows_what_was_used_last_and_says_how_many_are_hidden() 
 
 def _names(shown: Iterable[FunctionShown]) -> set[str]:
     return {each.name for each in shown}
+
+
+def test_a_function_of_the_folder_with_the_name_of_a_memory_class_method_is_not_shown_twice() -> None:
+    own = [host.function for host in standard().values()]
+    shown = Shown(own, 64, NothingHidden())
+    line = shown.choose({own[0].name: replace(own[0], description="Another."), "other": replace(own[0], name="other")})
+    assert [each.name for each in line] == [*(each.name for each in own), "other"]

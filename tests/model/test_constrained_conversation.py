@@ -31,6 +31,7 @@ CONFIRM = shown("confirm_function", "Take it.", "function_name")
 EDIT = shown("edit_function", "Change it.", "function_name", "old_text", "new_text")
 WORDS = shown("count_words", "Count the words of a text.", "text")
 SLUG = shown("slug", "Turn a title into an address.", "title")
+KEEP = shown("core_memory_append", "Add a fact.", "name", "content")
 ALL = (CREATE, CONFIRM, EDIT, WORDS, SLUG)
 START: tuple[Message, ...] = (System("Be kind."), User("How long is this?"))
 MADE: tuple[Message, ...] = (
@@ -170,3 +171,21 @@ def test_a_line_says_the_types_in_few_characters() -> None:
 )
 def test_functions_are_found_by_the_words_of_a_message(message: str, found: list[str]) -> None:
     assert [each.name for each in find(message, [EDIT, WORDS, SLUG])] == found
+
+
+@pytest.mark.parametrize(
+    ("asked", "offers"),
+    [
+        pytest.param("I moved to Ulm.", False, id="a-fact"),
+        pytest.param("I moved to Ulm. And make a function that counts words.", True, id="asks-for-a-function"),
+    ],
+)
+def test_after_an_edit_of_memory_a_function_can_be_made_only_if_one_was_asked_for(asked: str, offers: bool) -> None:
+    kept = Assistant("", (Call("1", "core_memory_append", '{"name":"human","content":"Lives in Ulm."}'),), "I keep it.")
+    messages = (System("Be kind."), User(asked), kept, Answer("1", "core_memory_append", "Added as line 1."))
+    functions = (*ALL, KEEP)
+    conversation, request = Conversation(), Request(messages, functions)
+    told = conversation.write(request)[-1]["content"]
+    assert told.endswith("If your memory reads so now, reply that you will remember it.")
+    offered = {function.name for function in conversation.callable_now(request)}
+    assert ("create_function" in offered, "core_memory_append" in offered) == (offers, True)

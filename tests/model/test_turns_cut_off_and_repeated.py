@@ -17,8 +17,8 @@ HELLO = Say('{"thought": "I greet.", "reply": "Hello."}')
 MANY = "\n\n".join(VOWELS.replace("count_vowels", f"count_vowels_{number}") for number in range(30))
 
 
-def call(name: str, **arguments: str) -> Say:
-    return Say(json.dumps({"thought": "I call.", "call": {"name": name, "arguments": arguments}}))
+def call(function: str, /, **arguments: str) -> Say:
+    return Say(json.dumps({"thought": "I call.", "call": {"name": function, "arguments": arguments}}))
 
 
 def make(code: str) -> Say:
@@ -210,3 +210,18 @@ async def test_a_native_call_that_is_cut_off_is_told_beside_the_whole_ones(
     assert answers(events) == ["2"]
     assert "that was not called" in warned(events)
     assert ended(events).reply == "Two."
+
+
+async def test_after_an_edit_of_memory_only_what_may_still_be_missing_in_it_is_offered(at_desk: OpenDesk) -> None:
+    script = [
+        call("core_memory_append", name="human", content="Lives in Ulm."),
+        call("core_memory_replace", name="human", old_content="Ulm", new_content="Bonn"),
+        call("core_memory_append", name="human", content="Lives in Bonn."),
+        HELLO,
+    ]
+    desk = await at_desk(script, model__mode="constrained", model__stream=False)
+    assert ended(await desk.say("I live in Bonn, no longer in Ulm.")).reply == "Hello."
+    _, added, replaced, nothing = desk.model.requests
+    assert offered(added) == {"core_memory_append", "core_memory_replace"}
+    assert offered(replaced) == {"core_memory_append"}
+    assert offered(nothing) == set()

@@ -43,6 +43,7 @@ async def test_a_created_function_is_in_its_file_and_in_the_rows_of_its_author(h
         pytest.param("count_vowels", VOWELS, "../letters", "bad-module", id="path"),
         pytest.param("count_vowels", VOWELS, "\ufb01x", "bad-module", id="ligature"),
         pytest.param("create_function", named("create_function"), "letters", "bad-name", id="reserved"),
+        pytest.param("core_memory_append", named("core_memory_append"), "letters", "bad-name", id="of-memory"),
     ],
 )
 async def test_a_candidate_that_may_not_join_stands_refused_and_nothing_is_written(

@@ -12,6 +12,21 @@ from tests.workshop.support import Room, named
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 FLAWED = VOWELS.replace("aeiou", "aeio")
+FETCHING = """\
+def page_of(self, path: str) -> str:
+    \"\"\"Fetch a page of the site.
+
+    Args:
+        path: Where it is.
+
+    Returns:
+        Its text.
+
+    >>> page_of("a")
+    'a page'
+    \"\"\"
+    return self.fetch("https://example.org/" + path).text()
+"""
 RAISING = VOWELS.replace("return sum", "return 1 / 0 + sum")
 
 
@@ -49,9 +64,22 @@ async def test_more_examples_that_disagree_are_counted_and_errors_are_named(shop
     assert event.disagreeing["count_vowels"].endswith(", and 1 more")
 
 
-async def test_a_save_whose_examples_hold_tells_no_difference(shop: Workshop, tmp_path: Path) -> None:
+async def test_a_save_whose_examples_hold_tells_the_standing_and_no_difference(shop: Workshop, tmp_path: Path) -> None:
     (event,) = await save(shop, tmp_path, VOWELS)
     assert (event.loaded, event.disagreeing, event.mended) == (("count_vowels",), {}, ())
+    assert shown(event) == "⟳ by hand loaded: count_vowels\n  ✓ count_vowels is a trial: its examples agree"
+
+
+async def test_a_save_without_examples_says_why_the_function_is_a_draft(shop: Workshop, tmp_path: Path) -> None:
+    (event,) = await save(shop, tmp_path, "def half(number: float) -> float:\n    return number / 2\n")
+    assert shown(event).endswith("~ half is a draft: it has no examples")
+
+
+async def test_a_save_of_an_example_that_the_shut_world_stops_is_said_to_wait_for_a_grant(
+    shop: Workshop, tmp_path: Path
+) -> None:
+    (event,) = await save(shop, tmp_path, FETCHING)
+    assert shown(event).endswith("~ page_of is a draft: its examples need what is not granted yet")
 
 
 async def test_a_rejected_file_mended_to_its_last_good_text_is_said_to_be_good_again(
@@ -79,6 +107,7 @@ async def test_a_rejected_file_that_is_removed_is_not_said_to_be_good(shop: Work
         "removed": [],
         "rejected": [],
         "mended": [],
+        "standings": {},
         "disagreeing": {},
         "noted": {},
     }

@@ -14,10 +14,10 @@ from ..standings import quarantine_lines, released_lines, unused_hint, unused_li
 from ..status_line import StatusLine
 from ..verdicts import (
     changes_line,
-    doubt_lines,
     examples_lines,
     outcome_lines,
     problem_lines,
+    save_lines,
     value_text,
     verdict_lines,
 )
@@ -236,7 +236,7 @@ def _ended(scene: Scene, outcome: dict[str, Any]) -> int:
 
 
 def _changed(scene: Scene, change: dict[str, Any]) -> int:
-    scene.result(change, [changes_line(change), *doubt_lines(change), *problem_lines(change["rejected"])])
+    scene.result(change, [changes_line(change), *save_lines(change), *problem_lines(change["rejected"])])
     return 1 if change["rejected"] else 0
 
 
