@@ -70,10 +70,9 @@ def _plan(blocks: Blocks, name: str, edit: Edit) -> Plan:
 
 
 def _settled(blocks: Blocks, name: str, edit: Edit) -> frozenset[str]:
-    """What the next step should not offer: all edits where it reads so already, else the one that was made."""
-    if edit.outcome == "refused":
-        return frozenset()
-    return frozenset({name} - {_ADDS}) if edit.writes else frozenset(each.name for each in blocks.functions())
+    """The edits, which the next step should not offer, where it reads so now; one that was added may deny another."""
+    may_lack = edit.outcome == "refused" or (name == _ADDS and edit.writes)
+    return frozenset() if may_lack else frozenset(each.name for each in blocks.functions())
 
 
 @cache

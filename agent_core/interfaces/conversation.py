@@ -181,9 +181,17 @@ class Conversation:
         Raises:
             NoModel: nothing is configured and nothing was found.
         """
-        told = [*self.workspace.recovered, self.agent.restored]
-        self.voice.lines(line(("warn", f"! {sentence}")) for sentence in told if sentence)
+        self.voice.lines(self.news())
         self.voice.lines(greeting(await self.agent.model_line(), await self.agent.history()))
+
+    def news(self) -> list[Line]:
+        """What was recovered, and which functions another hand changed while no program ran."""
+        told = [*self.workspace.recovered, self.agent.restored]
+        since = self.workspace.workshop.changed_since()
+        return [
+            *(line(("warn", f"! {sentence}")) for sentence in told if sentence),
+            *(changed_lines(since, "since the last time, ") if since else ()),
+        ]
 
     def announce(self, change: FunctionsChanged) -> None:
         """Tell of functions that another hand changed: at once, or when an editor that has the screen is left."""

@@ -80,8 +80,7 @@ def _listener(options: RunOptions) -> Listener | None:
 
 
 async def _ready(talk: Conversation) -> str:
-    told = [*talk.workspace.recovered, talk.agent.restored]
-    write([line(("warn", f"! {sentence}")) for sentence in told if sentence], sys.stderr)
+    write(talk.news(), sys.stderr)
     return await talk.agent.model_line()  # no message is taken up when there is nobody to answer it
 
 

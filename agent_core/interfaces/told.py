@@ -95,13 +95,13 @@ def laid_open(call: Told) -> list[Line]:
     ]
 
 
-def changed_lines(event: FunctionsChanged) -> list[Line]:
-    """What another hand did to the functions."""
+def changed_lines(event: FunctionsChanged, when: str = "") -> list[Line]:
+    """What another hand did to the functions, and `when`, if not just now."""
     change = to_json(event)
     below = [*save_lines(change), *(each for text in event.rejected for each in _rejected(event, text))]
     if not (event.loaded or event.changed or event.removed):
         return below
-    return [changes_line(change, "by hand" if event.by == "human" else f"by {event.by}"), *indented(below)]
+    return [changes_line(change, when + ("by hand" if event.by == "human" else f"by {event.by}")), *indented(below)]
 
 
 def _rejected(event: FunctionsChanged, text: str) -> list[Line]:

@@ -40,15 +40,16 @@ class Change:
 Listener = Callable[[Change], None]
 
 
-def difference(old: Snapshot, new: Snapshot, by: Hand = "human") -> Change:
-    """What became different between two snapshots.
+def difference(old: Snapshot, new: Snapshot, by: Hand = "human", said: Change | None = None) -> Change:
+    """What became different between two snapshots, with the sentences by function in `said`.
 
     A function has changed when its own source or what the model is shown of it has; a neighbour's edit
     in the same module is no change of it.
     """
     known = frozenset(old.rejected)
     settled = old.rejections.keys() - new.rejections.keys()
-    return Change(
+    return replace(
+        Change() if said is None else said,
         loaded=tuple(sorted(new.functions.keys() - old.functions.keys())),
         changed=tuple(sorted(name for name in _others(old, new) if _differs(name, old, new))),
         removed=tuple(sorted(old.functions.keys() - new.functions.keys())),
@@ -90,16 +91,13 @@ class Registry:
         snapshot: Snapshot,
         *,
         by: Hand = "human",
-        standings: Mapping[str, str] | None = None,
-        disagreeing: Mapping[str, str] | None = None,
-        noted: Mapping[str, str] | None = None,
+        said: Change | None = None,
     ) -> Change:
         """Make a snapshot the current one and tell the listeners, unless nothing became different.
 
-        `standings`, `disagreeing` and `noted` are sentences by function, as in `Change`.
+        The sentences by function in `said` become part of it.
         """
-        found = difference(self._snapshot, snapshot, by)
-        change = replace(found, standings=standings or {}, disagreeing=disagreeing or {}, noted=noted or {})
+        change = difference(self._snapshot, snapshot, by, said)
         self._snapshot = snapshot
         if change:
             for listener in tuple(self._listeners):

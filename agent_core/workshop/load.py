@@ -32,6 +32,8 @@ from .taken import (
     gone,
     module_at,
     noted,
+    said_of,
+    since,
     standings,
     stored,
     unchanged,
@@ -44,7 +46,10 @@ Found: TypeAlias = Source | Problem | None
 
 
 class Loader:
-    """Keeps the registry in step with the folder; `then` hears of each file that was judged and taken."""
+    """Keeps the registry in step with the folder; `then` hears of each file that was judged and taken.
+
+    `since` is what other hands changed before it was started.
+    """
 
     def __init__(  # noqa: PLR0913 - the rooms that it joins
         self,
@@ -65,6 +70,7 @@ class Loader:
         self._packing = packing
         self._limit = limit_bytes
         self._then = then
+        self.since = Change()
 
     async def start(self) -> None:
         """Settle writes that a crash cut off, then take the whole folder."""
@@ -134,12 +140,9 @@ class Loader:
         if writes:
             async with only_writer(self._state):  # a file that another process just wrote is its to write down
                 await self._store.apply(writes)
-        change = self._registry.swap(
-            snapshot,
-            standings=dict(pair for each in taken.values() for pair in each.standings),
-            disagreeing=dict(pair for each in taken.values() for pair in each.disagreeing),
-            noted=dict(pair for each in taken.values() for pair in each.noted),
-        )
+        if not before.readings:
+            self.since = since(known, taken.values(), finished)
+        change = self._registry.swap(snapshot, said=said_of(taken.values()))
         for each in taken.values():
             if each.verdict is not None:
                 self._then(each.verdict, each.previous)

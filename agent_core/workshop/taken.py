@@ -11,6 +11,7 @@ from pathlib import Path
 from ..gate import Disagreement, ModuleVerdict
 from ..problem import Problem
 from ..registry.function import Reading
+from ..registry.registry import Change, difference
 from ..registry.snapshot import Snapshot
 from ..registry.source import Source, module_of
 from ..storage import DropReading, ReadingRow, SaveReading, SaveVerdict, SaveVersion, SetManifest, Write
@@ -180,6 +181,34 @@ def by_agent(write: Write) -> Write:
             return replace(write, verdict={**write.verdict, "by": "agent"})
         case _:
             return write
+
+
+def said_of(taken: Collection[Taken]) -> Change:
+    """What is to be said of functions after a save, beside that they changed."""
+    return Change(
+        standings=dict(pair for each in taken for pair in each.standings),
+        disagreeing=dict(pair for each in taken for pair in each.disagreeing),
+        noted=dict(pair for each in taken for pair in each.noted),
+    )
+
+
+def since(known: Known, taken: Collection[Taken], finished: frozenset[str]) -> Change:
+    """What other hands made of the files while no program looked; nothing the first time, when all is new."""
+    before = after = Snapshot.empty()
+    told = [each for each in taken if each.path not in finished] if known.manifest else []
+    for each in told:
+        had = each.previous or (_known_of(each.path, known) if each.gone else None)
+        before = before.with_module(had) if had else before
+        if each.problems:
+            after = after.with_rejection(each.path, each.problems)
+        elif each.verdict is not None:
+            after = after.with_module(each.verdict.reading)
+    return difference(before, after, said=said_of(told))
+
+
+def _known_of(path: str, known: Known) -> Reading | None:
+    row = known.readings.get(path)
+    return stored(row, Source(module_at(path), path, "", row.version)) if row else None
 
 
 def standings(verdict: ModuleVerdict) -> tuple[tuple[str, str], ...]:

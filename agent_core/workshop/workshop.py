@@ -248,6 +248,10 @@ class Workshop:
         """What the model is told about functions that changed by another hand."""
         return telling.changes(changes, dict(self.registry.snapshot().functions))
 
+    def changed_since(self) -> events.FunctionsChanged | None:
+        """What other hands changed while no program looked, if anything."""
+        return telling.heard(self.loader.since, self._root) if self.loader.since else None
+
     def on_change(self, listener: Callable[[events.FunctionsChanged], None]) -> Callable[[], None]:
         """Hear of functions that change by another hand than an agent's; the returned callable ends it."""
         self._listeners.append(listener)

@@ -1,0 +1,57 @@
+"""Files that were saved, broken or removed while no program ran are told of at the next start, once."""
+
+from pathlib import Path
+
+from agent_core import Workspace
+from agent_core.events import FunctionsChanged
+from agent_core.interfaces.told import changed_lines
+from tests.kit.desk import VOWELS
+from tests.workshop.support import named
+
+
+async def opened(folder: Path) -> FunctionsChanged | None:
+    """What a start finds changed since the program before it."""
+    async with Workspace.open(folder) as workspace:
+        return workspace.workshop.changed_since()
+
+
+def letters(folder: Path) -> Path:
+    return folder / "functions" / "letters.py"
+
+
+async def begun(folder: Path) -> None:
+    """A workspace that knows two functions."""
+    letters(folder).parent.mkdir()
+    letters(folder).write_text(VOWELS)
+    (folder / "functions" / "more.py").write_text(named("count_more"))
+    assert await opened(folder) is None, "the first time, all is new and nothing has changed"
+
+
+async def test_what_nobody_touched_is_not_told(tmp_path: Path) -> None:
+    await begun(tmp_path)
+    assert await opened(tmp_path) is None
+
+
+async def test_a_save_with_its_standing_a_removal_and_a_new_function_are_told_once(tmp_path: Path) -> None:
+    await begun(tmp_path)
+    letters(tmp_path).write_text(VOWELS.replace("aeiou", "aeio") + "\n\n" + named("count_again"))
+    (tmp_path / "functions" / "more.py").unlink()
+    change = await opened(tmp_path)
+    assert change is not None
+    assert (change.loaded, change.changed, change.removed) == (("count_again",), ("count_vowels",), ("count_more",))
+    assert change.standings == {"count_again": "trial: its examples agree"}
+    shown = ["".join(text for _, text in line) for line in changed_lines(change, "since the last time, ")]
+    assert shown[0] == "⟳ since the last time, by hand loaded: count_again changed: count_vowels removed: count_more"
+    assert any(text.startswith("  ~ count_vowels is a draft now: ") for text in shown)
+    assert await opened(tmp_path) is None
+
+
+async def test_a_file_that_was_broken_is_told_with_its_line_until_it_is_good_again(tmp_path: Path) -> None:
+    await begun(tmp_path)
+    letters(tmp_path).write_text("def (:\n")
+    for _ in range(2):
+        change = await opened(tmp_path)
+        assert change is not None
+        assert (change.changed, list(change.lines.values())) == ((), ["def (:"])
+    letters(tmp_path).write_text(VOWELS)
+    assert await opened(tmp_path) is None
