@@ -122,6 +122,7 @@ class Agent:
             NoModel: nothing is configured and nothing was found.
         """
         await self._stepper.asker.model()
+        await self._stepper.asker.estimate(self._history, self.workshop.registry.snapshot(), self._stepper.own_set)
         return self._stepper.asker.line
 
     async def prepare(self, tell: Tell = lambda *_: None) -> None:

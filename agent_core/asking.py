@@ -11,7 +11,18 @@ from functools import partial
 from typing import Final
 
 from . import __version__, events
-from .context import INSTRUCTIONS, Budget, Prompt, Remembered, Room, Shown, SystemMessage, build
+from .context import (
+    BYTES_PER_TOKEN,
+    INSTRUCTIONS,
+    Budget,
+    History,
+    Prompt,
+    Remembered,
+    Room,
+    Shown,
+    SystemMessage,
+    build,
+)
 from .errors import ContextOverflow, ModelError
 from .interruption import Interrupted
 from .messages import Assistant, System, User
@@ -30,7 +41,6 @@ _SHARES: Final = (1.0, 0.5, 0.25)
 _TIGHT: Final = 0.5  # of what memory and sections may usually have of the window, once half of the room was too long
 _SUMMARY_S: Final = 180.0
 _LEARNT: Final = 1.1
-_CHARS_PER_TOKEN: Final = 3.4
 _CORRECTIONS: Final = (0.5, 4.0)
 _FOR_FUNCTIONS: Final = 0.45  # of the window, where there are more than fit in it
 
@@ -93,7 +103,7 @@ class Asker:
         """The functions as the agent's style shows them at present."""
         if self._model is None:
             return self.style.shown(self.shown.line, "native")
-        room = int(self.context_limit * _FOR_FUNCTIONS * _CHARS_PER_TOKEN)
+        room = int(self.context_limit * _FOR_FUNCTIONS * BYTES_PER_TOKEN)
         return self.style.shown(self.shown.fitting(self.mode, room), self.mode)
 
     async def model(self) -> Model:
@@ -111,9 +121,21 @@ class Asker:
         """
         model = await self.model()
         if isinstance(model, Preparing):
-            self.shown.choose(snapshot.functions, own_set)
-            await self._render(model)
+            await self._looking(snapshot, own_set)
             await model.prepare(Request(self._system.messages, self.functions()), tell)
+
+    async def estimate(self, history: History, snapshot: Snapshot, own_set: frozenset[str]) -> None:
+        """Before the first reply to a conversation that goes on: about how much of the window it takes."""
+        if history.size and not self.context_tokens:
+            model = await self._looking(snapshot, own_set)
+            self.context_tokens = self._budget(model).tokens(history.size)
+
+    async def _looking(self, snapshot: Snapshot, own_set: frozenset[str]) -> Model:
+        """The model, with what it is shown outside of a step."""
+        model = await self.model()
+        self.shown.choose(snapshot.functions, own_set)
+        await self._render(model)
+        return model
 
     async def change(self, name: str) -> None:
         """Another model for the steps to come; the one before stays if this one cannot be had."""
@@ -144,8 +166,7 @@ class Asker:
                 if share == _SHARES[-1]:
                     raise
                 # It has more tokens than was thought: this much at least.
-                told = self._prompt(turn, model).tokens
-                self._correct(max(model.context_limit / max(told, 1), _LEARNT))
+                self._correct(max(model.context_limit / max(self._prompt(turn, model).tokens, 1), _LEARNT))
         raise AssertionError("the last try returns or raises")
 
     async def summarize(self, turn: Turn, snapshot: Snapshot, own_set: frozenset[str]) -> str:
@@ -154,9 +175,7 @@ class Asker:
         Raises:
             ModelError: the model cannot be had.
         """
-        model = await self.model()
-        self.shown.choose(snapshot.functions, own_set)
-        await self._render(model)
+        model = await self._looking(snapshot, own_set)
         try:
             made = await self._room.compact(turn, self._budget(model), partial(self._sum_up, turn, model))
         except Interrupted:
@@ -204,7 +223,7 @@ class Asker:
     async def _render(self, model: Model, turn: str = "") -> None:
         hidden = self.shown.hidden(self.functions())
         notes = f"{hidden} more functions are not shown: list_functions finds them." if hidden else ""
-        window = int(model.context_limit * _CHARS_PER_TOKEN * (_TIGHT if self._is_tight else 1))
+        window = int(model.context_limit * BYTES_PER_TOKEN * (_TIGHT if self._is_tight else 1))
         await self._system.render(self._settings.instructions or self._usual_instructions(model), notes, window)
         self._rendered_for = (turn, model.mode)
 
@@ -271,8 +290,7 @@ class Asker:
         raise AssertionError("a model's stream ends with its reply or an error")
 
     def _correct(self, factor: float) -> None:
-        least, most = _CORRECTIONS
-        self._correction = min(max(self._correction * factor, least), most)
+        self._correction = min(max(self._correction * factor, _CORRECTIONS[0]), _CORRECTIONS[1])
 
     def _count(self, turn: Turn, usage: TokenUsage, prompt: Prompt, model: Model) -> None:
         self.context_tokens = usage.prompt + usage.completion

@@ -1,6 +1,6 @@
 """What the model sees at one step: the system message, functions, and the conversation or what stands for it."""
 
-from .build import Budget, Prompt, build
+from .build import BYTES_PER_TOKEN, Budget, Prompt, build
 from .history import PRESSURE, History, Summary
 from .instructions import INSTRUCTIONS
 from .paging import Reading, beginning, kept
@@ -10,6 +10,7 @@ from .sections import Remembered, Section, SystemMessage
 from .shown import Shown
 
 __all__ = [
+    "BYTES_PER_TOKEN",
     "INSTRUCTIONS",
     "KIND",
     "PRESSURE",

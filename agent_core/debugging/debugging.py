@@ -73,6 +73,7 @@ class Watch:
         self._halts: list[Halt] = []
         self._displayed: list[str] = []
         self._stops = 0
+        self.was_quit = False  # by the human
         self.running: list[tuple[str, Reins]] = []  # the functions that run now, each called by the one before
         self.records: list[Record] = []
         self.passed = 0  # records beyond those that are kept
@@ -154,6 +155,9 @@ class Watch:
         try:
             async with asyncio.timeout(self._room.wait_s):
                 order = await halt.order()
+        except CallEnded:
+            self.was_quit = True
+            raise
         except TimeoutError as error:
             waited = f"nobody said anything at its debugger for {self._room.wait_s / 60:g} minutes"
             raise CallEnded(waited) from error
@@ -184,8 +188,8 @@ class Watch:
         arguments: Mapping[str, Any],
         outcome: Mapping[str, Any],
     ) -> list[SaveRecorded]:
-        """What is kept of the call for a replay; `outcome` in its published shape."""
-        return kept_call(self.recording, function, snapshot, arguments, dict(outcome))
+        """What is kept of the call for a replay, if it went its way to an end; `outcome` in its published shape."""
+        return [] if self.was_quit else kept_call(self.recording, function, snapshot, arguments, dict(outcome))
 
     def close(self) -> None:
         """The call has ended, perhaps in the middle of a stop."""

@@ -1,6 +1,5 @@
 """What was done in a session, so that the last of it can be taken back: functions, memory, messages."""
 
-import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from agent_core.storage import BlockChange
 from agent_core.untrusted import one_line
 from agent_core.workshop.history import Version
 
-_BACK = re.compile(r"^(?:rolled back to|brought back as) version (\d+)")
 _UNDONE = "undo"
 
 
@@ -33,7 +31,7 @@ class Deeds:
         self.functions: dict[str, None] = {}
         self.messages: list[tuple[float, str]] = []
         self.undone: set[tuple[str, int]] = set()
-        """Versions that undoing a function's making brought: its deletion is nothing that was done."""
+        """Versions that undoing brought: they are nothing that was done."""
         self._clock = clock
 
     def hear(self, event: Event) -> None:
@@ -55,16 +53,10 @@ class Deeds:
 
 
 def states(versions: Sequence[Version], undone: Iterable[tuple[str, int]], name: str) -> list[Version]:
-    """The versions that still count: one that was gone back to takes those after it away."""
+    """The versions that still count: one that undoing brought takes the one before it away."""
     kept: list[Version] = []
     for version in versions:
-        if (name, version.number) in undone:
-            kept = kept[:-1]
-        elif back := _BACK.match(version.row.reason):
-            while len(kept) > 1 and kept[-1].number > int(back[1]):
-                kept.pop()
-        else:
-            kept.append(version)
+        kept = kept[:-1] if (name, version.number) in undone else [*kept, version]
     return kept
 
 

@@ -11,18 +11,27 @@ from agent_core.errors import UsageError
 # How an editor is told the line; those that are not named get `+LINE FILE`, which most understand.
 _GOTO = {"code", "codium", "cursor", "windsurf"}
 _COLON = {"subl", "hx", "helix", "zed"}
+_SET = "Set EDITOR to one that is installed, such as: export EDITOR=nano"
 _WAITING = {"code", "codium", "cursor", "windsurf", "subl", "zed"}
 
 
 async def open_editor(path: Path, line: int) -> None:
-    """Open a file at a line, and wait until the editor is left."""
-    running = await asyncio.create_subprocess_exec(*editor_command(path, line))
+    """Open a file at a line, and wait until the editor is left.
+
+    Raises:
+        UsageError: there is no such editor, or it cannot be started.
+    """
+    command = editor_command(path, line)
+    try:
+        running = await asyncio.create_subprocess_exec(*command)
+    except OSError as error:
+        raise UsageError(f"The editor `{command[0]}` cannot be started: {error.strerror}.", mend=_SET) from error
     await running.wait()
 
 
 def editor_command(path: Path, line: int) -> list[str]:
     """The command that opens the file at the line, in $VISUAL, $EDITOR, or what is installed."""
-    chosen = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or _installed())
+    chosen = _chosen("VISUAL") or _chosen("EDITOR") or [_installed()]
     name = Path(chosen[0]).name
     waiting = ["--wait"] if name in _WAITING and "--wait" not in chosen else []
     if name in _GOTO:
@@ -32,8 +41,15 @@ def editor_command(path: Path, line: int) -> list[str]:
     return [*chosen, f"+{line}", str(path)]
 
 
+def _chosen(variable: str) -> list[str]:
+    try:
+        return shlex.split(os.environ.get(variable, ""))
+    except ValueError as error:
+        raise UsageError(f"{variable} is no command line: {error}.", mend=_SET) from error
+
+
 def _installed() -> str:
     for name in ("nano", "vim", "vi"):
         if shutil.which(name):
             return name
-    raise UsageError("No editor was found.", mend="Set EDITOR, such as: export EDITOR=nano")
+    raise UsageError("No editor was found.", mend=_SET)

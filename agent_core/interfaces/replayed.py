@@ -46,8 +46,11 @@ def call_lines(found: Document) -> list[Line]:
 
 def replay_lines(found: Document) -> list[Line]:
     """Whether a call gave the same again, and where it did not."""
-    version = one_line(str(found["version"]), 12)
-    head = line(("name", str(found["function"])), ("dim", f"  call {found['call']} again, on version {version}: "))
+    number, hash = found["number"], str(found["version"])[:8]
+    version = f"version {number} ({hash})" if number else f"version {hash}"
+    head = line(("name", str(found["function"])), ("dim", f"  call {found['call']} again, on {version}: "))
+    if found["quit"]:
+        return [(*head, ("dim", "ended at the debugger"))]
     if found["same"]:
         return [(*head, ("ok", "the same")), *_ended(found["outcome"]), *_lacking(found["lacking"])]
     told = coloured(visible(str(found["difference"])).splitlines())

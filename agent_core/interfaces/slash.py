@@ -18,7 +18,7 @@ from .standings import SLASH, released_lines, unused_hint, unused_lines
 from .tables import functions_table
 from .told import laid_open
 from .verdicts import changes_line, compact_call, examples_lines, outcome_lines, problem_lines, value_text
-from .views import facts_lines, list_lines
+from .views import facts_lines, list_lines, missed_by_examples
 
 Run = Callable[[Conversation, str], Awaitable[None]]
 
@@ -108,7 +108,7 @@ async def _functions(talk: Conversation, words: str) -> None:
 async def _introspect(talk: Conversation, words: str) -> None:
     found = await talk.workspace.workshop.introspect(needed(words, "introspect"))
     talk.voice.lines(facts_lines(found, SLASH))
-    talk.voice.source(found["source"], found["line"])
+    talk.voice.source(found["source"], found["line"], missed_by_examples(found))
 
 
 async def _show(talk: Conversation, words: str) -> None:

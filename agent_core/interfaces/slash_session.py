@@ -55,8 +55,9 @@ async def _function(talk: Conversation, name: str) -> Deed | None:
     last, before = found[-1], found[-2] if len(found) > 1 else None
     if before is None or not before.hash:
         return Deed(last.row.at, f"delete {name}, made by {last.who}", lambda: _unmake(talk, name))
-    what = f"change {name} back to version {before.number}" if last.hash else f"bring {name} back, which was deleted"
-    return Deed(last.row.at, f"{what} ({before.who}, {before.when})", lambda: _restore(talk, name, before))
+    change = f"change {name} back to version {before.number} ({before.who}, {before.when})"
+    bring = f"bring {name} back, which {last.who} deleted ({last.when})"
+    return Deed(last.row.at, change if last.hash else bring, lambda: _restore(talk, name, before))
 
 
 async def _block(talk: Conversation, label: str) -> Deed | None:
@@ -84,12 +85,20 @@ async def _not_undone(talk: Conversation, since: float) -> list[Line]:
 
 async def _unmake(talk: Conversation, name: str) -> None:
     gone = await talk.workspace.workshop.delete(name)
-    talk.deeds.undone.add((name, (await talk.workspace.workshop.past.versions(name))[-1].number))
+    await _note_undone(talk, name)
     talk.voice.lines([line(("ok", "✓ "), f"deleted {gone['deleted']} from {gone['module']}")])
 
 
 async def _restore(talk: Conversation, name: str, version: Version) -> None:
-    talk.voice.lines(verdict_lines(await talk.workspace.workshop.rollback(name, version.hash)))
+    verdict = await talk.workspace.workshop.rollback(name, version.hash)
+    if verdict["admitted"]:
+        await _note_undone(talk, name)
+    talk.voice.lines(verdict_lines(verdict))
+
+
+async def _note_undone(talk: Conversation, name: str) -> None:
+    """The version that is the last now is no deed: it took one back."""
+    talk.deeds.undone.add((name, (await talk.workspace.workshop.past.versions(name))[-1].number))
 
 
 async def _forget(talk: Conversation, label: str) -> None:

@@ -1,6 +1,6 @@
 """A list of functions and one function laid open, from their published JSON to lines."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -13,6 +13,8 @@ from .verdicts import problem_lines, verdict_lines
 
 Document: TypeAlias = dict[str, Any]  # Any: JSON of a shape that the design publishes
 
+MARK = "❱ "  # as the highlighted source has it
+MOST_MISSED = 20
 HEADS = ("function", "module", "standing", "by", "calls", "what it does")
 
 
@@ -54,7 +56,7 @@ def list_lines(found: Document, *, heads: bool = False) -> list[Line]:
 
 def introspection_lines(found: Document) -> list[Line]:
     """One function laid open: where it is, what it has been through, who calls it, and its numbered source."""
-    return [*facts_lines(found), *source_lines(found["source"], found["line"])]
+    return [*facts_lines(found), *source_lines(found["source"], found["line"], missed_by_examples(found))]
 
 
 def facts_lines(found: Document, typed: str = COMMAND) -> list[Line]:
@@ -69,7 +71,23 @@ def facts_lines(found: Document, typed: str = COMMAND) -> list[Line]:
     lines += [line(("dim", f"{key}: "), ", ".join(map(str, found[key]))) for key in neighbours]
     if found.get("verdict"):
         lines += verdict_lines(found["verdict"])
-    return [*lines, *survivor_lines(found["survivors"])]
+    return [*lines, *_coverage_lines(found), *survivor_lines(found["survivors"])]
+
+
+def missed_by_examples(found: Document) -> Sequence[int]:
+    """The lines of a function that none of its examples reaches; nothing where it has none, or they do not agree."""
+    coverage = found.get("coverage") or {}
+    return coverage.get("missed") or ()
+
+
+def _coverage_lines(found: Document) -> list[Line]:
+    missed = missed_by_examples(found)
+    if not missed:
+        return []
+    coverage = found["coverage"]
+    more = f" and {len(missed) - MOST_MISSED} more" if len(missed) > MOST_MISSED else ""
+    told = f"its examples reach {coverage['reached']} of {coverage['lines']} lines; none reaches "
+    return [line(("warn", "~ "), told, ", ".join(map(str, missed[:MOST_MISSED])), more, ("dim", " (marked below)"))]
 
 
 def survivor_lines(survivors: Sequence[Document]) -> list[Line]:
@@ -82,10 +100,13 @@ def survivor_lines(survivors: Sequence[Document]) -> list[Line]:
     return lines
 
 
-def source_lines(source: str, first: int) -> list[Line]:
-    """The source with its line numbers."""
+def source_lines(source: str, first: int, marked: Collection[int] = ()) -> list[Line]:
+    """The source with its line numbers, some of them marked."""
     numbered = enumerate(source.split("\n"), first)
-    return [line(("dim", f"{number:4} "), text) for number, text in numbered]
+    return [
+        line(("warn", f"{MARK}{number:4} ") if number in marked else ("dim", f"{'':{len(MARK)}}{number:4} "), text)
+        for number, text in numbered
+    ]
 
 
 def row_lines(found: Iterable[Row]) -> list[Line]:

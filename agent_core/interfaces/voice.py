@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
@@ -30,8 +30,8 @@ class Voice(Protocol):
     def clear(self) -> None:
         """Empty the screen."""
 
-    def source(self, code: str, first: int) -> None:
-        """Show Python source, numbered from its first line."""
+    def source(self, code: str, first: int, marked: Collection[int] = ()) -> None:
+        """Show Python source, numbered from its first line, with some of its lines marked."""
 
     def listener(self, log: CallLog) -> Listener:
         """Somebody who tells a turn's events here."""
@@ -87,9 +87,9 @@ class PlainVoice:
         if takes_colour(sys.stdout):
             sys.stdout.write("\x1b[H\x1b[2J")
 
-    def source(self, code: str, first: int) -> None:
-        """Show Python source, numbered from its first line."""
-        write(source_lines(code, first), sys.stdout)
+    def source(self, code: str, first: int, marked: Collection[int] = ()) -> None:
+        """Show Python source, numbered from its first line, with some of its lines marked."""
+        write(source_lines(code, first, marked), sys.stdout)
 
     def listener(self, log: CallLog) -> Listener:
         """Somebody who tells a turn's events here."""

@@ -22,6 +22,7 @@ from ..registry.snapshot import Snapshot
 from ..registry.source import Source
 from ..storage import FAILURES, RecordedRow, Store
 from ..untrusted import visible
+from . import history
 
 THEN, NOW = "", "now"
 MOST_SHOWN: Final = 200
@@ -54,14 +55,14 @@ class Replays:
     async def replay(self, call: int, version: str = THEN, *, looks_back: bool = False) -> dict[str, Any]:
         """Make a call again: `then` and `outcome`, whether they are the `same`, their `difference`, what is `lacking`.
 
-        `version`: empty for the code of then, `now`, or the beginning of a hash of a version of its module. With
-        `looks_back` and a human at the debugger, a call that raises stops there.
+        `version`: empty for the code of then, `now`, or a version of the function by its number or the beginning of its
+        hash. With `looks_back` and a human at the debugger, a call that raises stops there; `quit`: it was ended there.
 
         Raises:
             UsageError: the call, or the version, is not kept.
         """
         row = await self._row(call)
-        snapshot = await self._code(row, version)
+        module, snapshot = await self._code(row, version)
         watch = self._cage.debugging.watch(looks_back=looks_back)
         watch.recording.seed, watch.recording.zone_then = row.data["seed"], row.data["zone"]
         heard = Heard(row.data["heard"], watch, snapshot)
@@ -69,7 +70,7 @@ class Replays:
             with watch.over(row.function, snapshot) as around:
                 outcome = await self._cage.call(
                     snapshot.modules,
-                    row.data["module"],
+                    module,
                     row.function,
                     decode(row.data["arguments"]),
                     heard,
@@ -82,10 +83,11 @@ class Replays:
         return {
             "call": call,
             "function": row.function,
-            "version": snapshot.modules[row.data["module"]].version,
+            **await self._version(row.function, module, snapshot),
             "then": then,
             "outcome": now,
             "same": is_same,
+            "quit": watch.was_quit,
             "difference": "" if is_same else _difference(then, compared(now)),
             "lacking": [*row.data["lacking"], *heard.missed],
         }
@@ -96,26 +98,32 @@ class Replays:
             raise UsageError(f"The call {call} is not kept.", mend="toolwright calls list shows those that are.")
         return row
 
-    async def _code(self, row: RecordedRow, version: str) -> Snapshot:
-        """The modules of then; with another version, that of its own module, or all as they are now."""
+    async def _code(self, row: RecordedRow, version: str) -> tuple[str, Snapshot]:
+        """The function's module with the modules of then; with another version, that of it, or all as they are now."""
         now, module = self._registry.snapshot(), row.data["module"]
         if version == NOW:
-            if module not in now.modules:
-                raise UsageError(f"The module `{module}` is not there any more.")
-            return now
+            if row.function not in now.functions:
+                raise UsageError(f"`{row.function}` is not there any more.", mend="Leave --version away, or give one.")
+            return now.functions[row.function].module, now
         wanted: dict[str, str] = dict(row.data["modules"])
         if version:
-            wanted[module] = await self._named(module, version)
+            chosen = history.pick(row.function, await self._versions(row.function), version)
+            del wanted[module]
+            module = chosen.row.module
+            wanted[module] = chosen.row.version
         found = Snapshot.empty()
         for name, hash in wanted.items():
             found = found.with_module(read_module(await self._source(name, hash, now)))
-        return found
+        return module, found
 
-    async def _named(self, module: str, version: str) -> str:
-        found = {one.version for one in await self._store.module_history(module) if one.version.startswith(version)}
-        if len(found) != 1:
-            raise UsageError(f"`{version[:64]}` names {len(found)} versions of `{module}`.")
-        return found.pop()
+    async def _versions(self, function: str) -> tuple[history.Version, ...]:
+        return history.versions(await self._store.function_history(function), function)
+
+    async def _version(self, function: str, module: str, snapshot: Snapshot) -> dict[str, Any]:
+        """Which version of the function it is: its hash, and its number, 0 where history does not have it."""
+        hash = history.hash_of(history.own_source(snapshot.modules[module].text, function))
+        numbers = [one.number for one in await self._versions(function) if one.hash == hash]
+        return {"version": hash, "number": numbers[-1] if numbers else 0}
 
     async def _source(self, name: str, hash: str, now: Snapshot) -> Source:
         if (held := now.modules.get(name)) is not None and held.version == hash:

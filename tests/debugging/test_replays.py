@@ -2,7 +2,11 @@
 
 import re
 
+import pytest
+
 from agent_core.assemble import Workspace
+from agent_core.errors import UsageError
+from agent_core.interfaces.replayed import replay_lines
 
 from .support import Typist, arm, room_of
 
@@ -65,7 +69,7 @@ async def test_what_no_replay_can_give_is_said(workspace: Workspace) -> None:
 async def test_after_a_change_the_difference_is_shown_and_the_old_version_is_as_it_was(workspace: Workspace) -> None:
     await play(workspace)
     await workspace.workshop.call("roll", {"count": 3})
-    old = workspace.workshop.registry.snapshot().functions["roll"].version
+    (old,) = await workspace.workshop.past.versions("roll")
     file = workspace.root / "functions" / "playing.py"
     file.write_text(PLAYING.replace("randint(1, 6)", "randint(10, 60)"), "utf-8")
     await workspace.workshop.reload()
@@ -73,8 +77,44 @@ async def test_after_a_change_the_difference_is_shown_and_the_old_version_is_as_
     now = await workspace.workshop.replays.replay(call["call"], "now")
     assert not now["same"]
     assert re.fullmatch(r"then: returned \[.*\]\nnow: returned \[.*\]", now["difference"])
-    for version in ("", old[:10]):
-        assert (await workspace.workshop.replays.replay(call["call"], version))["same"]
+    for version in ("", "1", old.short):
+        found = await workspace.workshop.replays.replay(call["call"], version)
+        assert (found["same"], found["number"], found["version"]) == (True, 1, old.hash)
+    assert (now["number"], now["version"] == old.hash) == (2, False)
+    with pytest.raises(UsageError, match=rf"has no version `3`. Its versions: 1 \({old.short}\), 2"):
+        await workspace.workshop.replays.replay(call["call"], "3")
+
+
+async def test_a_version_that_stood_in_another_module_is_replayed_from_there(workspace: Workspace) -> None:
+    await play(workspace)
+    await workspace.workshop.call("failing", {"number": 0})
+    (call,) = await workspace.workshop.replays.calls("failing")
+    moved = PLAYING[PLAYING.index("def failing") :]
+    folder = workspace.root / "functions"
+    (folder / "playing.py").write_text(PLAYING.replace(moved, ""), "utf-8")
+    (folder / "moved.py").write_text(moved.replace("1 / number", "number"), "utf-8")
+    await workspace.workshop.reload()
+    found = await workspace.workshop.replays.replay(call["call"], "3")  # 2 is its end where it was
+    assert (found["outcome"]["value"], found["number"]) == (0, 3)
+    assert (await workspace.workshop.replays.replay(call["call"], "now"))["outcome"]["value"] == 0
+    assert (await workspace.workshop.replays.replay(call["call"], "1"))["same"]
+
+
+async def test_a_call_that_a_human_ends_at_the_debugger_is_not_kept(workspace: Workspace) -> None:
+    await play(workspace)
+    await workspace.workshop.call("failing", {"number": 0})
+    arm(workspace, line=0, name="roll")
+    room_of(workspace).debugger = Typist("q")
+    assert (await workspace.workshop.call("roll", {"count": 1}))["outcome"] == "killed"
+    (call,) = await workspace.workshop.replays.calls(failed=True)
+    assert call["function"] == "failing"
+    arm(workspace, line=0, name="failing")
+    room_of(workspace).debugger = Typist("q")
+    found = await workspace.workshop.replays.replay(call["call"])
+    assert found["quit"]
+    assert "".join(text for _, text in replay_lines(found)[0]).endswith(
+        "version 1 " + f"({found['version'][:8]}): ended at the debugger"
+    )
 
 
 async def test_a_replay_asks_nothing_anew_of_self(workspace: Workspace) -> None:

@@ -103,6 +103,16 @@ def test_names_in_scope_commands_and_functions_complete(tmp_path: Path) -> None:
         does(screen, "c", "Done.")
 
 
+def test_a_command_that_comes_too_late_for_its_stop_is_held_back_once(tmp_path: Path) -> None:
+    with standing([Ask(CALL), DONE, Expect(Say("As you say."), contains("c"))], tmp_path) as screen:
+        does(screen, "c", "Done.")
+        screen.wait_for("› ")
+        screen.line("c")
+        screen.wait_for("The call has ended, so this was no command of the debugger.")
+        screen.type(ENTER)
+        screen.wait_for("As you say.")
+
+
 def test_the_debuggers_history_is_its_own_and_is_kept(tmp_path: Path) -> None:
     with standing(USED, tmp_path) as screen:
         does(screen, "total + 5", "35")

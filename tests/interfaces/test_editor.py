@@ -1,9 +1,10 @@
+import re
 from pathlib import Path
 
 import pytest
 
 from agent_core.errors import UsageError
-from agent_core.interfaces.editor import editor_command
+from agent_core.interfaces.editor import editor_command, open_editor
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,29 @@ def test_each_editor_is_told_the_line_in_its_own_way(
     monkeypatch.setenv("EDITOR", "other")
     monkeypatch.setenv("VISUAL", editor)
     assert editor_command(Path("f.py"), 7) == command
+
+
+@pytest.mark.parametrize(
+    ("editor", "says"),
+    [
+        pytest.param("no-such-editor -w", "The editor `no-such-editor` cannot be started: No such file", id="missing"),
+        pytest.param("vim 'x", "EDITOR is no command line: No closing quotation", id="half-a-quotation"),
+    ],
+)
+async def test_an_editor_that_cannot_be_started_is_an_error_that_says_how_to_mend_it(
+    monkeypatch: pytest.MonkeyPatch, editor: str, says: str
+) -> None:
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", editor)
+    with pytest.raises(UsageError, match=f"^{re.escape(says)}") as caught:
+        await open_editor(Path("f.py"), 1)
+    assert "export EDITOR" in str(caught.value.mend)
+
+
+def test_an_empty_choice_of_an_editor_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VISUAL", " ")
+    monkeypatch.setenv("EDITOR", "vim")
+    assert editor_command(Path("f.py"), 7) == ["vim", "+7", "f.py"]
 
 
 def test_without_any_editor_the_error_says_how_to_set_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

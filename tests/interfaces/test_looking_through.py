@@ -1,14 +1,16 @@
 """Tables that are looked through at the prompt, and taking back what was done last."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.interfaces.support import COUNT_VOWELS, create, leave, prompt
 from tests.kit import Ask, Repeat, Say, Script, Wanted
+from tests.kit.program import toolwright
 from tests.kit.terminal import CTRL_C, ENTER, ESCAPE, Terminal
 
-DOWN, BACKSPACE = "\x1b[B", "\x7f"
+CTRL_R, DOWN, BACKSPACE = "\x12", "\x1b[B", "\x7f"
 MANY = '''def echo_{n}(text: str) -> str:
     """Echo number {n}.
 
@@ -81,6 +83,29 @@ def test_a_low_screen_gets_the_whole_list_printed(grown: Path) -> None:
         screen.wait(lambda: "echo_59" in screen.scrolled(), "all of the list")
 
 
+GRADING = '''\
+def grade(points: int) -> str:
+    """Say in a word how good some points are.
+
+    Args:
+        points: From 0 to 10.
+
+    Returns:
+        The word.
+
+    >>> grade(9)
+    'good'
+    >>> grade(3)
+    'poor'
+    """
+    if points > 5:
+        return "good"
+    if points < 0:
+        return "none"
+    return "poor"
+'''
+
+
 def test_the_last_change_of_a_function_is_taken_back_then_its_making_then_the_message(tmp_path: Path) -> None:
     script: Script = [Ask(create(COUNT_VOWELS)), Ask(EDIT), Say("Done.")]
     with prompt(script, tmp_path) as (screen, _):
@@ -99,6 +124,78 @@ def test_the_last_change_of_a_function_is_taken_back_then_its_making_then_the_me
         screen.line("/undo")
         screen.wait_for("Nothing was changed or said in this session.")
         assert "count_vowels" not in "".join(file.read_text() for file in (tmp_path / "functions").glob("*.py"))
+
+
+def test_a_rollback_of_ones_own_is_a_change_that_undo_takes_back(tmp_path: Path) -> None:
+    with prompt([Ask(create(COUNT_VOWELS)), Ask(EDIT), Say("Done.")], tmp_path, columns=120) as (screen, _):
+        screen.line("make it")
+        screen.wait_for("3 steps")
+        screen.line("/rollback count_vowels 1")
+        screen.wait_for("✓ count_vowels")
+        screen.line("/undo")
+        screen.wait_for("This would change count_vowels back to version 2 (agent main")
+        screen.line("y")
+        screen.wait_gone("This would")
+        file = tmp_path / "functions" / "words.py"
+        screen.wait(lambda: "aeioué" in file.read_text(), "the second version in the file")
+        screen.line("/undo")
+        screen.wait_for("This would change count_vowels back to version 1")
+        screen.line("n")
+        screen.wait_for("Nothing was changed.")
+
+
+def test_undoing_a_deletion_says_who_deleted_it(tmp_path: Path) -> None:
+    with prompt([Ask(create(COUNT_VOWELS)), Say("Done.")], tmp_path, columns=120) as (screen, _):
+        screen.line("make it")
+        screen.wait_for("2 steps")
+        screen.line("/delete count_vowels")
+        screen.wait_for("Delete count_vowels?")
+        screen.line("y")
+        screen.wait_for("deleted count_vowels")
+        screen.line("/undo")
+        screen.wait_for("This would bring count_vowels back, which human deleted (")
+        screen.line("n")
+        screen.wait_for("Nothing was changed.")
+
+
+def test_a_search_of_the_history_shows_what_it_found_while_one_types(tmp_path: Path) -> None:
+    with prompt([Repeat(Say("Hi."))], tmp_path) as (screen, _):
+        for number, text in enumerate(("about tea", "about rain"), 1):
+            screen.line(text)
+            screen.wait_count("∙ 1 step", number)
+        screen.type(CTRL_R + "tea")
+        screen.wait_for("I-search backward: tea")
+        screen.wait(lambda: "› about tea\nI-search backward: tea" in shown(screen), "what was found")
+        screen.type(CTRL_C)
+
+
+def test_lines_that_no_example_reaches_are_marked_in_the_source(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "words.py").write_text(GRADING)
+    with prompt([], tmp_path, columns=110) as (screen, _):
+        screen.line("/introspect grade")
+        screen.wait_for("~ its examples reach 4 of 5 lines; none reaches 18 (marked below)")
+        screen.wait_for('❱ 18         return "none"')
+    shown = toolwright("functions", "show", "grade", cwd=tmp_path).stdout
+    assert "❱   18         return" in shown
+    assert shown.count("❱") == 1
+
+
+def test_the_gauge_shows_how_full_a_conversation_is_that_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "toolwright.toml").write_text("[model]\ncontext_tokens = 32000\n")
+    for times in (0, 1):
+        with prompt([Say("Hi. " * 400)] if not times else [], tmp_path, columns=110) as (screen, _):
+            if not times:
+                screen.wait_for(" 0%")
+                screen.line("hello")
+                screen.wait_for("∙ 1 step")
+            screen.wait(lambda: bool(re.search(r"▰ *▱* 1\d%", shown(screen))), "how full the window is")
+            assert leave(screen) == 0
+
+
+def shown(screen: Terminal) -> str:
+    """The rows of the screen."""
+    return "\n".join(row.rstrip() for row in screen.screen())
 
 
 def test_undo_changes_nothing_without_a_yes(tmp_path: Path) -> None:

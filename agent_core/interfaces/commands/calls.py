@@ -43,7 +43,9 @@ def show(scene: Scene, call: int) -> None:
 
 @calls.command()
 @click.argument("call", metavar="ID", type=click.IntRange(1))
-@click.option("--version", metavar="V", default="", help="`now`, or a version of its module; else the code of then.")
+@click.option(
+    "--version", metavar="V", default="", help="`now`, or a version as `functions history` has it; else that of then."
+)
 @click.option("--debug", "is_debugged", is_flag=True, help="Stop where it raised, or at its first line.")
 @scene
 def replay(scene: Scene, call: int, version: str, is_debugged: bool) -> int:  # noqa: FBT001  (click hands it in)
@@ -65,4 +67,4 @@ def replay(scene: Scene, call: int, version: str, is_debugged: bool) -> int:  # 
 
     found = with_workspace(scene, again)
     scene.result(found, replay_lines(found))
-    return 0 if found["same"] else 1
+    return 0 if found["same"] or found["quit"] else 1

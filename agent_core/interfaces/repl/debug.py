@@ -23,6 +23,7 @@ from .kept import KeptHistory
 MARK: Final = "(debug) "
 QUIET_S: Final = 0.6
 STAYS_S, ANSWERS_S = 0.6, 30.0  # for the next stop; for the worker's answer to what it was asked
+LATE_S: Final = 10.0  # so long after a stop its commands are taken for what was meant for it
 MOST_SHOWN: Final = 200
 QUIT: Final = "quit"
 CTRL_C: Final = "Ctrl-C again ends the turn. c: run on. q or Ctrl-D: end this call."
@@ -48,7 +49,7 @@ class DebugLine:
         self.buffer.on_text_changed += lambda _: self._touched()
         self._typed: asyncio.Queue[str] = asyncio.Queue()
         self._last = ""
-        self._pressed = 0.0
+        self._pressed = self._closed = 0.0
         self._is_warned = self._is_asked = False
         self._closing: asyncio.TimerHandle | None = None
 
@@ -75,6 +76,12 @@ class DebugLine:
         self._last, self._is_asked = text, False
         self._stay(ANSWERS_S)
         return text
+
+    def was_meant(self, text: str) -> bool:
+        """Whether a line of the usual prompt is a command that came too late for a stop; the same again is none."""
+        is_late = time.monotonic() - self._closed < LATE_S and text.strip() in self.commands
+        self._closed = 0.0 if is_late else self._closed
+        return is_late
 
     def run_on(self) -> None:
         """The function runs on: the line stays for a moment, should it stop again."""
@@ -131,7 +138,7 @@ class DebugLine:
         waiting = [self._typed.get_nowait() for _ in range(self._typed.qsize())]
         left = " ".join(text for text in [*waiting, self.buffer.text] if text.strip())
         self.buffer.reset()
-        self.is_open = False
+        self.is_open, self._closed = False, time.monotonic()
         self.hint("")
         self.changed(False)
         if left:

@@ -16,6 +16,7 @@ from prompt_toolkit.keys import Keys
 from .open import OpenQuestion, OpenTable
 from .prompt import Prompt
 
+_TOO_LATE = "The call has ended, so this was no command of the debugger. Enter again sends it to the assistant."
 _LEAVING = "Nothing is running. Ctrl-C again, Ctrl-D or /exit leaves."
 
 
@@ -99,7 +100,9 @@ def _enter(prompt: Prompt, wheel: Wheel) -> None:
         prompt.buffer.apply_completion(menu.current_completion)
         return
     text = prompt.buffer.text
-    if text.strip():
+    if prompt.debug.was_meant(text):
+        prompt.bar.hint = _TOO_LATE
+    elif text.strip():
         prompt.buffer.reset(append_to_history=True)
         wheel.send(text)
 

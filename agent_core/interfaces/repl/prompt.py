@@ -212,7 +212,7 @@ def _layout(prompt: Prompt) -> Layout:
 
 def _field(buffer: Buffer, search: SearchToolbar) -> BufferControl:
     processors = [AppendAutoSuggestion(), Escaped()]
-    return BufferControl(buffer, input_processors=processors, search_buffer_control=search.control)
+    return BufferControl(buffer, input_processors=processors, search_buffer_control=search.control, preview_search=True)
 
 
 def _line(prompt: Prompt, field: BufferControl, mark: Callable[[], tuple[str, str]]) -> Window:

@@ -7,7 +7,7 @@ every character. Links are shown as text, never as escape sequences; HTML, pictu
 import io
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
 from functools import lru_cache
 
@@ -49,8 +49,8 @@ def code(language: str, theme: str = DARK) -> Code:
     return Code(language, theme, coloured=takes_colour())
 
 
-def source(code: str, first: int, columns: int, theme: str = DARK) -> str:
-    """Python source with line numbers and colours."""
+def source(code: str, first: int, columns: int, theme: str = DARK, marked: Collection[int] = ()) -> str:
+    """Python source with line numbers and colours; `marked` are numbers of lines."""
     return _drawn(
         Syntax(
             visible(code).rstrip("\n"),
@@ -58,6 +58,7 @@ def source(code: str, first: int, columns: int, theme: str = DARK) -> str:
             theme=theme,
             line_numbers=True,
             start_line=first,
+            highlight_lines={*marked},
             word_wrap=True,
             background_color="default",
         ),

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from prompt_toolkit.application import in_terminal
@@ -52,9 +52,9 @@ class TerminalVoice:
         self._prompt.live.clear()
         self._prompt.debug.close()
 
-    def source(self, code: str, first: int) -> None:
-        """Show Python source with colours."""
-        self._prompt.print_above(lambda: render.source(code, first, self._prompt.columns, self._theme))
+    def source(self, code: str, first: int, marked: Collection[int] = ()) -> None:
+        """Show Python source with colours, and with some of its lines marked."""
+        self._prompt.print_above(lambda: render.source(code, first, self._prompt.columns, self._theme, marked))
 
     def listener(self, log: CallLog) -> Listener:
         """Somebody who tells a turn's events here."""
