@@ -5,6 +5,18 @@ What comes from a worker is a claim: it is checked for shape, capped, masked and
 
 from .breakpoints import Breakpoint, Breakpoints, Placed
 from .debugging import Debugging, Watch
+from .lines import stopping_lines
 from .stop import COMMANDS, Command, Debugger, Stop
 
-__all__ = ["COMMANDS", "Breakpoint", "Breakpoints", "Command", "Debugger", "Debugging", "Placed", "Stop", "Watch"]
+__all__ = [
+    "COMMANDS",
+    "Breakpoint",
+    "Breakpoints",
+    "Command",
+    "Debugger",
+    "Debugging",
+    "Placed",
+    "Stop",
+    "Watch",
+    "stopping_lines",
+]

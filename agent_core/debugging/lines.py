@@ -30,6 +30,16 @@ def stopping(text: str) -> dict[int, int]:
     return dict(sorted(found.items()))
 
 
+def stopping_lines(name: str, snapshot: Snapshot) -> list[tuple[int, str]]:
+    """The lines of its file at which a function stops, each with its text; none where there is no such function."""
+    function = snapshot.functions.get(name)
+    if function is None:
+        return []
+    text = text_of(function, snapshot)
+    rows = text.split("\n")
+    return [(line + function.line - 1, rows[line - 1]) for line in stopping(text)]
+
+
 def nearest(text: str, line: int) -> int | None:
     """The stopping line for any line of the text: the statement that it belongs to, else the next; 0: the first."""
     lines = stopping(text)

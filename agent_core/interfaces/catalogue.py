@@ -1,96 +1,114 @@
 """The commands that begin with a slash, as data: what completion and `/help` know of them."""
 
 import difflib
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from agent_core.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One command: what to type after its name, what it does, what its argument names, which words follow.
+    """One command: what to type after its name, what it does, and what can stand at each place after it.
 
-    Where its argument is one of the words, `then` are these, and a block of memory can follow.
+    `takes` has words and kinds of names, such as `<function>`, for each place; `after` those of the second place after
+    one word at the first.
     """
 
     name: str
     usage: str
     says: str
-    argument: Literal["", "function", "command", "agent", "word", "path", "call"] = ""
+    takes: tuple[tuple[str, ...], ...] = ()
     in_turn: bool = False
-    then: tuple[str, ...] = ()
+    after: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def typed(self) -> str:
         """The command with its arguments, as one types it."""
         return f"/{self.name} {self.usage}".rstrip()
 
+    def offers(self, before: Sequence[str]) -> tuple[str, ...]:
+        """What can stand at the place after these words."""
+        if len(before) == 1 and before[0] in self.after:
+            return self.after[before[0]]
+        return self.takes[len(before)] if len(before) < len(self.takes) else ()
+
+
+_FUNCTION = (("<function>",),)
+_VERSION = (("<function>",), ("<version>",))
+_COMMAND, _AGENT, _PATH = (("<command>",),), (("<agent>",),), (("<path>",),)
+_CALL, _LABEL = (("<call>",),), (("<label>",),)
 
 ENTRIES = (
-    Entry("help", "[COMMAND]", "What can be typed here.", "command", in_turn=True),
+    Entry("help", "[COMMAND]", "What can be typed here.", _COMMAND, in_turn=True),
     Entry("exit", "", "Leave; Ctrl-D does the same. The conversation is kept.", in_turn=True),
     Entry(
         "functions",
         "[TEXT]",
         "The functions, to be looked through, or those with TEXT; `unused`: nobody calls them.",
-        "word",
+        (("unused",),),
         in_turn=True,
-        then=("unused",),
     ),
-    Entry("introspect", "NAME", "A function's source, standing, calls, verdict, callers.", "function", in_turn=True),
-    Entry("show", "[N]", "Call number N in full; without N the last one.", "call", in_turn=True),
-    Entry("create", "NAME [MODULE]", "Write a function in your editor; it is judged as any other."),
-    Entry("edit", "NAME", "Open a function in $VISUAL or $EDITOR, at its line.", "function"),
-    Entry("test", "NAME [JSON]", "Run a function's examples, or one call with arguments.", "function"),
+    Entry("introspect", "NAME", "A function's source, standing, calls, verdict, callers.", _FUNCTION, in_turn=True),
+    Entry("show", "[N]", "Call number N in full; without N the last one.", _CALL, in_turn=True),
+    Entry(
+        "create", "NAME [MODULE]", "Write a function in your editor; it is judged as any other.", ((), ("<module>",))
+    ),
+    Entry("edit", "NAME", "Open a function in $VISUAL or $EDITOR, at its line.", _FUNCTION),
+    Entry("test", "NAME [JSON]", "Run a function's examples, or one call with arguments.", _FUNCTION),
     Entry(
         "break",
         "[FUNCTION[:LINE] [if CONDITION] | clear [N] | now]",
         "Stop there, in the debugger; `now`: where it runs; without more: the list.",
-        "function",
+        (("now", "clear", "<place>"), ("if",)),
         in_turn=True,
-        then=("if",),
+        after={"now": (), "clear": ("<breakpoint>",)},
     ),
     Entry(
         "debug",
         "NAME [JSON] | last",
         "Stop at a function's first line; `last`: where the last failed call raised.",
-        "function",
+        (("last", "<function>"),),
     ),
-    Entry("trace", "NAME [JSON]", "The lines that a call runs, with the locals that they change.", "function"),
-    Entry("release", "NAME", "Let a function out of quarantine: the model sees it again.", "function", in_turn=True),
+    Entry("trace", "NAME [JSON]", "The lines that a call runs, with the locals that they change.", _FUNCTION),
+    Entry("release", "NAME", "Let a function out of quarantine: the model sees it again.", _FUNCTION, in_turn=True),
     Entry(
         "grants",
         "[NAME [revoke [WHAT]]]",
         "What functions may reach; `revoke` takes it all, a kind or one item back.",
-        "function",
+        (("<function>",), ("revoke",)),
         in_turn=True,
-        then=("revoke",),
     ),
-    Entry("delete", "NAME", "Delete a function, after asking.", "function"),
-    Entry("history", "NAME", "A function's versions: when, who, why; also a deleted one's.", "function", in_turn=True),
-    Entry("diff", "NAME [VERSION]", "What changed since a version, or by the last change.", "function", in_turn=True),
-    Entry("blame", "NAME [VERSION]", "Who wrote which line, when and why.", "function", in_turn=True),
-    Entry("rollback", "NAME [VERSION]", "Put an earlier version back, or a deleted function.", "function"),
-    Entry("example", "NAME CALL = RESULT", "Keep one more example with a function, if it holds.", "function"),
-    Entry("pending", "[NAME [drop]]", "The candidates that stand refused, and why; `drop` gives one up.", in_turn=True),
-    Entry("confirm", "NAME [REASON]", "Admit one of them with the results that came back."),
+    Entry("delete", "NAME", "Delete a function, after asking.", _FUNCTION),
+    Entry("history", "NAME", "A function's versions: when, who, why; also a deleted one's.", _FUNCTION, in_turn=True),
+    Entry("diff", "NAME [VERSION]", "What changed since a version, or by the last change.", _VERSION, in_turn=True),
+    Entry("blame", "NAME [VERSION]", "Who wrote which line, when and why.", _VERSION, in_turn=True),
+    Entry("rollback", "NAME [VERSION]", "Put an earlier version back, or a deleted function.", _VERSION),
+    Entry("example", "NAME CALL = RESULT", "Keep one more example with a function, if it holds.", _FUNCTION),
+    Entry(
+        "pending",
+        "[NAME [drop]]",
+        "The candidates that stand refused, and why; `drop` gives one up.",
+        (("<candidate>",), ("drop",)),
+        in_turn=True,
+    ),
+    Entry("confirm", "NAME [REASON]", "Admit one of them with the results that came back.", (("<candidate>",),)),
     Entry("reload", "", "Read the functions folder again."),
     Entry(
         "memory",
         "[LABEL | edit LABEL [TEXT] | history [LABEL] | undo [LABEL] | search TEXT | section …]",
         "What the agent remembers; `/memory section [NAME [POSITION TEXT | drop]]` for the system message.",
-        "word",
-        then=("edit", "history", "undo", "search", "section"),
+        (("<label>", "edit", "history", "undo", "search", "section"),),
+        after={"edit": _LABEL[0], "history": _LABEL[0], "undo": _LABEL[0], "section": ("<section>",)},
     ),
-    Entry("attach", "PATH|URL", "Have it read into archival memory. Ctrl-C stops; the same again goes on.", "path"),
+    Entry("attach", "PATH|URL", "Have it read into archival memory. Ctrl-C stops; the same again goes on.", _PATH),
     Entry("summarize", "", "Summarise the older part of the conversation now; nothing leaves recall."),
     Entry("memorywarning", "", "Tell the agent now that its context is filling up."),
     Entry("heartbeat", "", "Let the agent think and act without a message."),
     Entry("agents", "", "The agents of this workspace; * is the one that you talk to.", in_turn=True),
-    Entry("switch", "NAME", "Talk to another agent, or to a new one of that name.", "agent"),
-    Entry("save", "[FILE]", "Write this agent whole into FILE, as one JSON document.", "path"),
-    Entry("load", "FILE", "Put the agent of a file in the place of this one, after asking.", "path"),
+    Entry("switch", "NAME", "Talk to another agent, or to a new one of that name.", _AGENT),
+    Entry("save", "[FILE]", "Write this agent whole into FILE, as one JSON document.", _PATH),
+    Entry("load", "FILE", "Put the agent of a file in the place of this one, after asking.", _PATH),
     Entry("retry", "", "Take the last message back and send it again."),
     Entry("pop", "", "Take the last turn out of the context; it stays on record."),
     Entry("undo", "", "Take back what was done last: a function, a block of memory or a message, after asking."),
@@ -102,8 +120,8 @@ ENTRIES = (
     ),
     Entry("new", "", "Begin a new conversation; this one leaves the context and stays on record."),
     Entry("clear", "", "Clear the screen; the conversation stays.", in_turn=True),
-    Entry("dump", "[FILE]", "What the model has in its context, here or into FILE.", "path"),
-    Entry("model", "[NAME]", "The model and why it was chosen; with NAME, another one."),
+    Entry("dump", "[FILE]", "What the model has in its context, here or into FILE.", _PATH),
+    Entry("model", "[NAME]", "The model and why it was chosen; with NAME, another one.", (("<model>",),)),
 )
 BY_NAME = {entry.name: entry for entry in ENTRIES}
 

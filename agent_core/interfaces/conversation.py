@@ -41,7 +41,6 @@ class Conversation:
         self.busy = False
         self.left = False
         self.failed = False
-        self.agents: list[str] = []
         self.later: list[str] = []
         """Commands that were typed while a turn ran and wait for its end."""
         self._beating: asyncio.Task[None] | None = None
@@ -57,12 +56,6 @@ class Conversation:
     def names(self) -> list[str]:
         """The functions, for completion."""
         return list(self.workspace.workshop.names())
-
-    def others(self, kind: str) -> list[str]:
-        """The agents, the calls of this session, or the blocks of this agent's memory, for completion."""
-        if kind == "call":
-            return [str(call.number) for call in reversed(self.log.calls)]
-        return self.agents if kind == "agent" else self.agent.memory.blocks.memory.labels
 
     async def switch(self, name: str) -> None:
         """Talk to another agent, or take this one up again as it is on disk by now.

@@ -118,7 +118,6 @@ async def _attach(talk: Conversation, words: str) -> None:
 async def _agents(talk: Conversation, words: str) -> None:
     async with opened_state(talk.workspace.root) as state:
         found = await agents_listing(state)
-    talk.agents = [row["name"] for row in found["agents"]]
     talk.voice.lines(listing_lines(found, talk.agent.name))
 
 
@@ -126,11 +125,11 @@ async def _switch(talk: Conversation, words: str) -> None:
     name = needed(words, "switch")
     if name == talk.agent.name:
         raise UsageError(f"You talk to {name} already.")
-    await know_agents(talk)
-    if name not in talk.agents and not await talk.voice.confirm(f"There is no agent {name}. Begin one?"):
+    async with opened_state(talk.workspace.root) as state:
+        known = await state.moves.names()
+    if name not in known and not await talk.voice.confirm(f"There is no agent {name}. Begin one?"):
         return
     await talk.switch(name)
-    await know_agents(talk)
     await talk.greet()
 
 
@@ -159,12 +158,6 @@ async def _load(talk: Conversation, words: str) -> None:
             await talk.switch(name)
     talk.voice.lines(report_lines(report))
     await talk.greet()
-
-
-async def know_agents(talk: Conversation) -> None:
-    """Learn which agents there are, for completion."""
-    async with opened_state(talk.workspace.root) as state:
-        talk.agents = await state.moves.names()
 
 
 async def _edited(talk: Conversation, name: str, text: str) -> str | None:

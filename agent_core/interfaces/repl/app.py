@@ -47,8 +47,8 @@ class Session(Protocol):
     def names(self) -> list[str]:
         """The functions, for completion."""
 
-    def others(self, kind: str) -> list[str]:
-        """The agents, or the blocks of this one's memory, for completion."""
+    async def offered(self, kind: str, first: str) -> list[tuple[str, str]]:
+        """What of a kind could be typed after a word, each with what is said of it, for completion."""
 
     def answers(self, text: str) -> bool:
         """Whether the line answered an open question."""
@@ -88,7 +88,7 @@ class Repl:
     def prompt(self) -> Prompt:
         """The prompt; the terminal knows nothing of it before it is first needed."""
         history = Path(self._options.root) / ".toolwright" / "history"
-        words = Words(self._names, self._others)
+        words = Words(self._names, self._offered)
         debug = DebugLine(history.with_name("debug_history"), words, self._names)
         return Prompt(history, words, lambda prompt: bindings(prompt, self), debug)
 
@@ -195,8 +195,8 @@ class Repl:
     def _names(self) -> list[str]:
         return self._session.names() if self._session is not None else []
 
-    def _others(self, kind: str) -> list[str]:
-        return self._session.others(kind) if self._session is not None else []
+    async def _offered(self, kind: str, first: str) -> list[tuple[str, str]]:
+        return await self._session.offered(kind, first) if self._session is not None else []
 
 
 async def _plainly(options: RunOptions) -> int:

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from ..conversation import Conversation, opened
+from ..offered import offered
 from ..options import RunOptions
 from ..slash import during, take
-from ..slash_memory import know_agents
 from ..spending import short
 from .prompt import Prompt
 from .terminal import TerminalVoice
@@ -40,9 +40,9 @@ class Session:
         """The functions, for completion."""
         return self._talk.names()
 
-    def others(self, kind: str) -> list[str]:
-        """The agents, or the blocks of this one's memory, for completion."""
-        return self._talk.others(kind)
+    async def offered(self, kind: str, first: str) -> list[tuple[str, str]]:
+        """What of a kind could be typed after a word, each with what is said of it, for completion."""
+        return await offered(self._talk, kind, first)
 
     def answers(self, text: str) -> bool:
         """Whether the line answered an open question."""
@@ -85,7 +85,6 @@ async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[Session]
         async with asyncio.TaskGroup() as group:
             # The sandbox tests itself while the human thinks; its level is known when it is first needed.
             group.create_task(talk.guarded(_show_level(talk, prompt)))
-            group.create_task(talk.guarded(know_agents(talk)))
             # A model that reads slowly reads what every request begins with.
             preparing = group.create_task(talk.guarded(talk.agent.prepare()))
             if options.resume:

@@ -1,8 +1,9 @@
 """Completion: slash commands and their arguments as they are typed, function names on Tab."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from itertools import islice
+from typing import TypeAlias
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
@@ -14,48 +15,87 @@ from ..fuzzy import fitting
 
 _LEAST_OF_HELP = 3
 _MOST_PATHS = 200
+_META = 60
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$")
 
 
-class Words(Completer):
-    """Completes from the catalogue, and from the names of functions, agents and blocks as they are at this moment."""
+Offers: TypeAlias = Callable[[str, str], Awaitable[Iterable[tuple[str, str]]]]
+"""Asked for names of a kind, such as `<version>`, after one word: each name with what is said of it."""
 
-    def __init__(
-        self, names: Callable[[], Sequence[str]], others: Callable[[str], Sequence[str]] = lambda kind: ()
-    ) -> None:
+
+async def _nothing(kind: str, first: str) -> Iterable[tuple[str, str]]:
+    return ()
+
+
+class Words(Completer):
+    """Completes from the catalogue, from the names of functions, and from what is offered at this moment."""
+
+    def __init__(self, names: Callable[[], Sequence[str]], others: Offers = _nothing) -> None:
         self._names = names
         self._others = others
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """What could stand at the cursor."""
+        """What could stand at the cursor, as far as nothing has to be looked up."""
         text = document.text_before_cursor
         if not text.startswith("/"):
             found = _WORD.search(text)
             return self._functions(found[0]) if found and complete_event.completion_requested else []
         name, space, rest = text[1:].partition(" ")
-        return self._argument(name, rest) if space else _commands(name, _fitting(name))
+        if not space:
+            return _commands(name, _fitting(name))
+        before, typed = _parted(name, rest)
+        return [each for offer in _offers(name, before) for each in self._known(offer, typed)]
 
-    def _argument(self, name: str, typed: str) -> Iterable[Completion]:
-        kind = BY_NAME[name].argument if name in BY_NAME else ""
-        if kind == "word":
-            word, space, rest = typed.partition(" ")
-            following = self._others("label") if name == "memory" and word in BY_NAME[name].then else ()
-            return _following(following, rest) if space else _following(BY_NAME[name].then, word)
-        if kind in ("agent", "call"):
-            return _following(self._others(kind), typed)
-        if kind == "path":
-            return _paths(typed)
-        if kind and " " in typed:
-            return _following(BY_NAME[name].then, typed.partition(" ")[2])
-        if kind == "function":
-            return self._functions(typed)
-        return _commands(typed, _named(typed)) if kind == "command" else []
+    async def get_completions_async(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> AsyncGenerator[Completion, None]:
+        """What could stand at the cursor."""
+        for each in self.get_completions(document, complete_event):
+            yield each
+        text = document.text_before_cursor
+        name, space, rest = text[1:].partition(" ")
+        if text.startswith("/") and space:
+            before, typed = _parted(name, rest)
+            for kind in _offers(name, before):
+                for each in await self._looked_up(kind, before[0] if before else "", typed):
+                    yield each
+
+    def _known(self, offer: str, typed: str) -> Iterable[Completion]:
+        match offer:
+            case "<function>":
+                return self._functions(typed)
+            case "<place>":
+                return self._functions(typed) if ":" not in typed else []
+            case "<command>":
+                return _commands(typed, _named(typed))
+            case "<path>":
+                return _paths(typed)
+            case _:
+                return _following([(offer, "")], typed) if not offer.startswith("<") else []
+
+    async def _looked_up(self, kind: str, first: str, typed: str) -> Iterable[Completion]:
+        if kind == "<place>":
+            name, colon, line = typed.partition(":")
+            return _following(await self._others("<line>", name), line) if colon else []
+        return _following(await self._others(kind, first), typed) if kind.startswith("<") else []
 
     def _functions(self, typed: str) -> Iterable[Completion]:
         return [
             Completion(name, start_position=-len(typed), display=one_line(name))
             for name in fitting(typed, sorted(self._names()), str)
         ]
+
+
+def _parted(name: str, rest: str) -> tuple[list[str], str]:
+    """The words before the cursor's, and what is typed of that; a path is one word."""
+    if ("<path>",) in (BY_NAME[name].takes if name in BY_NAME else ()):
+        return [], rest
+    *before, typed = rest.split(" ")
+    return before, typed
+
+
+def _offers(name: str, before: Sequence[str]) -> tuple[str, ...]:
+    return BY_NAME[name].offers(before) if name in BY_NAME else ()
 
 
 def _commands(typed: str, entries: Iterable[Entry]) -> Iterable[Completion]:
@@ -87,5 +127,9 @@ def _paths(typed: str) -> Iterable[Completion]:
     ]
 
 
-def _following(words: Iterable[str], typed: str) -> Iterable[Completion]:
-    return [Completion(word, start_position=-len(typed)) for word in words if word.startswith(typed)]
+def _following(found: Iterable[tuple[str, str]], typed: str) -> Iterable[Completion]:
+    return [
+        Completion(text, start_position=-len(typed), display=one_line(text), display_meta=one_line(says, _META))
+        for text, says in found
+        if text.startswith(typed)
+    ]

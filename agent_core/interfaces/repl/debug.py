@@ -6,7 +6,7 @@ it waits a moment for the next stop, so that what is typed ahead reaches the deb
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +14,7 @@ from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition
 
 from agent_core.untrusted import one_line
 
@@ -44,6 +45,7 @@ class DebugLine:
             completer=DebugWords(self, slash, functions),
             auto_suggest=AutoSuggestFromHistory(),
             history=KeptHistory(history),
+            complete_while_typing=Condition(lambda: self.buffer.text.startswith("/")),
             multiline=False,
         )
         self.buffer.on_text_changed += lambda _: self._touched()
@@ -153,12 +155,20 @@ class DebugWords(Completer):
         self._slash = slash
         self._functions = functions
 
-    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+    async def get_completions_async(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> AsyncGenerator[Completion, None]:
         """What could stand at the cursor."""
-        text = document.text_before_cursor
-        if text.startswith("/"):
-            yield from self._slash.get_completions(document, complete_event)
+        if document.text.startswith("/"):
+            async for each in self._slash.get_completions_async(document, complete_event):
+                yield each
             return
+        for each in self.get_completions(document, complete_event):
+            yield each
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        """What could stand at the cursor, but for slash commands."""
+        text = document.text_before_cursor
         typed = document.get_word_before_cursor(WORD=False)
         typed = typed if typed.isidentifier() else ""
         if text.rstrip(" ") == typed:
