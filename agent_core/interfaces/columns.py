@@ -36,6 +36,13 @@ def width(text: str) -> int:
     return sum(_cells(character) for character in text)
 
 
+def meter(done: float, total: float, cells: int) -> str:
+    """How far something is, in cells of which some are full."""
+    share = done / total if total > 0 else 0.0
+    filled = round(min(max(share, 0.0), 1.0) * cells) if share == share else 0
+    return "█" * filled + "░" * (cells - filled)
+
+
 def cut(text: str, cells: int) -> str:
     """The beginning of the text that fits, with an ellipsis where something is missing."""
     if width(text) <= cells:

@@ -5,7 +5,7 @@ import sys
 
 from agent_core.untrusted import one_line
 
-from .columns import cut
+from .columns import cut, meter
 from .spans import takes_colour
 
 CELLS = 20
@@ -27,9 +27,7 @@ class StatusLine:
 
     def count(self, done: float, total: float | None, note: str) -> None:
         """What a running function tells of itself."""
-        share = done / total if isinstance(total, int | float) and total > 0 else None
-        filled = round(min(max(share, 0), 1) * CELLS) if share is not None else 0
-        bar = f"{'█' * filled}{'░' * (CELLS - filled)} {share:.0%} " if share is not None else f"{done:g} "
+        bar = f"{meter(done, total, CELLS)} {done / total:.0%} " if total and total > 0 else f"{done:g} "
         self._draw(bar + one_line(note, 40))
 
     @property

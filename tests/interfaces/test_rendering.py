@@ -194,3 +194,16 @@ def test_a_long_problem_is_folded_at_words_under_its_indentation() -> None:
 def test_markdown_is_drawn_without_blank_edges_links_or_foreign_escapes(text: str, lines: list[str]) -> None:
     drawn = render.markdown(text, 60)
     assert re.sub("\x1b\\[[0-9;]*m", "", drawn).splitlines() == lines
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "full"),
+    [(1, 4, 2), (1e308, 1e-300, 8), (-1e308, 1e-300, 0), (3, 0, 0), (9, 4, 8)],
+)
+def test_how_far_something_is_stays_within_its_cells(done: float, total: float, full: int) -> None:
+    assert meter(done, total, 8) == "█" * full + "░" * (8 - full)
+
+
+def test_a_table_wider_than_any_screen_is_drawn_as_it_was_written() -> None:
+    table = "\n".join(("|" + "a|" * 5_000, "|" + "-|" * 5_000))
+    assert re.sub(r"\s", "", render.markdown(table, 80)) == re.sub(r"\s", "", table)

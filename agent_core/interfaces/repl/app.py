@@ -83,6 +83,7 @@ class Repl:
         self._group = asyncio.TaskGroup()
         self._failure: ToolwrightError | None = None
         self._ended_by = 0
+        self._faults: dict[str, BaseException] = {}
 
     @cached_property
     def prompt(self) -> Prompt:
@@ -147,6 +148,8 @@ class Repl:
         from ..faults import crash_line  # noqa: PLC0415  (the way to the prompt must not pay for it)
 
         error = context.get("exception") or RuntimeError(context.get("message"))
+        if self._faults.setdefault(repr(error), error) is not error:
+            return  # what fails at each drawing is told once
         self.prompt.print_above(painted([crash_line(error, self._options.root)], sys.stdout))
 
     def _end_by(self, number: int) -> None:

@@ -7,7 +7,7 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 
 from agent_core.untrusted import one_line, visible
 
-from ..columns import cut, width
+from ..columns import cut, meter, width
 from ..verdicts import compact_call, duration
 from .blocks import Blocks
 
@@ -91,8 +91,8 @@ def _progress(call: Running) -> str:
     spent = time.monotonic() - call.began
     text = f"▸ {one_line(compact_call(call.name, call.arguments), 120)}"
     if call.total:
-        filled = min(max(round(call.done / call.total * _CELLS), 0), _CELLS)
-        return f"{text} {'█' * filled}{'░' * (_CELLS - filled)} {call.done:g}/{call.total:g} {one_line(call.note, 60)}"
+        how_far = meter(call.done, call.total, _CELLS)
+        return f"{text} {how_far} {call.done:g}/{call.total:g} {one_line(call.note, 60)}"
     counted = f" {call.done:g}" if call.done else ""
     return f"{text}{counted} {one_line(call.note, 60)} … {duration(spent)}"
 

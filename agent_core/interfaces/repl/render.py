@@ -33,6 +33,8 @@ _DOCUMENT = Markdown("", code_theme=DARK, hyperlinks=False)
 
 def markdown(text: str, columns: int, theme: str = DARK) -> str:
     """One block of Markdown, drawn to the width."""
+    if any(row.count("|") > columns for row in text.split("\n")):  # a table that nobody could read takes seconds
+        return _drawn(Text(visible(text)), columns)
     document = copy(_DOCUMENT)  # a new one would bring a parser of its own
     document.code_theme = theme
     document.parsed = _PARSER.parse(visible(text))
