@@ -125,11 +125,11 @@ class Watch:
             case "traced":
                 self._traced(claim, reader)
             case "stopped" if self._room.debugger is not None and self._stops < MOST_STOPS:
-                self._stops += 1
                 id = self._known(reader.number(claim.get("id", 0)))
                 stop = halting.begun(claim, reader, self.running[-1].function, snapshot, self._room.breakpoints)
                 if not stop.frames:
                     raise RequestRefused("a stop has a frame")
+                self._stops += 1
                 return Patient(self._begin(stop, id, snapshot))
             case "answered" if self._halts:
                 if self._halts[-1].heard(claim, reader):
