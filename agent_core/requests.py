@@ -28,6 +28,7 @@ from .registry.snapshot import Snapshot
 from .secrets import Session as Given
 
 MAX_DEPTH = 4
+MAX_NOTE = 400  # characters; beyond, it ends in the mark at which half a secret is found
 
 OnProgress = Callable[[float, float | None, str], None]
 OnOutput = Callable[[str], None]
@@ -146,15 +147,16 @@ class Requests:
         if done is None or None in given:
             raise RequestRefused("self.progress takes finite numbers: done, and total or None.")
         numbers = [one for one in given if one is not None]
-        self.on_progress(numbers[0], None if total is None else numbers[1], self._told(arguments.get("note")))
+        note = str(arguments.get("note") or "")
+        shown = note if len(note) <= MAX_NOTE else f"{note[:MAX_NOTE]}…"
+        self.on_progress(numbers[0], None if total is None else numbers[1], self._told(shown))
 
     def _masked(self, value: Any) -> Any:  # Any: values that cross the sandbox
         outcome = Returned(value, "", "", 0.0)
         masked = self.secrets.over(outcome) if self.secrets else outcome
         return masked.value if isinstance(masked, Returned) else None
 
-    def _told(self, note: object) -> str:
-        text = str(note or "")
+    def _told(self, text: str) -> str:
         return self.secrets.told(text) if self.secrets else text
 
     async def _remember(self, arguments: dict[str, Any]) -> str | None:

@@ -4,11 +4,13 @@ Lives for one call. Looks modules up one by one; their names are walked only whe
 name that is no module, to tell a folder from a mistake, and once per call.
 """
 
+import logging
 from collections.abc import Iterable
 from dataclasses import replace
 
 from .code import Modules, Source
 from .compiled import Broken, Compiled, Shelf, line_of
+from .debugging import CallEnded
 from .errors import ProtocolError
 from .outcome import Frame, Outcome, Raised
 from .pool import Places
@@ -17,6 +19,7 @@ from .requests import RequestHandler, RequestRefused, answered
 from .values import Unsendable, decode, encode
 
 _MODULE_NAME_LIMIT = 500
+_log = logging.getLogger(__name__)
 
 
 class Call:
@@ -86,6 +89,14 @@ class Call:
             return {"kind": "answer", "value": encode(await answered(self._handler, name, arguments))}
         except (RequestRefused, Unsendable) as refusal:
             return {"kind": "refused", "reason": str(refusal)}
+        except ProtocolError:
+            raise
+        except Exception as error:  # the edge of the handler: its failure ends this call, and no other
+            _log.exception("a request of a function, %s, could not be answered", ascii(name[:40]))
+            what = (
+                f"the program itself failed while it answered a request ({type(error).__name__}); its log has the rest"
+            )
+            raise CallEnded(what) from error
 
     def illustrated(self, outcome: Outcome) -> Outcome:
         """The outcome with the source line of every frame, from the host's own copy of the text."""

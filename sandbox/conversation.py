@@ -136,6 +136,7 @@ class Conversation:
             if self._requests > self._limits.requests:
                 raise ProtocolError(f"it made more than {self._limits.requests} requests")
             await self.say(pack(await serve(frame)))
+            await asyncio.sleep(0)  # what is here already never waits: without this no clock and no Ctrl-C is heard
         return frame
 
     async def reply_within(self, seconds: float, serve: Serve) -> Message | Late | None:
@@ -174,6 +175,8 @@ class Conversation:
                 return None
             self.heard += len(data)
             self._frames.feed(data)
+            if not self._frames.has_frame:
+                await asyncio.sleep(0)  # as above, of a frame that comes byte by byte
         return frame
 
 

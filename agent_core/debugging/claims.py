@@ -11,6 +11,8 @@ from .stop import At
 
 MOST_ITEMS: Final = 400
 MOST_CHARS: Final = 8_000
+MOST_SIZE: Final = 500_000  # characters of one claim, each of its items counted as a few
+_ITEM: Final = 8
 Told: TypeAlias = Callable[[str], str]  # masks
 Claim: TypeAlias = Mapping[str, Any]  # Any: JSON of a worker
 T = TypeVar("T")
@@ -38,24 +40,37 @@ class Line:
 
 
 class Reader:
-    """Reads claims, masked and visible.
+    """Reads one claim, masked and visible.
 
-    Each method raises RequestRefused where a claim has another shape.
+    Each method raises RequestRefused where the claim has another shape, or is too long altogether.
     """
 
     def __init__(self, told: Told) -> None:
         self._told = told
+        self._left = MOST_SIZE
+
+    def _take(self, size: int) -> None:
+        """Count what is to be read, before it is."""
+        self._left -= size + _ITEM
+        if self._left < 0:
+            raise RequestRefused(f"the debugger hears up to {MOST_SIZE:,} characters at once")
 
     def text(self, value: object, most: int = MOST_CHARS) -> str:
         """A text."""
         if not isinstance(value, str):
             raise RequestRefused("the debugger hears texts here")
+        self._take(min(len(value), most * 2))
         return visible(self._told(value[: most * 2]))[:most]
+
+    def word(self, value: object, most: int) -> str:
+        """A text on one line: a name, or a path."""
+        return self.text(value, most).replace("\n", "\\n")
 
     def number(self, value: object) -> int:
         """A number that counts something."""
         if not isinstance(value, int) or not 0 <= value < 1 << 40:
             raise RequestRefused("the debugger hears a number here")
+        self._take(0)
         return int(value)
 
     def many(self, value: object, read: Callable[[Any], T], most: int = MOST_ITEMS) -> tuple[T, ...]:
@@ -71,7 +86,7 @@ class Reader:
     def _pair(self, value: object) -> tuple[str, str]:
         match value:
             case [name, text]:
-                return self.text(name, 100).replace("\n", "\\n"), self.text(text, 400)
+                return self.word(name, 100), self.text(text, 400)
             case _:
                 raise RequestRefused("the debugger hears a name and a value here")
 
@@ -79,7 +94,7 @@ class Reader:
         """A place."""
         match value:
             case [path, line, function]:
-                return At(self.text(path, 300), self.number(line), self.text(function, 200))
+                return At(self.word(path, 300), self.number(line), self.word(function, 200))
             case _:
                 raise RequestRefused("the debugger hears a place here")
 

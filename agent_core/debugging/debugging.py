@@ -7,6 +7,7 @@ import asyncio
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from sandbox import Around, CallEnded, Debug, Patient, Reins, RequestRefused
@@ -49,7 +50,7 @@ class Debugging:
         """
         if self.debugger is None:
             return []
-        return [one.running[-1][0] for one in self._running if one.running and one.running[-1][1].stop_now()]
+        return [one.running[-1].function for one in self._running if one.running and one.running[-1].reins.stop_now()]
 
     @contextmanager
     def _at_work(self, watch: "Watch") -> Iterator[None]:
@@ -58,6 +59,16 @@ class Debugging:
             yield
         finally:
             self._running.remove(watch)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A function of a call while it runs; its worker may speak of the breakpoints that it was sent, of no others."""
+
+    function: str
+    has_human: bool = False
+    points: set[int] = field(default_factory=set)
+    reins: Reins = field(default_factory=Reins)
 
 
 class Watch:
@@ -74,7 +85,7 @@ class Watch:
         self._displayed: list[str] = []
         self._stops = 0
         self.was_quit = False  # by the human
-        self.running: list[tuple[str, Reins]] = []  # the functions that run now, each called by the one before
+        self.running: list[Run] = []  # each called by the one before
         self.records: list[Record] = []
         self.passed = 0  # records beyond those that are kept
         self.lines: tuple[Line, ...] = ()
@@ -91,7 +102,8 @@ class Watch:
         wanted = points or human or self._trace
         debug = Debug(points, human, self._trace, self._covers, self._looks_back and is_first) if wanted else None
         around = Around(self.recording.seed_of(len(self.running)), self.recording.zone_then, debug)
-        self.running.append((function, debug.reins if debug else Reins()))
+        reins = debug.reins if debug else Reins()
+        self.running.append(Run(function, human, {one.id for one in points}, reins))
         try:
             if is_first:
                 with self._room._at_work(self):
@@ -105,23 +117,21 @@ class Watch:
         """The answer to a request of the debugger in the worker.
 
         Raises:
-            RequestRefused: it has no known shape.
+            RequestRefused: it has no known shape, or is not what its worker was sent for.
         """
         reader = Reader(told)
         match claim.get("event"):
             case "record":
-                self._keep(reader.record(claim))
+                self._keep(claim, reader)
             case "traced":
-                self.lines = reader.many(claim.get("rows"), reader.line)
-                self.can_run = reader.many(claim.get("lines", []), reader.number, 5_000)
-                self.is_cut = bool(claim.get("cut"))
+                self._traced(claim, reader)
             case "stopped" if self._room.debugger is not None and self._stops < MOST_STOPS:
-                self._stops += 1
-                call = self.running[-1][0] if self.running else ""
-                stop = halting.begun(claim, reader, call, snapshot, self._room.breakpoints)
+                id = self._known(reader.number(claim.get("id", 0)))
+                stop = halting.begun(claim, reader, self.running[-1].function, snapshot, self._room.breakpoints)
                 if not stop.frames:
                     raise RequestRefused("a stop has a frame")
-                return Patient(self._begin(stop, snapshot))
+                self._stops += 1
+                return Patient(self._begin(stop, id, snapshot))
             case "answered" if self._halts:
                 if self._halts[-1].heard(claim, reader):
                     self.recording.lack(CHANGED)
@@ -130,19 +140,34 @@ class Watch:
                 return {"do": "continue"}
         return None
 
-    def _keep(self, record: Record) -> None:
+    def _known(self, id: int) -> int:
+        """A breakpoint that the worker was sent, by its number; 0 is none of them."""
+        if id and id not in self.running[-1].points:
+            raise RequestRefused("the debugger hears of breakpoints that this call was sent")
+        return id
+
+    def _keep(self, claim: Claim, reader: Reader) -> None:
+        if self.running[-1].has_human:
+            raise RequestRefused("a human is at the debugger: nothing is recorded")
+        id = self._known(reader.number(claim.get("id")))
         if len(self.records) < MOST_RECORDS:
-            self.records.append(record)
+            self.records.append(reader.record(claim))
         else:
             self.passed += 1
-        self._room.breakpoints.hit(record.id)
+        self._room.breakpoints.hit(id)
 
-    async def _begin(self, stop: Stop, snapshot: Snapshot) -> halting.Order:
+    def _traced(self, claim: Claim, reader: Reader) -> None:
+        if not self._trace:
+            raise RequestRefused("no trace was asked for")
+        self.lines = reader.many(claim.get("rows"), reader.line)
+        self.can_run = reader.many(claim.get("lines", []), reader.number, 5_000)
+        self.is_cut = bool(claim.get("cut"))
+
+    async def _begin(self, stop: Stop, id: int, snapshot: Snapshot) -> halting.Order:
         debugger = self._room.debugger
         if debugger is None:
             return {"do": "continue"}
-        if stop.why.startswith("breakpoint ") and (number := stop.why.split()[1].rstrip(",")).isdecimal():
-            self._room.breakpoints.hit(int(number))
+        self._room.breakpoints.hit(id)
         if not self._halts:
             await self._room._turn.acquire()
         self._halts.append(Halt(stop, debugger, self._room.breakpoints, snapshot, self._displayed))
@@ -164,6 +189,8 @@ class Watch:
         finally:
             if order.get("do") not in _LOOKS:
                 self._over(halt)
+        if order.get("do") == "break":
+            self.running[-1].points.add(order["point"]["id"])
         return order
 
     def _over(self, halt: Halt) -> None:

@@ -4,7 +4,7 @@ Every answer is kept in its order, masked, until there is too much of it; what a
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from hashlib import sha256
 from json import dumps
 from typing import Any, Final, TypeAlias
@@ -18,6 +18,7 @@ from .unrecorded import unrecorded
 
 MOST_BYTES: Final = 256 * 1024
 MOST_VALUE: Final = 64 * 1024
+MOST_LACKING: Final = 20
 Row: TypeAlias = dict[str, Any]  # Any: JSON
 Mask: TypeAlias = Callable[[Any], Any]  # Any: what `sandbox.values` carries
 _RAN: Final = frozenset({"returned", "raised", "timed_out", "killed"})
@@ -33,7 +34,7 @@ class Recording:
         self.zone_then = zone_then  # at a replay: the time zone of the call
         self.zone = os.environ.get("TZ", "") if zone_then is None else zone_then
         self.heard: list[Row] = []
-        self.lacking: list[str] = []
+        self.lacking: dict[str, None] = {}  # in its order, each once
         self._size = 0
 
     def seed_of(self, depth: int) -> int:
@@ -65,8 +66,13 @@ class Recording:
 
     def lack(self, what: str) -> None:
         """Keep what a replay will not have."""
-        if what not in self.lacking:
-            self.lacking.append(what)
+        self.lacking[what] = None
+
+
+def first_few(lacking: Collection[str]) -> list[str]:
+    """What is lacking, as far as it is kept and shown, and how much more there is."""
+    more = len(lacking) - MOST_LACKING
+    return [*list(lacking)[:MOST_LACKING], *([f"… and {more:,} more"] if more > 0 else [])]
 
 
 def kept_call(
@@ -86,7 +92,7 @@ def kept_call(
         "seed": recording.seed,
         "zone": recording.zone,
         "heard": recording.heard,
-        "lacking": [*recording.lacking, *unrecorded(function, snapshot)],
+        "lacking": first_few([*recording.lacking, *unrecorded(function, snapshot)]),
         "outcome": compared(outcome),
     }
     return [SaveRecorded(function.name, outcome["outcome"], recording.turn, data)]

@@ -9,7 +9,7 @@ from agent_core.untrusted import one_line, visible
 
 from .columns import columns
 from .spans import Line, indented, line
-from .verdicts import compact_call, outcome_lines, outcome_role, value_text
+from .verdicts import compact_call, outcome_lines, outcome_role, value_lines
 from .versions import coloured
 
 Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a shape that the design publishes
@@ -64,9 +64,8 @@ def trace_lines(found: Document) -> list[Line]:
 
 
 def _ended(outcome: Document) -> Sequence[Line]:
-    value = outcome.get("value")
-    shown = value_text(value).splitlines() if outcome["outcome"] == "returned" and value is not None else []
-    return [*(line(text) for text in shown), *outcome_lines({"output": "", **outcome})]
+    shown = value_lines(outcome) if outcome.get("value") is not None else []
+    return [*shown, *outcome_lines({"output": "", **outcome})]
 
 
 def _lacking(lacking: Iterable[str]) -> list[Line]:

@@ -17,7 +17,7 @@ from .spans import Line, line, plain
 from .standings import SLASH, released_lines, unused_hint, unused_lines
 from .tables import functions_table
 from .told import laid_open
-from .verdicts import changes_line, compact_call, examples_lines, outcome_lines, problem_lines, value_text
+from .verdicts import changes_line, compact_call, examples_lines, outcome_lines, problem_lines, value_lines
 from .views import facts_lines, list_lines, missed_by_examples
 
 Run = Callable[[Conversation, str], Awaitable[None]]
@@ -142,9 +142,7 @@ async def _examples(talk: Conversation, name: str) -> None:
 
 async def _call(talk: Conversation, name: str, arguments: str) -> None:
     outcome = (await talk.workspace.workshop.test(name, arguments))["outcome"]
-    value = value_text(outcome["value"]) if outcome["outcome"] == "returned" else ""
-    shown = [line(text) for text in value.splitlines()]
-    talk.voice.lines([line(("name", compact_call(name, arguments))), *shown, *outcome_lines(outcome)])
+    talk.voice.lines([line(("name", compact_call(name, arguments))), *value_lines(outcome), *outcome_lines(outcome)])
 
 
 async def _release(talk: Conversation, words: str) -> None:

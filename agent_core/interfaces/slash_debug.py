@@ -10,7 +10,7 @@ from .conversation import Conversation
 from .replayed import replay_lines, trace_lines
 from .replaying import replayed, stopping_first
 from .spans import Line, line
-from .verdicts import compact_call, outcome_lines, value_text
+from .verdicts import compact_call, outcome_lines, value_lines
 
 _NOBODY = "Nobody sits at a debugger here: what is seen there is recorded, and told with the answer."
 
@@ -108,10 +108,8 @@ async def _trace(talk: Conversation, words: str) -> None:
 
 
 def _show_outcome(talk: Conversation, call: str, outcome: dict[str, object]) -> None:
-    value = value_text(outcome["value"]) if outcome["outcome"] == "returned" else ""
-    shown = [line(text) for text in value.splitlines()]
     seen = [line(("dim", text)) for text in str(outcome.get("debugged", "")).splitlines()]
-    talk.voice.lines([line(("name", call)), *shown, *outcome_lines(outcome), *seen])
+    talk.voice.lines([line(("name", call)), *value_lines(outcome), *outcome_lines(outcome), *seen])
 
 
 RUNS: dict[str, Callable[[Conversation, str], Awaitable[None]]] = {"break": _break, "debug": _debug, "trace": _trace}

@@ -25,6 +25,9 @@ _SGR: dict[Role, str] = {
 }
 
 
+BAR: Span = ("dim", "│ ")
+
+
 def line(*spans: Span | str) -> Line:
     """One line; bare text has no role."""
     return tuple(("", span) if isinstance(span, str) else span for span in spans)
@@ -33,6 +36,11 @@ def line(*spans: Span | str) -> Line:
 def indented(lines: Iterable[Line], by: int = 2) -> list[Line]:
     """The same lines, moved to the right."""
     return [(("", " " * by), *each) for each in lines]
+
+
+def quoted(lines: Iterable[Line]) -> list[Line]:
+    """What a value or a worker says, each line behind a bar: none can look like a line of the program."""
+    return [(BAR, *each) for each in lines]
 
 
 def plain(lines: Iterable[Line]) -> str:

@@ -1,6 +1,6 @@
 """A stop of the debugger as lines: where, why, the source around it; and the command that a typed line is.
 
-What a worker says stands escaped and cut, and never looks like a line of the program.
+What a worker says stands escaped and cut behind a bar, and never looks like a line of the program.
 """
 
 import re
@@ -12,7 +12,7 @@ from agent_core.errors import UsageError
 from agent_core.untrusted import one_line, shorten
 
 from .faults import fault_lines
-from .spans import Line, Role, line
+from .spans import Line, Role, line, quoted
 from .views import Row
 
 MOST_ROWS, MOST_CHARS = 200, 4_000
@@ -93,7 +93,7 @@ def tail_lines(stop: Stop) -> list[Line]:
 
 
 def said_lines(stop: Stop, last: Command) -> list[Line]:
-    """What answers a command."""
+    """What answers a command; all but the help behind a bar, since a worker may have said it."""
     if last.do in _LISTS:
         return []
     texts = shorten(stop.said, MOST_CHARS).split("\n")
@@ -101,7 +101,7 @@ def said_lines(stop: Stop, last: Command) -> list[Line]:
     more = len(texts) - MOST_ROWS
     lines = [line((role, text)) for text in texts[:MOST_ROWS]]
     lines += [line(("dim", f"… {more} more lines"))] if more > 0 else []
-    return [*lines, *([line(("dim", _BOUND))] if last.do == "help" else [])]
+    return [*lines, line(("dim", _BOUND))] if last.do == "help" else quoted(lines)
 
 
 def stop_parts(stop: Stop, last: Command) -> tuple[Sequence[Line], Sequence[Row], Sequence[Line]]:

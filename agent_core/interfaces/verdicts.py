@@ -4,7 +4,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from .spans import Line, Role, Span, indented, line
+from agent_core.untrusted import one_line
+
+from .spans import Line, Role, Span, indented, line, quoted
 
 Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a shape that the design publishes
 
@@ -73,11 +75,12 @@ def problem_lines(problems: Iterable[Document]) -> list[Line]:
 
 def outcome_lines(outcome: Document) -> list[Line]:
     """How a call ended besides its value: what it printed, its error with the function's own frames."""
-    lines = [line(("dim", f"│ {text}")) for text in str(outcome.get("output") or "").splitlines()]
+    lines = quoted(line(("dim", text)) for text in str(outcome.get("output") or "").splitlines())
     word = str(outcome.get("outcome", "unknown"))
     error = outcome.get("error")
     if error:
-        lines.append(line(("bad", f"✗ {error['type']}: {error['message']}")))
+        first, *more = f"✗ {error['type']}: {error['message']}".splitlines()
+        lines += [line(("bad", first)), *quoted(line(("bad", text)) for text in more)]
         lines += [_frame_line(frame) for frame in error.get("frames", ())]
     elif word != "returned":
         ended: Span = (outcome_role(word), f"✗ {word.replace('_', ' ')}")
@@ -96,7 +99,8 @@ def examples_lines(tested: Document) -> list[Line]:
     examples = tested.get("examples", ())
     for example in examples:
         mark: Span = ("ok", "✓ ") if example["passed"] else ("bad", "✗ ")
-        lines.append(line(mark, f"{example['call']} → {example['returned']}"))
+        first, *more = f"{example['call']} → {example['returned']}".splitlines()
+        lines += [line(mark, first), *quoted(line(text) for text in more)]
         if not example["passed"]:
             lines.append(line(("dim", "  expected "), str(example["expected"])))
     passed = sum(bool(example["passed"]) for example in examples)
@@ -135,6 +139,14 @@ def value_text(value: Any) -> str:  # Any: a JSON value
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def value_lines(outcome: Document) -> list[Line]:
+    """What a call returned, for people: many lines of it stand behind a bar; nothing, if it did not return."""
+    if outcome["outcome"] != "returned":
+        return []
+    texts = [line(text) for text in value_text(outcome["value"]).splitlines()]
+    return quoted(texts) if len(texts) > 1 else texts
+
+
 def compact_call(name: str, arguments: str) -> str:
     """`name(key=value, …)` from the model's own JSON; text that is not an object is shown as it is."""
     try:
@@ -160,6 +172,6 @@ def _short(value: Any) -> str:  # Any: a JSON value
 
 def _frame_line(frame: Document) -> Line:
     known = frame.get("locals") or {}
-    held = ", ".join(f"{name}={text}" for name, text in known.items()) if isinstance(known, dict) else ""
-    place = f"  {frame.get('path', '')}:{frame.get('line', '')} in {frame.get('function', '')}"
-    return line(place, f": {frame.get('source', '')}", ("dim", f"   {held}" if held else ""))
+    held = ", ".join(f"{name}={one_line(text, 400)}" for name, text in known.items()) if isinstance(known, dict) else ""
+    place = one_line(f"{frame.get('path', '')}:{frame.get('line', '')} in {frame.get('function', '')}", 500)
+    return line("  ", place, f": {frame.get('source', '')}", ("dim", f"   {held}" if held else ""))

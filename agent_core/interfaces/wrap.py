@@ -1,4 +1,4 @@
-"""Lines folded to the width of a screen at their spaces, under the indentation that they began with."""
+"""Lines folded to a screen's width at their spaces, under the indentation, or behind the bar, that they began with."""
 
 import shutil
 from collections.abc import Iterable, Iterator
@@ -7,7 +7,7 @@ from typing import IO
 from agent_core.untrusted import visible
 
 from .columns import width
-from .spans import Line, Role, Span
+from .spans import BAR, Line, Role, Span, quoted
 
 HANG = 2
 
@@ -23,6 +23,9 @@ def wrapped(lines: Iterable[Line], columns: int) -> list[Line]:
 
 
 def _folded(line: Line, columns: int) -> Iterator[Line]:
+    if line and line[0] == BAR:
+        yield from quoted(_folded(line[1:], max(columns - width(BAR[1]), HANG)))
+        return
     shown: Line = tuple((role, visible(text).replace("\n", " ").replace("\t", "    ")) for role, text in line)
     if sum(width(text) for _, text in shown) <= columns:
         yield shown

@@ -55,9 +55,12 @@ class Pieces:
         if self._probes.isdisjoint(text[at : at + _PROBE] for at in range(0, len(text), _STEP)):
             return text
         hits = [at for at in range(len(text) - _ANYWHERE + 1) if text[at : at + _ANYWHERE] in self._runs]
-        for last, first in reversed(_stretches(hits)):
-            text = text[:first] + self._mark + text[last + _ANYWHERE :]
-        return text
+        parts: list[str] = []
+        end = 0
+        for last, first in _stretches(hits):
+            parts.append(text[end:first])
+            end = last + _ANYWHERE
+        return self._mark.join([*parts, text[end:]])
 
     def _trimmed(self, part: str) -> str:
         """Without the beginning of a secret at its end, and the end of one at its beginning."""

@@ -14,7 +14,7 @@ from sandbox.values import decode, encode
 from ..answers import outcome_json, show_value
 from ..cage import Cage
 from ..debugging import Watch
-from ..debugging.recording import Row, compared
+from ..debugging.recording import Row, compared, first_few
 from ..errors import UsageError
 from ..registry.registry import Registry
 from ..registry.schema import read_module
@@ -89,7 +89,7 @@ class Replays:
             "same": is_same,
             "quit": watch.was_quit,
             "difference": "" if is_same else _difference(then, compared(now)),
-            "lacking": [*row.data["lacking"], *heard.missed],
+            "lacking": [*row.data["lacking"], *first_few(heard.missed)],
         }
 
     async def _row(self, call: int) -> RecordedRow:
@@ -141,7 +141,7 @@ class Heard:
         self._rows = list(rows)
         self._watch = watch
         self._snapshot = snapshot
-        self.missed: list[str] = []
+        self.missed: dict[str, None] = {}  # in its order, each once
 
     async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
         """The answer of then.
@@ -155,7 +155,7 @@ class Heard:
             return None
         row = self._row(name, encode(arguments))
         if row is None:
-            self.missed.append(f"an answer to self.{visible(name[:40])}, which it did not ask then")
+            self.missed[f"an answer to self.{visible(name[:40])}, which it did not ask then"] = None
             raise RequestRefused(f"this is a replay, and the call of then got no such answer from self.{name}")
         self._rows.remove(row)
         if "refused" in row:

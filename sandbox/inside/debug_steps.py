@@ -7,18 +7,25 @@ import bdb
 import sys
 from collections.abc import Container
 from types import CodeType, FrameType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 RESUMING = frozenset({"next", "step", "return", "until", "continue"})
+
+
+class Why(NamedTuple):
+    """Why a frame stands still; `id` is that of the breakpoint, if it is one."""
+
+    text: str
+    id: int = 0
 
 
 class Listener(Protocol):
     """Who is told that a frame stands still, and says how it goes on."""
 
-    def stopped(self, frame: FrameType, why: str, **more: Any) -> dict[str, Any]:  # Any: JSON
+    def stopped(self, frame: FrameType, why: Why, **more: Any) -> dict[str, Any]:  # Any: JSON
         """The command that lets it go on."""
 
-    def watched(self, frame: FrameType) -> str:
+    def watched(self, frame: FrameType) -> Why | None:
         """Why a watched line stops, if it does."""
 
 
@@ -30,10 +37,10 @@ class Stepper(bdb.Bdb):
         self._listener = listener
         self._own_paths = own_paths
         self._woven = woven  # lines that are not of the source
-        self._why = "breakpoint"
+        self._why = Why("breakpoint")
         self.slow: set[CodeType] = set()  # whose lines are watched
 
-    def stop_in(self, frame: FrameType, why: str) -> None:
+    def stop_in(self, frame: FrameType, why: Why) -> None:
         """Stop at the next line that runs in this frame, or in what it calls."""
         self._why = why
         self.set_trace(frame)
@@ -58,9 +65,9 @@ class Stepper(bdb.Bdb):
 
     def break_here(self, frame: FrameType) -> bool:
         """Whether this line is watched and stops now."""
-        why = self._listener.watched(frame) if frame.f_code in self.slow else ""
+        why = self._listener.watched(frame) if frame.f_code in self.slow else None
         self._why = why or self._why
-        return bool(why)
+        return why is not None
 
     def user_line(self, frame: FrameType) -> None:
         """A line is about to run."""
@@ -69,15 +76,15 @@ class Stepper(bdb.Bdb):
 
     def user_return(self, frame: FrameType, value: object) -> None:
         """A function is about to give back a value."""
-        self._stop(frame, "return", value=value)
+        self._stop(frame, Why("return"), value=value)
 
     def user_exception(self, frame: FrameType, info: Any) -> None:  # Any: as `bdb` types it
         """An exception passes a frame that is stepped through."""
         if not isinstance(info[1], StopIteration | GeneratorExit | StopAsyncIteration):
-            self._stop(frame, "exception", error=info[1])
+            self._stop(frame, Why("exception"), error=info[1])
 
-    def _stop(self, frame: FrameType, why: str, **more: Any) -> None:
-        self._why = "step"
+    def _stop(self, frame: FrameType, why: Why, **more: Any) -> None:
+        self._why = Why("step")
         command = self._listener.stopped(frame, why, **more)
         match command["do"]:
             case "next":
@@ -89,7 +96,7 @@ class Stepper(bdb.Bdb):
             case "until":
                 self.set_until(frame, command.get("line") or None)
             case _:
-                self._why = "breakpoint"
+                self._why = Why("breakpoint")
                 self.set_continue()
 
     def set_continue(self) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from .debug_stop import text_of
 
 MOST_ROWS, MOST_NAMES = 400, 20
+_MOST_TOLD: Final = 400_000  # characters of all rows, which is less than the host takes of one claim
 _CAREFUL: Final = 200  # times that a line's changes are looked at; after that only at the frame's end
 _TELL_EVERY_S: Final = 0.5  # of a call that may never end
 _LOOK_EVERY: Final = 512  # lines
@@ -32,6 +33,11 @@ class Row:
         self.first: list[list[str]] = []
         self.last: list[list[str]] = []
         self.names: set[str] = set()  # that it changes
+
+    def size(self) -> int:
+        """About how many characters it has when it is told."""
+        pairs = sum(len(name) + len(text) + 16 for held in (self.first, self.last) for name, text in held)
+        return len(self.path) + len(self.function) + 40 + pairs
 
 
 class State:
@@ -92,7 +98,13 @@ class Tracer:
 
     def told(self) -> dict[str, Any]:  # Any: JSON
         """The rows as they cross."""
-        rows = [[one.path, one.line, one.function, one.count, one.first, one.last] for one in self._rows.values()]
+        rows: list[list[Any]] = []
+        left = _MOST_TOLD
+        for one in self._rows.values():
+            left -= one.size()
+            if left < 0:
+                return {"rows": rows, "cut": True}
+            rows.append([one.path, one.line, one.function, one.count, one.first, one.last])
         return {"rows": rows, "cut": self._dropped}
 
     def _call(self, frame: FrameType, event: str, _value: object) -> Any:  # Any: a trace function

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final
 from ..protocol import Frame
 from .channel import Channel
 from .debug_points import HIT, Point, by_function, plain_function, woven
-from .debug_steps import RESUMING, Stepper
+from .debug_steps import RESUMING, Stepper, Why
 from .debug_stop import Stop
 from .debug_trace import Tracer, lines_of
 from .edge import attempt
@@ -144,7 +144,7 @@ class Debugger:
         frame = sys._getframe(1)
         if point is None or not (failed or point.counts()):
             return
-        why = f"breakpoint {id}" + (", whose condition failed" if failed else "")
+        why = Why(f"breakpoint {id}" + (", whose condition failed" if failed else ""), id)
         if not self._has_human:
             self._record(frame, id, point.hits, point.expressions, line=point.line)
             return
@@ -157,7 +157,7 @@ class Debugger:
         if self._is_refused:
             self._pass_over(frame)
         elif self._has_human:
-            self._stepper().stop_in(frame, "breakpoint()")
+            self._stepper().stop_in(frame, Why("breakpoint()"))
         else:
             self._record(frame, 0, 1, [])
 
@@ -167,17 +167,17 @@ class Debugger:
         while own is not None and own.f_code.co_filename not in self._own_paths:
             own = own.f_back
         if own is not None and self.is_active:
-            self._stepper().stop_in(own, "break now")
+            self._stepper().stop_in(own, Why("break now"))
 
-    def watched(self, frame: FrameType) -> str:
+    def watched(self, frame: FrameType) -> Why | None:
         """Why a line stops that is watched by tracing."""
         for point in self._slow.get((frame.f_code, frame.f_lineno), ()):
             if self._holds(point, frame) and point.counts():
                 if self._has_human:
                     self._displayed = [*dict.fromkeys([*self._displayed, *point.expressions])]
-                    return f"breakpoint {point.id}"
+                    return Why(f"breakpoint {point.id}", point.id)
                 self._record(frame, point.id, point.hits, point.expressions)
-        return ""
+        return None
 
     def _holds(self, point: Point, frame: FrameType) -> bool:
         if not point.condition:
@@ -203,7 +203,7 @@ class Debugger:
         else:
             self._last[id] = record
 
-    def stopped(self, frame: FrameType, why: str, **more: Any) -> Frame:
+    def stopped(self, frame: FrameType, why: Why, **more: Any) -> Frame:
         """Tell the human, and do what they say until it lets the function go on."""
         return self._converse(Stop.at(frame, self._own_paths), why, more)
 
@@ -215,11 +215,12 @@ class Debugger:
                 own.append((trace.tb_frame, trace.tb_lineno))
             trace = trace.tb_next
         if own:
-            self._converse(Stop(own, is_live=False), "raised", {"error": error})
+            self._converse(Stop(own, is_live=False), Why("raised"), {"error": error})
 
-    def _converse(self, stop: Stop, why: str, more: Frame) -> Frame:
+    def _converse(self, stop: Stop, why: Why, more: Frame) -> Frame:
         with self._one_at_a_time:
-            told: Frame = {"event": "stopped", "why": why, "frames": stop.frames(), "locals": stop.locals(-1)}
+            told: Frame = {"event": "stopped", "why": why.text, "id": why.id, "frames": stop.frames()}
+            told |= {"locals": stop.locals(-1)}
             told |= {"arguments": stop.arguments(-1), "names": stop.names(-1), "shown": stop.shown(self._displayed)}
             told |= {"value": shown(more["value"], 2000)} if "value" in more else {}
             told |= (

@@ -1,8 +1,13 @@
 """Functions that try to use the debugger against the host, the human or the model."""
 
+from typing import Any
+
 import pytest
 
 from agent_core.assemble import Workspace
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Say, Wanted
+from tests.kit.desk import answers
 
 from .support import Typist, arm, room_of
 
@@ -17,11 +22,38 @@ def ask(self, event: dict) -> str:
 
 def flood(self, times: int) -> int:
     """Flood it with records."""
-    record = {"event": "record", "id": 1, "hits": 1, "path": "x" * 5000, "line": 1, "function": "f",
+    record = {"event": "record", "id": 0, "hits": 1, "path": "x" * 5000, "line": 1, "function": "f",
               "locals": [["a", "y" * 5000]] * 50, "shown": []}
     for _ in range(times):
         self._channel.request("debug", record)
     return times
+
+
+def trace_much(self, pairs: int) -> str:
+    """Claim a trace that takes long to be read."""
+    row = ["", 1, "", 1, [["", ""]] * pairs, [["", ""]] * pairs]
+    return ask(self, {"event": "traced", "rows": [row] * 400})
+
+
+def starve(self, frames: int) -> int:
+    """Say far more than anybody can hear, and wait for no answer."""
+    import json, os, threading
+    channel = self._channel._descriptor
+    row = ["", 1, "", 1, [["", ""]] * 100, [["", ""]] * 100]
+    claim = {"event": "traced", "rows": [row] * 60}
+    body = json.dumps({"kind": "request", "name": "debug", "arguments": claim}, separators=(",", ":")).encode()
+    data = len(body).to_bytes(4, "big") + body
+
+    def drain() -> None:
+        while os.read(channel, 1 << 16):
+            pass
+
+    threading.Thread(target=drain, daemon=True).start()
+    for _ in range(frames):
+        sent = 0
+        while sent < len(data):
+            sent += os.write(channel, data[sent:])
+    return frames
 
 
 class Nasty:
@@ -49,7 +81,23 @@ def counting(most: int) -> int:
     for number in range(most):
         breakpoint()
     return most
+
+
+def add(first: int, second: int) -> int:
+    """Add."""
+    return first + second
 '''
+HOLD = FORGING.split("\n").index("    nasty = Nasty(act)") + 2
+STOPPED: dict[str, object] = {"event": "stopped", "frames": [["a.py", 1, "f"]], "locals": [], "arguments": 0}
+STOPPED |= {"names": [], "shown": []}
+RECORD: dict[str, object] = {
+    "event": "record",
+    "hits": 1,
+    "path": "functions/bank.py",
+    "line": 1,
+    "function": "transfer",
+}
+RECORD |= {"locals": [["amount", "1"]], "shown": []}
 
 
 @pytest.fixture
@@ -71,6 +119,12 @@ async def forging(workspace: Workspace) -> Workspace:
         {"event": "record", "id": 1, "hits": "many"},
         {"event": "traced", "rows": [[1, 2, 3]]},
         {"event": "traced", "rows": "none"},
+        {"event": "traced", "rows": []},
+        {**RECORD, "id": 0},
+        {**RECORD, "id": 1},
+        {**STOPPED, "why": "breakpoint 7", "id": 7},
+        {**STOPPED, "why": "breakpoint 7", "id": "7"},
+        {**STOPPED, "why": "breakpoint 7", "id": 10**30},
     ],
     ids=repr,
 )
@@ -79,6 +133,60 @@ async def test_a_forged_event_reaches_no_human_and_ends_nothing(forging: Workspa
     found = await forging.workshop.call("ask", {"event": event})
     assert found["outcome"] == "returned"
     assert not typist.stops
+
+
+@pytest.mark.parametrize("why", ["breakpoint ", "breakpoint ²", "breakpoint ,", "breakpoint " + "9" * 90])
+async def test_a_forged_stop_ends_only_its_call(at_desk: OpenDesk, why: str) -> None:
+    forged, other = Wanted("ask", {"event": {**STOPPED, "why": why}}), Wanted("add", {"first": 1, "second": 2})
+    desk = await at_desk([Ask(forged, other), Say("Done.")])
+    desk.put("forging.py", FORGING)
+    await desk.workspace.workshop.reload()
+    room_of(desk.workspace).debugger = typist = Typist()
+    said = answers(await desk.say("go"))
+    assert len(said) == 2
+    assert any(text.startswith("3") for text in said)
+    assert [stop.why for stop in typist.stops] == [why[:100]]
+
+
+@pytest.mark.parametrize("is_human", [True, False])
+async def test_forged_records_take_no_breakpoint_away_and_are_not_told(forging: Workspace, is_human: bool) -> None:
+    room_of(forging).debugger = Typist() if is_human else None
+    await forging.workshop.call("ask", {"event": {}})
+    snapshot = forging.workshop.registry.snapshot()
+    ids = range(2, 51)
+    if is_human:
+        placed, ids = arm(forging, line=HOLD, name="hold", once=True), range(1, 51)
+        assert placed.breakpoint.id in ids
+    for id in ids:
+        found = await forging.workshop.call("ask", {"event": {**RECORD, "id": id}})
+        assert found["value"].startswith("refused: ")
+        assert "transfer" not in found.get("debugged", "")
+    assert len(room_of(forging).breakpoints.placed(snapshot)) == is_human
+
+
+async def test_claims_that_are_sent_ahead_hold_up_no_clock(forging: Workspace) -> None:
+    forging.workshop.granting._limits = forging.workshop.granting._limits.__class__(wall_s=1.0)
+    found = await forging.workshop.call("starve", {"frames": 9_000})
+    assert (found["outcome"], found["seconds"] < 10) == ("timed_out", True)
+
+
+async def test_a_claim_is_refused_where_it_is_too_long_altogether(forging: Workspace) -> None:
+    few: dict[str, Any] = await forging.workshop.trace("trace_much", {"pairs": 2})
+    assert few["outcome"]["value"] == "None"
+    many = await forging.workshop.trace("trace_much", {"pairs": 100})
+    assert "up to 500,000 characters" in many["outcome"]["value"]
+    assert "return ask(self" in many["text"]
+
+
+async def test_a_long_trace_is_cut_by_the_worker_and_not_refused(workspace: Workspace) -> None:
+    names = ", ".join(f"held_{number}" for number in range(15))
+    lines = "\n".join(f"        {names} = [str(turn) + str({line}) * 300] * 15" for line in range(70))
+    text = f'def much() -> int:\n    """Hold much."""\n    for turn in range(2):\n{lines}\n    return 1\n'
+    (workspace.root / "functions" / "much.py").write_text(text, "utf-8")
+    await workspace.workshop.reload()
+    found = await workspace.workshop.trace("much", {})
+    assert found["cut"]
+    assert 10 < len(found["lines"]) < 72
 
 
 async def test_a_flood_of_records_is_capped_where_the_model_reads_it(forging: Workspace) -> None:
@@ -95,7 +203,7 @@ async def test_a_nasty_representation_is_the_trouble_of_its_own_call(
 ) -> None:
     forging.workshop.granting._limits = forging.workshop.granting._limits.__class__(wall_s=2.0)
     arm(forging, line=0, name="hold")
-    arm(forging, line=35, name="hold")
+    arm(forging, line=HOLD, name="hold")
     found = await forging.workshop.call("hold", {"act": act})
     assert found["outcome"] == outcome
     text = found.get("debugged", "")
@@ -105,7 +213,7 @@ async def test_a_nasty_representation_is_the_trouble_of_its_own_call(
 
 
 async def test_a_human_sees_no_acting_characters_of_a_local(forging: Workspace) -> None:
-    arm(forging, line=35, name="hold")
+    arm(forging, line=HOLD, name="hold")
     room_of(forging).debugger = typist = Typist("p nasty", "pp nasty", "locals", "c")
     assert (await forging.workshop.call("hold", {"act": "escapes"}))["outcome"] == "returned"
     texts = [text for stop in typist.stops for text in (stop.said, *(value for _, value in stop.locals))]

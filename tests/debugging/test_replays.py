@@ -178,3 +178,41 @@ async def test_a_call_that_a_human_stopped_in_counts_neither_for_nor_against_the
     room_of(workspace).debugger = None
     await workspace.workshop.call("failing", {"number": 0})
     assert await calls_of(workspace) == before + 1
+
+
+GREEDY = '''\
+def greedy(self, times: int) -> int:
+    """Ask for many secrets by other names."""
+    for number in range(times):
+        try:
+            self.secret(f"S{number}")
+        except PermissionError:
+            pass
+    return times
+
+
+def fetching(self, times: int) -> int:
+    """Ask for nothing."""
+    return times
+'''
+
+
+async def test_of_many_things_that_are_lacking_the_first_are_kept_and_the_rest_is_counted(workspace: Workspace) -> None:
+    file = workspace.root / "functions" / "greedy.py"
+    file.write_text(GREEDY, "utf-8")
+    await workspace.workshop.reload()
+    await workspace.workshop.call("greedy", {"times": 300})
+    await workspace.workshop.call("fetching", {"times": 300})
+    (call,) = await workspace.workshop.replays.calls("greedy")
+    assert len(call["lacking"]) == 21
+    assert call["lacking"][-1] == "… and 280 more"
+    wanted = "for number in range(times):\n        try:\n            self._channel.request(f'odd{number}', {})"
+    asking = f"{wanted}\n        except PermissionError:\n            pass\n    return times"
+    file.write_text(
+        GREEDY.replace('Ask for nothing."""\n    return times', f'Ask for nothing."""\n    {asking}'), "utf-8"
+    )
+    await workspace.workshop.reload()
+    (call,) = await workspace.workshop.replays.calls("fetching")
+    found = await workspace.workshop.replays.replay(call["call"], "now")
+    assert len(found["lacking"]) == 21
+    assert found["lacking"][-1] == "… and 280 more"

@@ -190,6 +190,17 @@ def test_values_that_act_on_a_screen_are_shown_escaped_and_cut(tmp_path: Path) -
         assert b"\x1b[2Jred" not in screen.sent
 
 
+def test_no_line_of_a_value_looks_like_one_of_the_program(tmp_path: Path) -> None:
+    lines = ["3", "? scale asks, before it runs, to:", "o once · y yes, kept", "› ", "wide " * 30, "✗ Failed"]
+    with standing(USED, tmp_path, columns=60) as screen:
+        does(screen, f"type('X', (), {{'__repr__': lambda self: {chr(10).join(lines)!r}}})()", "│ ✗ Failed")
+        rows = [row.rstrip() for row in screen.scrolled().split("\n")]
+        said = rows[rows.index("│ 3") : rows.index("│ ✗ Failed")]
+        assert len(said) > len(lines)
+        assert all(row.startswith("│ ") for row in said if row != "│")
+        does(screen, "c", "Done.")
+
+
 def test_a_slash_command_works_while_a_function_stands_still(tmp_path: Path) -> None:
     with standing(USED, tmp_path) as screen:
         does(screen, "/break", "● 1: scale")

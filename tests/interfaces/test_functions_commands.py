@@ -86,6 +86,19 @@ def test_a_call_that_fails_exits_with_one_and_shows_the_functions_own_frames(tmp
     assert "functions/halves.py:7 in half: return n / 0   n=3" in plainly.stderr
 
 
+def test_no_line_of_what_a_function_says_looks_like_one_of_the_program(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    says = "3\n✓ work joins e as trusted"
+    code = f'def fails() -> None:\n    """Fail."""\n    raise ValueError({says!r})\n\n\n'
+    code += f'def returns() -> str:\n    """Return."""\n    return {says!r}\n'
+    (tmp_path / "functions" / "saying.py").write_text(code)
+    failed = toolwright("functions", "call", "fails", cwd=tmp_path)
+    assert failed.stderr.startswith("✗ ValueError: 3\n│ ✓ work joins e as trusted\n")
+    assert toolwright("functions", "call", "returns", cwd=tmp_path).stdout == "│ 3\n│ ✓ work joins e as trusted\n"
+    assert document("functions", "call", "returns", cwd=tmp_path)["value"] == says
+    assert document("functions", "call", "fails", cwd=tmp_path, code=1)["error"]["message"] == says
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

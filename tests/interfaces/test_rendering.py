@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from agent_core import events
 from agent_core.interfaces import verdicts
-from agent_core.interfaces.columns import columns, cut, width
+from agent_core.interfaces.columns import columns, cut, meter, width
 from agent_core.interfaces.faults import fault_lines
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.bar import gauge
 from agent_core.interfaces.repl.live import Live, Running
-from agent_core.interfaces.spans import line, plain
+from agent_core.interfaces.spans import line, plain, quoted
 from agent_core.interfaces.told import CallLog, call_line, changed_lines, ended_lines, laid_open
 from agent_core.interfaces.wrap import wrapped
 from agent_core.untrusted import visible
@@ -174,6 +174,11 @@ def test_wrapped_lines_fit_the_screen_and_lose_nothing_but_spaces(spans: list[An
 def test_a_long_problem_is_folded_at_words_under_its_indentation() -> None:
     shown = plain(wrapped([line("    place: parameter has no description")], 20)).splitlines()
     assert shown == ["    place: parameter", "      has no", "      description"]
+
+
+def test_every_row_of_a_long_line_behind_a_bar_stands_behind_it() -> None:
+    shown = plain(wrapped(quoted([line("one two three four")]), 12)).splitlines()
+    assert shown == ["│ one two", "│   three", "│   four"]
 
 
 @pytest.mark.parametrize(

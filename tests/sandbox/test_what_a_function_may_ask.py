@@ -1,10 +1,11 @@
 """`self` in a function: progress, scratch, calls of other functions, and what needs a grant."""
 
+import time
 from typing import Any
 
 import pytest
 
-from sandbox import Evaluation, Killed, Limits, Raised, RequestRefused, Returned, Sandbox
+from sandbox import Evaluation, Killed, Limits, Raised, RequestRefused, Returned, Sandbox, TimedOut
 from tests.sandbox.support import modules
 
 ASKING = modules(
@@ -175,3 +176,43 @@ async def test_a_call_that_asks_too_often_is_stopped(sandbox: Sandbox) -> None:
     outcome = await sandbox.call(world, "nag", "nag", {}, limits=Limits(requests=20), handler=handler)
     assert isinstance(outcome, Killed)
     assert len(handler.asked) == 20
+
+
+AHEAD = modules(
+    ahead="""
+    def ahead(self, times: int) -> None:
+        import json, os, threading
+        channel = self._channel._descriptor
+        body = json.dumps({"kind": "request", "name": "progress", "arguments": {"done": 1}}).encode()
+        threading.Thread(target=lambda: [*iter(lambda: os.read(channel, 1 << 16), b"")], daemon=True).start()
+        for _ in range(times):
+            os.write(channel, len(body).to_bytes(4, "big") + body)
+        threading.Event().wait()
+    """
+)
+
+
+async def test_requests_that_are_sent_ahead_hold_up_no_clock(sandbox: Sandbox) -> None:
+    answered = []
+
+    async def slow(name: str, _arguments: dict[str, Any], /) -> None:
+        answered.append(name)
+        time.sleep(0.005)  # noqa: ASYNC251 - work that the host does for each
+
+    outcome = await sandbox.call(AHEAD, "ahead", "ahead", {"times": 4_000}, limits=Limits(wall_s=1.0), handler=slow)
+    assert isinstance(outcome, TimedOut), outcome
+    assert len(answered) < 1_000
+
+
+async def test_a_handler_that_fails_ends_only_its_call(sandbox: Sandbox, caplog: pytest.LogCaptureFixture) -> None:
+    world = modules(m="def f(self, name: str) -> object:\n    return self._channel.request(name, {})\n")
+
+    async def failing(name: str, _arguments: dict[str, Any], /) -> Any:
+        return {"fine": 1}[name]
+
+    outcome = await sandbox.call(world, "m", "f", {"name": "\x1b[2J\nbad"}, handler=failing)
+    assert isinstance(outcome, Killed), outcome
+    assert "the program itself failed while it answered a request (KeyError)" in outcome.reason
+    assert "Traceback" in caplog.text
+    assert "\x1b" not in caplog.text
+    assert isinstance(await sandbox.call(world, "m", "f", {"name": "fine"}, handler=failing), Returned)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.assemble import Workspace
-from agent_core.events import to_json
+from agent_core.events import Progress, to_json
 from agent_core.interfaces.faults import report_crash
 from agent_core.secrets import GIVEN
 from agent_core.secrets.given import LOGGERS
@@ -39,6 +39,13 @@ async def test_a_turn_leaves_nothing_of_it_anywhere(at_desk: OpenDesk, key: str,
     assert not leaks(repr([one.body for one in desk.model.requests]))
     assert not leaks(repr(await desk.workspace.workshop.introspect("tell")))
     assert [*files_with("7Qz", desk.workspace.root, config.parent.parent)] == []
+
+
+async def test_a_long_note_is_cut_and_half_a_secret_at_the_cut_is_gone(at_desk: OpenDesk, key: str) -> None:
+    desk = await at_desk([Ask(Wanted("tell", {})), Say("Done.")])
+    await put(desk.workspace, "tell", 'self.progress(1, 2, "x" * 391 + self.secret("KEY") + "y" * 10**6)', "KEY")
+    (progress,) = [one for one in await desk.say("tell me") if isinstance(one, Progress)]
+    assert progress.note == "x" * 391 + "[…]…"
 
 
 async def test_a_function_that_an_agent_makes_gets_it_by_a_humans_yes_alone(at_desk: OpenDesk, key: str) -> None:

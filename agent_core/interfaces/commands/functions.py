@@ -18,10 +18,11 @@ from ..verdicts import (
     outcome_lines,
     problem_lines,
     save_lines,
-    value_text,
+    value_lines,
     verdict_lines,
 )
 from ..views import introspection_lines, list_lines
+from ..wrap import fitted
 from . import granting, history
 from .checking import check
 from .library import export, import_
@@ -225,9 +226,9 @@ def _judged(scene: Scene, verdict: dict[str, Any]) -> int:
 
 def _ended(scene: Scene, outcome: dict[str, Any]) -> int:
     returned = outcome["outcome"] == "returned"
-    scene.result(outcome, [line(text) for text in value_text(outcome["value"]).splitlines()] if returned else [])
+    scene.result(outcome, value_lines(outcome))
     if not scene.as_json:
-        write(outcome_lines(outcome), sys.stderr)
+        write(fitted(outcome_lines(outcome), sys.stderr), sys.stderr)
         if lacks := outcome.get("lacks"):
             scene.talk(lacks)
         if case := outcome.get("quarantined"):
