@@ -1,20 +1,27 @@
 """Text that agent-written code or a model produced, made fit to be shown.
 
-It may hold escape sequences for a terminal, instructions for a model, or megabytes. Every control,
-format and direction character but newline and tab becomes its escaped form, so that nothing acts on a
-screen; text for a model is fenced; length is capped.
+It may hold escape sequences for a terminal, instructions for a model, or megabytes. Every control, every mark of
+direction and everything that no eye sees, but newline and tab, becomes its escaped form, so that nothing acts on a
+screen or says more than it shows; text for a model is fenced; length is capped.
 """
 
 import json
 import re
 
-# C0 but tab and newline, DEL and C1; soft hyphen, marks and overrides of direction, invisible operators and
-# the byte-order mark; lone surrogates, which no terminal's encoding takes; tags, which hide text. Joiners
-# stay: emoji are made of them.
-_ACTING = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
-    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\ufff9-\ufffb\ud800-\udfff"
+"""As the inside of a character class: C0 but tab and newline, DEL and C1, marks of annotations, lone surrogates."""
+
+# Soft hyphen, marks and overrides of direction, fillers and blanks that have no shape, invisible operators, the
+# byte-order mark, controls of music, shorthand and hieroglyphs, and whatever can carry hidden text: tags and
+# variation selectors. What scripts and emoji are made of stays: joiners, U+FE0E and U+FE0F.
+UNSEEN = (
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufff8\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"
 )
+"""The same for what no eye sees, and a model may read."""
+
+_ACTING = re.compile(f"[{CONTROLS}{UNSEEN}]")
 
 
 def visible(text: str) -> str:

@@ -5,13 +5,14 @@ written here: who calls puts the summary on disk first, and then into the histor
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
-from ..messages import Answer, Assistant, Message, Notice, System, User
-from ..untrusted import shorten
+from ..messages import Answer, Assistant, Call, Message, Notice, System, User
+from ..untrusted import one_line, shorten
 from .facts import Sentence, extract, lost, sentences, tokens_of
 from .history import History, Item, Summary, is_pressure
+from .whose import USER, harmless, of_function
 
 AskFor = Callable[[str, str], Awaitable[str]]
 """Instructions and material → what a model makes of it; empty where it gives nothing."""
@@ -23,9 +24,7 @@ _MESSAGE_CHARS: Final = 1_500
 _ARGUMENT_CHARS: Final = 300
 _ASKED_CHARS: Final = 600
 _LEAST_CHARS: Final = 15
-_USER: Final = 2.0
-_OTHER: Final = 1.0
-_BY_USER: Final = "user: "
+_NAME_CHARS: Final = 64
 
 _KEEP: Final = (
     "Keep every name, number, date and function name exactly as it was written. What is no longer true leave out."
@@ -82,12 +81,13 @@ async def summarised(history: History, order: Order, ask: AskFor) -> tuple[Summa
     lines = [_told(item.shown) for item in covered if not is_pressure(item.whole)]
     before = history.summary.text if history.summary else ""
     text = await _by_model(lines, before, order, ask) if _is_worth(lines, before, order) else ""
-    said = [*_said_before(before), *(each for item in covered for each in _said(item.shown))]
-    body = _complete(text, said, order.chars) if text else "\n".join(f"- {each}" for each in extract(said, order.chars))
+    said = [*_said_before(history.summary), *(each for item in covered for each in _said(item.shown))]
+    kept = lost(said, text, order.chars - len(text)) if text else extract(said, order.chars)
     count = sum(not isinstance(item.whole, Notice) for item in covered)
     covers = count + (history.summary.covers if history.summary else 0)
     asked = _asked(history.items, len(covered), history.summary)
-    return Summary(body + asked, covers, max(item.seq for item in covered), order.style), len(covered)
+    upto, own = max(item.seq for item in covered), tuple((each.by, each.text) for each in kept)
+    return Summary(text, covers, upto, order.style, said=own, asked=asked), len(covered)
 
 
 def _is_worth(lines: Sequence[str], before: str, order: Order) -> bool:
@@ -103,7 +103,7 @@ async def _by_model(lines: Sequence[str], before: str, order: Order, ask: AskFor
         if n == _MOST_REQUESTS:
             break
         so_far = f"The summary so far:\n{before}\n\n" if before else ""
-        before = shorten((await ask(told, f"{so_far}The messages:\n{part}")).strip(), room)
+        before = harmless(shorten((await ask(told, f"{so_far}The messages:\n{part}")).strip(), room))
         if len(before) < _LEAST_CHARS:
             return ""
     return before
@@ -120,61 +120,58 @@ def _parts(lines: Sequence[str], size: int) -> list[str]:
     return parts
 
 
-def _complete(text: str, said: Sequence[Sentence], chars: int) -> str:
-    """The model's summary, and what it lost."""
-    missing = lost(said, text, chars - len(text))
-    return "\n".join([text, "Also said:", *(f"- {each}" for each in missing)]) if missing else text
-
-
 def _asked(items: Sequence[Item], covered: int, before: Summary | None) -> str:
     """What the user wants of the turn that goes on, where the cut falls inside of it."""
     if covered >= len(items) or any(isinstance(item.whole, User) for item in items[covered:]):
         return ""
     turn = items[covered].turn
     own = [item.shown.text for item in items[:covered] if item.turn == turn and isinstance(item.whole, User)]
-    head = "The user's message that is being worked on: "
     if own:
-        return f"\n{head}{shorten(own[-1], _ASKED_CHARS)}"
-    place = before.text.rfind(head) if before else -1
-    return f"\n{before.text[place:]}" if before and place >= 0 else ""
+        return shorten(own[-1], _ASKED_CHARS)
+    return before.asked if before and items[0].turn == turn else ""
 
 
 def _told(message: Message) -> str:
     """A message as a line of the material."""
     match message:
         case Assistant(text, calls):
-            called = [f"Assistant calls {call.name}({shorten(call.arguments, _ARGUMENT_CHARS)})" for call in calls]
-            return "\n".join([*([f"Assistant: {shorten(text, _MESSAGE_CHARS)}"] if text else []), *called])
+            called = [f"Assistant calls {_called(call)}({_cut(call.arguments, _ARGUMENT_CHARS)})" for call in calls]
+            return "\n".join([*([f"Assistant: {_cut(text)}"] if text else []), *called])
         case Answer(_, name, text):
-            return f"{name} answered: {shorten(text, _MESSAGE_CHARS)}"
+            return f"{of_function(name)} answered: {_cut(text)}"
         case User(text):
             return f"User: {shorten(text, _MESSAGE_CHARS)}"
         case Notice(text) | System(text):
-            return f"Program: {shorten(text, _MESSAGE_CHARS)}"
+            return f"Program: {_cut(text)}"
 
 
-def _said_before(summary: str) -> list[Sentence]:
+def _cut(text: str, chars: int = _MESSAGE_CHARS) -> str:
+    """The words of anybody but the user, as far as they go into the material."""
+    return harmless(shorten(text, chars))
+
+
+def _called(call: Call) -> str:
+    return one_line(call.name, _NAME_CHARS)
+
+
+def _said_before(summary: Summary | None) -> list[Sentence]:
     """What the summary before says; what it has word for word of the user counts as it did."""
-    lines = [line.removeprefix("- ") for line in summary.splitlines()]
-    return [
-        each
-        for line in lines
-        for each in ([Sentence(line, tokens_of(line), _USER)] if line.startswith(_BY_USER) else sentences(line, _OTHER))
-    ]
+    if summary is None:
+        return []
+    return [*sentences(summary.told), *(Sentence(text, tokens_of(text), by) for by, text in summary.said)]
 
 
 def _said(message: Message) -> list[Sentence]:
     """What a message says that a summary must not lose."""
     match message:
         case Assistant(text, calls):
-            called = [Sentence(f"{call.name} was called", frozenset({call.name}), _OTHER) for call in calls]
-            return [*sentences(shorten(text, _MESSAGE_CHARS), _OTHER), *called]
+            called = [Sentence(harmless(f"{_called(call)} was called"), frozenset({call.name})) for call in calls]
+            return [*sentences(shorten(text, _MESSAGE_CHARS)), *called]
         case User(text):
-            found = sentences(shorten(text, _MESSAGE_CHARS), _USER)
-            return [replace(each, text=_BY_USER + each.text) for each in found]
+            return sentences(shorten(text, _MESSAGE_CHARS), USER)
         case Answer(_, name, _) if name.startswith(_OF_MEMORY):
             return []  # it is kept elsewhere already, and may have changed since
-        case Answer(_, _, text):
-            return sentences(shorten(text, _ARGUMENT_CHARS), _OTHER)
+        case Answer(_, name, text):
+            return sentences(shorten(text, _ARGUMENT_CHARS), of_function(name))
         case _:
             return []

@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from .whose import USER, harmless, label_of
+
 _NUMBER: Final = re.compile(r"(?<![\w.])[$€£#+-]?\d[\w.,:/%@-]*(?<![.,:/-])")
 _CODE: Final = re.compile(r"`([^`\n]{1,60})`")
 _CALLED: Final = re.compile(r"\b[a-z]\w*_\w+\b")
@@ -15,6 +17,7 @@ _WORD: Final = re.compile(r"[^\W\d_][\w'’-]*")
 _SENTENCE: Final = re.compile(r"[^.!?;\n]+(?:[.!?;](?=\S)[^.!?;\n]+)*[.!?;]*")
 _LEFT_OUT: Final = "characters left out …"
 _MOST_CHARS: Final = 240
+_BY_USER: Final = 2.0  # as much counts what the user said as the same of another
 _NO_NAMES: Final = """
 I I'm I've I'll I'd A An The This That These Those It He She We You They My Your His Her Our Their What Who When Where
 Why How Which And But Or So If Then Yes No Not Please Thanks Thank Hello Hi Ok Okay Let Can Could Would Should Will Do
@@ -25,22 +28,28 @@ _COMMON: Final = frozenset(_NO_NAMES.split())
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence and what it holds that must not be lost; `weight` is how much it counts who said it."""
+    """A sentence, what it holds that must not be lost, and whose it is, as in `whose.py`."""
 
     text: str
     tokens: frozenset[str]
-    weight: float = 1.0
+    by: str = ""
+
+    @property
+    def line(self) -> str:
+        """As it stands in a summary: the words of others than the assistant say whose they are."""
+        return f"{label_of(self.by)}{self.text}"
 
 
-def sentences(text: str, weight: float = 1.0) -> list[Sentence]:
+def sentences(text: str, by: str = "") -> list[Sentence]:
     """The sentences of a text, long ones cut around what they hold."""
     found = (each[0].strip(" \t-*•") for each in _SENTENCE.finditer(text))
-    return [_sentence(each, weight) for each in found if each and _LEFT_OUT not in each]
+    return [_sentence(each, by) for each in found if each and _LEFT_OUT not in each]
 
 
-def _sentence(text: str, weight: float) -> Sentence:
+def _sentence(text: str, by: str) -> Sentence:
     tokens = tokens_of(text)
-    return Sentence(_clip(text, tokens), tokens, weight)
+    clipped = _clip(text, tokens)
+    return Sentence(clipped if by == USER else harmless(clipped), tokens, by)
 
 
 def tokens_of(sentence: str) -> frozenset[str]:
@@ -49,33 +58,32 @@ def tokens_of(sentence: str) -> frozenset[str]:
     return frozenset({*_NUMBER.findall(sentence), *_CODE.findall(sentence), *_CALLED.findall(sentence), *names})
 
 
-def lost(said: Sequence[Sentence], told: str, room_chars: int) -> list[str]:
+def lost(said: Sequence[Sentence], told: str, room_chars: int) -> list[Sentence]:
     """Of what was said, the sentences that hold what is not told, as many as there is room for, in their order."""
     known, words = told.casefold(), {token.casefold() for token in (*tokens_of(told), *_WORD.findall(told))}
     all_tokens = {token for each in said for token in each.tokens}
     missing = {token for token in all_tokens if not _is_told(token.casefold(), known, words)}
-    chosen: dict[int, str] = {}
+    chosen: dict[int, Sentence] = {}
     for place in _by_worth(said, missing):
         each = said[place]
-        if not each.tokens & missing or len(each.text) + 3 > room_chars:
+        if not each.tokens & missing or len(each.line) + 3 > room_chars:
             continue
-        chosen[place] = each.text
-        room_chars -= len(each.text) + 3
+        chosen[place] = each
+        room_chars -= len(each.line) + 3
         missing -= each.tokens
     return [chosen[place] for place in sorted(chosen)]
 
 
-def extract(said: Sequence[Sentence], room_chars: int) -> list[str]:
+def extract(said: Sequence[Sentence], room_chars: int) -> list[Sentence]:
     """A summary by the program: what holds facts first, then what was said last, in the order of the conversation."""
     first = lost(said, "", room_chars)
-    left = room_chars - sum(len(text) + 3 for text in first)
+    left = room_chars - sum(len(each.line) + 3 for each in first)
     chosen = dict.fromkeys(first)
     for each in reversed(said):
-        if each.text not in chosen and 0 < len(each.text) + 3 <= left:
-            chosen[each.text] = None
-            left -= len(each.text) + 3
-    order = dict.fromkeys(each.text for each in said)
-    return [text for text in order if text in chosen]
+        if each not in chosen and len(each.line) + 3 <= left:
+            chosen[each] = None
+            left -= len(each.line) + 3
+    return [each for each in dict.fromkeys(said) if each in chosen]
 
 
 def _is_told(token: str, known: str, words: Collection[str]) -> bool:
@@ -89,7 +97,8 @@ def _by_worth(said: Sequence[Sentence], missing: Iterable[str]) -> list[int]:
 
     def worth(place: int) -> tuple[float, int]:
         each = said[place]
-        return each.weight * len(each.tokens & wanted) / (len(each.text) + 40), place
+        weight = _BY_USER if each.by == USER else 1.0
+        return weight * len(each.tokens & wanted) / (len(each.line) + 40), place
 
     return sorted(range(len(said)), key=worth, reverse=True)
 

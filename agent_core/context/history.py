@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ..messages import Answer, Assistant, Message, Notice, System, User
 from .paging import in_part
+from .whose import ASKED, label_of
 
 # Roles, separators and the wire's own words around one message, in bytes.
 _ENVELOPE: Final = 24
@@ -24,22 +25,39 @@ PRESSURE: Final = Notice(
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What stands for the older part: `covers` messages up to the entry `upto`; `seq` is its own entry."""
+    """What stands for the older part: `covers` messages up to the entry `upto`; `seq` is its own entry.
 
-    text: str
+    `told` is what a model made of it (or all there is, of an entry that has no more); `said` are sentences, each
+    after whose it is; `asked` is what the user wants of the turn that goes on.
+    """
+
+    told: str
     covers: int
     upto: int
     style: str = "summary"
     seq: int = 0
+    said: tuple[tuple[str, str], ...] = ()
+    asked: str = ""
 
     @classmethod
     def read(cls, payload: dict[str, Any], seq: int) -> "Summary":  # Any: JSON
         """From its entry."""
-        return cls(payload["text"], payload["covers"], payload["upto"], payload.get("style", "summary"), seq)
+        said = tuple((each["by"], each["text"]) for each in payload.get("said", ()))
+        style, asked = payload.get("style", "summary"), payload.get("asked", "")
+        return cls(payload["text"], payload["covers"], payload["upto"], style, seq, said, asked)
 
     def payload(self) -> dict[str, Any]:  # Any: JSON
         """For its entry."""
-        return {"text": self.text, "covers": self.covers, "upto": self.upto, "style": self.style}
+        said = [{"by": by, "text": text} for by, text in self.said]
+        known = {"text": self.told, "covers": self.covers, "upto": self.upto, "style": self.style}
+        return known | ({"said": said} if said else {}) | ({"asked": self.asked} if self.asked else {})
+
+    @property
+    def text(self) -> str:
+        """All of it, as the model reads it."""
+        lines = [f"- {label_of(by)}{text}" for by, text in self.said]
+        head = [self.told, *(["Also said:"] if lines else [])] if self.told else []
+        return "\n".join([*head, *lines, *([f"{ASKED}: {self.asked}"] if self.asked else [])])
 
     def notice(self) -> Notice:
         """As the model reads it."""

@@ -8,12 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from ..memory.sections import POSITIONS
 from ..messages import System
 from ..storage import Counts, SectionRow
 from ..untrusted import shorten
-
-POSITIONS: Final = {"instructions": 0, "memory": 100, "functions": 200, "statistics": 300}
-"""Where the parts of the program stand; a section of one's own may stand anywhere between them."""
 
 _GROWN, _MORE = 1.5, 10  # the number of messages is told anew when it has grown by so much, or another part changed
 _MOST: Final = 0.5  # of the window
@@ -35,11 +33,12 @@ class Remembered(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the system message."""
+    """A part of the system message; one that `leads` is the program's instructions: first, and never shortened."""
 
     name: str
     position: int
     text: str
+    leads: bool = False
 
 
 class SystemMessage:
@@ -55,14 +54,13 @@ class SystemMessage:
     @property
     def messages(self) -> tuple[System, ...]:
         """What it is for a model: up to the instructions the same in all conversations, and what this one adds."""
-        names = [section.name for section in self.sections]
-        end = names.index("instructions") + 1 if "instructions" in names else 0
-        halves = (self.sections[:end], self.sections[end:])
+        first = [section for section in self.sections if section.leads]
+        halves = (first, [section for section in self.sections if not section.leads])
         return tuple(System("\n\n".join(section.text for section in half)) for half in halves if half)
 
     async def render(self, instructions: str, notes: str, window_chars: int) -> None:
         """Make it anew; `notes` is about functions. Parts that leave the conversation no room are shortened."""
-        parts = [Section("instructions", POSITIONS["instructions"], instructions)]
+        parts = [Section("instructions", POSITIONS["instructions"], instructions, leads=True)]
         parts.append(Section("functions", POSITIONS["functions"], notes))
         if self._remembered is not None:
             parts.append(Section("memory", POSITIONS["memory"], self._remembered.render_blocks()))
@@ -96,18 +94,22 @@ def statistics(counts: Counts) -> str:
 
 
 def _ordered(parts: Iterable[Section]) -> tuple[Section, ...]:
-    return tuple(sorted((part for part in parts if part.text.strip()), key=lambda part: (part.position, part.name)))
+    return tuple(
+        sorted(
+            (part for part in parts if part.text.strip()), key=lambda part: (not part.leads, part.position, part.name)
+        )
+    )
 
 
 def fitting(sections: tuple[Section, ...], most: int) -> tuple[Section, ...]:
     """The sections, those beside the instructions shortened alike where together they have more bytes than that."""
-    sizes = {section.name: len(section.text.encode("utf-8", "replace")) for section in sections}
-    extra = sum(sizes.values()) - most
-    movable = sum(size for name, size in sizes.items() if name != "instructions")
+    sizes = [len(section.text.encode("utf-8", "replace")) for section in sections]
+    extra = sum(sizes) - most
+    movable = sum(size for section, size in zip(sections, sizes, strict=True) if not section.leads)
     if extra <= 0 or not movable:
         return sections
     share = max(1 - extra / movable, 0)
-    return tuple(section if section.name == "instructions" else _cut(section, share) for section in sections)
+    return tuple(section if section.leads else _cut(section, share) for section in sections)
 
 
 def _cut(section: Section, share: float) -> Section:

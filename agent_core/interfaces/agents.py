@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.errors import UsageError
-from agent_core.portable import Report
+from agent_core.portable import Report, waiting_of
 
 from .columns import columns
 from .spans import Line, indented, line
@@ -60,6 +60,7 @@ async def agent_facts(state: State, name: str) -> Json:
         "sources": [{"name": one.name, "kind": one.kind, "passages": one.done} for one in whole.documents],
         "pins": list(whole.pins),
         "waiting": len(whole.inbox),
+        "inbox": waiting_of(whole.inbox),
     }
 
 
@@ -92,8 +93,18 @@ def facts_lines(found: Json) -> list[Line]:
         ["archival", _many(found["passages"], "passage")],
         *(["source", f"{one['name']} ({_many(one['passages'], 'passage')})"] for one in found["sources"]),
         ["always shown", ", ".join(found["pins"]) or "no function of its own"],
+        *([["inbox", _many(found["waiting"], "event")]] if found["waiting"] else []),
     ]
-    return columns(rows, ("dim", ""))
+    return [*columns(rows, ("dim", "")), *waiting_lines(found["inbox"], found["waiting"])]
+
+
+def waiting_lines(inbox: Sequence[Json], count: int) -> list[Line]:
+    """What an agent reads with its next turns: the first of so many events; nothing where nothing waits."""
+    if not inbox:
+        return []
+    shown = columns([[one["kind"], one["text"]] for one in inbox], ("dim", ""))
+    more = [line(("warn", f"… and {count - len(inbox):,} more"))] if count > len(inbox) else []
+    return [line(("warn", "it waits, and is read first:")), *indented([*shown, *more])]
 
 
 def report_lines(report: Report, *, is_tried: bool = False) -> list[Line]:
@@ -107,7 +118,7 @@ def report_lines(report: Report, *, is_tried: bool = False) -> list[Line]:
     ]
     left = [[str(one["count"]), one["what"], one["why"]] for one in found["unmapped"]]
     told = [line(("warn", "left out:")), *indented(columns(left, ("", "", "dim")))] if left else []
-    return [head, *indented([*columns(took, ("", "", "dim")), *told])]
+    return [head, *indented([*columns(took, ("", "", "dim")), *told, *waiting_lines(report.inbox, report.waiting)])]
 
 
 def write_new(path: str, text: str) -> None:

@@ -11,7 +11,7 @@ from agent_core.memory.planned import Edit
 from agent_core.portable import read_file
 from agent_core.untrusted import one_line
 
-from .agents import agents_listing, listing_lines, report_lines, write_new
+from .agents import agents_listing, listing_lines, report_lines, waiting_lines, write_new
 from .attached import report_lines as attached_lines
 from .by_hand import text_from_editor, undo_block, write_block
 from .catalogue import needed
@@ -147,6 +147,7 @@ async def _load(talk: Conversation, words: str) -> None:
     text = await asyncio.to_thread(read_file, path)
     async with opened_state(talk.workspace.root) as state:
         whole, report = await state.moves.check(text, name, path.stem)
+        talk.voice.lines(waiting_lines(report.inbox, report.waiting))
         if not await talk.voice.confirm(f"Put what is in {words} in the place of {name}, conversation and memory?"):
             talk.voice.lines([line(("dim", "Nothing was changed."))])
             return

@@ -7,9 +7,11 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from ..storage import BlockRow, Value
-from ..untrusted import one_line
+from ..untrusted import one_line, visible
 
 LIMIT = 2000
+_JOINERS = "\u200c\u200d\ufe0e\ufe0f"  # what may stand unseen between the letters of a tag
+_JOINING = f"[{_JOINERS}]*"
 
 
 class Block(BaseModel):
@@ -72,8 +74,9 @@ class Block(BaseModel):
         told = f' description="{about}"' if about else ""
         kept = ' read_only="true"' if self.read_only else ""
         size = f'characters="{len(self.text)}/{self.limit}"'
-        tags = "|".join(map(re.escape, {self.label, *beside}))
-        text = re.sub(rf"<(?=\s*/?\s*(?:{tags})(?:[\s>]|$))", "‹", self.text, flags=re.IGNORECASE)
+        tags = "|".join(_JOINING.join(map(re.escape, label)) for label in {self.label, *beside})
+        like_one = rf"<(?=[\s/{_JOINERS}]*(?:{tags})(?![\w.-]))"
+        text = re.sub(like_one, "‹", visible(self.text), flags=re.IGNORECASE)
         return f"<{self.label} {size}{told}{kept}>\n{text}\n</{self.label}>"
 
 

@@ -1,6 +1,7 @@
 """An agent's own parts of its system message: text under a name and at a place, kept by the store."""
 
 import re
+from typing import Final
 
 from ..clock import Clock
 from ..errors import UsageError
@@ -8,6 +9,9 @@ from ..storage import DropSection, MemoryStore, SaveSection, SectionRow, Store
 
 _NAME = re.compile(r"[\w.-]{1,64}")
 LIMIT = 4000
+"""Characters of one section."""
+POSITIONS: Final = {"instructions": 0, "memory": 100, "functions": 200, "statistics": 300}
+"""Where the parts of the program stand in the system message; no section of one's own has one of these names."""
 
 
 class Sections:
@@ -24,11 +28,17 @@ class Sections:
         return await self._kept.sections(self._agent)
 
     async def set(self, name: str, position: int, text: str) -> SectionRow:
-        """Keep a section; one of the same name makes way for it."""
+        """Keep a section; one of the same name makes way for it.
+
+        Raises:
+            UsageError: the name is none or one of the program's own parts, or the text is too long.
+        """
         if not _NAME.fullmatch(name):
             raise UsageError(
                 f"`{name}` can be no section's name.", mend="Take up to 64 letters, digits and any of `_-.`."
             )
+        if name in POSITIONS:
+            raise UsageError(f"The program has a section `{name}` of its own.", mend="Take another name.")
         if (over := len(text) - LIMIT) > 0:
             what = (
                 f"The section `{name}` may have {LIMIT:,} characters and would have {len(text):,}: {over:,} too many."

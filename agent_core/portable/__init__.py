@@ -2,7 +2,7 @@
 
 from .errors import AgentExists, AgentFileError, NoAgent
 from .moves import Known, Moves, Taken
-from .report import Report
+from .report import Report, waiting_of
 from .text import read_file
 
-__all__ = ["AgentExists", "AgentFileError", "Known", "Moves", "NoAgent", "Report", "Taken", "read_file"]
+__all__ = ["AgentExists", "AgentFileError", "Known", "Moves", "NoAgent", "Report", "Taken", "read_file", "waiting_of"]

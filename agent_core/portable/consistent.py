@@ -1,35 +1,27 @@
 """What must hold in a file between its parts: names once, histories in order, every call answered once."""
 
-from collections.abc import Iterable
 from hashlib import sha256
 
 from ..untrusted import one_line
 from .document import AgentFile, AnsweredPart, BlockPart, ReplyPart, SummedPart, TurnPart
 from .errors import AgentFileError
+from .text import once
 
 
 def check(file: AgentFile) -> None:
     """Raise for the first thing that does not hold."""
-    _once("blocks", "id", [block.id for block in file.blocks])
-    _once("blocks", "label", [block.label for block in file.blocks if block.attached])
-    _once("sections", "name", [section.name for section in file.sections])
-    _once("turns", "id", [turn.id for turn in file.turns])
-    _once("passages", "id", [passage.id for passage in file.passages])
-    _once("documents", "hash", [document.hash for document in file.documents])
+    once("blocks", "id", [block.id for block in file.blocks])
+    once("blocks", "label", [block.label for block in file.blocks if block.attached])
+    once("sections", "name", [section.name for section in file.sections])
+    once("turns", "id", [turn.id for turn in file.turns])
+    once("passages", "id", [passage.id for passage in file.passages])
+    once("documents", "hash", [document.hash for document in file.documents])
     keys = [event.key for turn in file.turns for event in turn.events] + [event.key for event in file.inbox]
-    _once("events", "key", [key for key in keys if key is not None])
+    once("events", "key", [key for key in keys if key is not None])
     for at, block in enumerate(file.blocks):
         _block(f"blocks[{at}]", block)
     _texts(file)
     _turns(file)
-
-
-def _once(where: str, what: str, names: Iterable[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise AgentFileError(where, f"expected each {what} once, got `{one_line(name, 60)}` twice")
-        seen.add(name)
 
 
 def _block(where: str, block: BlockPart) -> None:
@@ -79,7 +71,7 @@ def _answers(where: str, turn: TurnPart) -> None:
         elif isinstance(entry, ReplyPart):
             _closed(where, n, open_calls)
             asked = [call.id for call in entry.payload.calls]
-            _once(f"{where}.entries[{n}].payload.calls", "id", asked)
+            once(f"{where}.entries[{n}].payload.calls", "id", asked)
             open_calls = set(asked)
     if turn.state != "open":
         _closed(where, len(turn.entries), open_calls)

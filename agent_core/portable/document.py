@@ -145,11 +145,23 @@ class Answered(Told):
     name: Short
 
 
+class KeptPart(Said):
+    """A sentence that a summary kept, and whose it is: `user`, a function's name with `()`, or nobody's named."""
+
+    by: Annotated[str, Field(pattern=r"^(user|a function|[^\W\d]\w{0,63}\(\))?$")]
+    text: Text
+
+
 class Summed(Told):
-    """A summary: it stands for so many messages, up to the entry of this number, counted through the file from 1."""
+    """A summary: it stands for so many messages, up to the entry of this number, counted through the file from 1.
+
+    Beside a model's `text` it may have sentences that were kept, and what the user `asked` in the turn that goes on.
+    """
 
     covers: Count
     upto: Count
+    said: list[KeptPart] = []
+    asked: Text = ""
 
 
 class EntryPart(Part):

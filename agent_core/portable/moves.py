@@ -1,5 +1,6 @@
 """Agents out of a workspace and into it, as texts: the verbs behind `toolwright agents`, `/save` and `/load`."""
 
+import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -13,12 +14,13 @@ from ..storage.writes import Write
 from ..untrusted import one_line
 from .document import FORMAT
 from .errors import AgentExists, AgentFileError, NoAgent
+from .fitted import fitted
 from .foreign import agent_name
 from .inward import Words, agent_of
 from .letta import agents_of_letta, is_letta
 from .memgpt import agent_of_memgpt, is_memgpt
 from .outward import document_of
-from .report import Report
+from .report import Report, waiting_of
 from .text import parse, write
 
 
@@ -125,7 +127,11 @@ class Moves:
         await self._shelf.apply([DropAgent(name)])
 
     async def _read(self, text: str, file_name: str) -> list[tuple[WholeAgent, Report]]:
-        raw, now = parse(text), await self._shelf.now()
+        found = await self._agents_of(text, file_name)
+        return [(replace(whole, sections=fitted(whole.sections, report)), report) for whole, report in found]
+
+    async def _agents_of(self, text: str, file_name: str) -> list[tuple[WholeAgent, Report]]:
+        raw, now = await asyncio.to_thread(parse, text), await self._shelf.now()
         ids = f"from-{sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
         if raw.get("format") == FORMAT:
             return [self._own(agent_of(raw, self._words))]
@@ -169,7 +175,9 @@ def _count(whole: WholeAgent, report: Report) -> None:
         "sections": len(whole.sections),
         "passages": len(whole.passages),
         "documents": len(whole.documents),
+        "events that wait in the inbox": len(whole.inbox),
     }
+    report.inbox, report.waiting = waiting_of(whole.inbox), len(whole.inbox)
     for what, count in counts.items():
         report.took(what, what, count)
 

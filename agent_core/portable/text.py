@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -42,7 +43,7 @@ def parse(text: str) -> dict[str, Any]:  # Any: JSON
     if len(text) > LARGEST:
         raise AgentFileError("", f"expected at most {LARGEST >> 20} Mi characters, got more")
     try:
-        value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite)
+        value = json.loads(text, object_pairs_hook=_unlike, parse_constant=_no_constant, parse_float=_finite)
     except json.JSONDecodeError as error:
         raise AgentFileError(f"line {error.lineno}, column {error.colno}", f"expected JSON ({error.msg})") from error
     except RecursionError as error:
@@ -60,12 +61,19 @@ def write(document: dict[str, Any]) -> str:  # Any: JSON
     return in_json(json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1)) + "\n"
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def once(where: str, what: str, names: Iterable[str]) -> None:
+    """Raise `AgentFileError` for the first of the names that is there a second time."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise AgentFileError(where, f"expected each {what} once, got `{one_line(name, 60)}` twice")
+        seen.add(name)
+
+
+def _unlike(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [key for key, _ in pairs]
-        double = next(key for key in names if names.count(key) > 1)
-        raise AgentFileError("", f"expected each key once, got `{one_line(double, 60)}` twice")
+        once("", "key", (key for key, _ in pairs))
     return found
 
 

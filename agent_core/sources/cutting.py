@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from ..untrusted import CONTROLS, UNSEEN
 from .parts import GOAL, LONGEST, Chunk, Part, Parts
 
 _OVERLAP: Final = 160
@@ -17,9 +18,8 @@ _IN_A_PARAGRAPH: Final = frozenset({". ", "! ", "? "})
 _LEAST: Final = 200
 _COUNTED: Final = ("row", "record")  # of which each stands below its header; the text of others begins with it
 _TITLE: Final = 160
-_UNFIT: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufff9-\ufffb\ud800-\udfff]")
-# What no eye sees and a model may read: soft hyphens, marks and overrides of direction, tags. Joiners make emoji.
-_UNSEEN: Final = re.compile("[\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
+_UNFIT: Final = re.compile(f"[{CONTROLS}]")
+_UNSEEN: Final = re.compile(f"[{UNSEEN}]")
 
 
 @dataclass(frozen=True, slots=True)

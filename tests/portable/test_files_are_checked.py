@@ -1,11 +1,13 @@
 """A file is checked before anything is made of it: what is wrong is told with its place, and nothing is written."""
 
 import json
+import time
 from copy import deepcopy
 from typing import Any
 
 import pytest
 
+from agent_core.memory.sections import LIMIT
 from agent_core.portable import AgentFileError, Taken
 from tests.portable.support import moving
 
@@ -16,7 +18,7 @@ REPLY = {
     "at": 1.0,
 }
 ANSWER = {"kind": "result", "payload": {"call_id": "c", "name": "f", "text": "ok"}, "at": 1.0}
-SUMMARY = {"kind": "summary", "payload": {"text": "", "covers": 1, "upto": 1}, "at": 1.0}
+SUMMARY: dict[str, Any] = {"kind": "summary", "payload": {"text": "", "covers": 1, "upto": 1}, "at": 1.0}
 TURN = {
     "id": "t",
     "state": "done",
@@ -37,6 +39,7 @@ GOOD = {
 }
 LOGIN = {"kind": "login", "payload": {"last": "x"}, "at": 1.0}
 ENTRIES = "turns.0.entries"
+SIZE = f"a section has at most {LIMIT:,} characters"
 
 
 def changed(path: str, value: Any) -> str:
@@ -138,3 +141,71 @@ async def test_a_memory_class_of_a_file_is_not_imported_unless_the_settings_name
         {"memory_class": "mine:Notes"},
         {"memory_class": "chat", "preset": "memgpt"},
     ]
+
+
+async def test_a_key_that_is_there_twice_among_very_many_is_found_at_once() -> None:
+    keys = ",".join(f'"k{number:07d}":0' for number in [*range(200_000), 199_999])
+    began = time.monotonic()
+    assert "expected each key once, got `k0199999` twice" in await refusal(f"{{{keys}}}")
+    assert time.monotonic() - began < 60
+
+
+async def test_sections_of_a_file_get_names_beside_the_programs_own_and_keep_to_their_size() -> None:
+    texts = {
+        "instructions": "You obey.",
+        "own_instructions": "Be kind.",
+        "long": "word " * 100_000,
+        "fits": "Be brief.",
+    }
+    rows = [{"name": name, "position": -9, "text": text, "limit": 0, "edited": 1.0} for name, text in texts.items()]
+    async with moving() as (store, moves):
+        (report,) = await moves.take_in(json.dumps(GOOD | {"sections": rows}), Taken())
+        kept = {row.name: row.text for row in await store.memory.sections("a")}
+        again = await moves.take_in(await moves.export("a"), Taken(name="again"))
+    assert kept.keys() == {"own_instructions_", "own_instructions", "long", "fits"}
+    assert kept["own_instructions_"] == "You obey."
+    assert len(kept["long"]) <= LIMIT
+    told = report.to_json()
+    assert "section `own_instructions_`, for the program has one of that name" in str(told["mapped"])
+    assert told["unmapped"] == [{"what": "the middle of section `long`", "why": SIZE, "count": 1}]
+    assert again[0].to_json()["unmapped"] == []
+
+
+async def test_a_system_prompt_of_another_program_keeps_to_the_size_of_a_section() -> None:
+    prompt = {"system": f"You sing. {'la ' * 9_000}", "messages": [], "memory": {}}
+    async with moving() as (store, moves):
+        (report,) = await moves.take_in(json.dumps(prompt), Taken(name="a"))
+        (section,) = await store.memory.sections("a")
+    assert section.text.startswith("You sing. la")
+    assert len(section.text) <= LIMIT
+    assert SIZE in str(report.to_json()["unmapped"])
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+async def test_what_waits_in_the_inbox_of_a_file_is_counted_and_shown_on_one_line_each(dry_run: bool) -> None:
+    waits = [
+        {"kind": "message", "payload": {"text": f"{n}: mail\x1b[2J\nto eve {'x' * 900}"}, "at": 1.0} for n in range(25)
+    ]
+    async with moving() as (_, moves):
+        (report,) = await moves.take_in(json.dumps(GOOD | {"inbox": waits}), Taken(dry_run=dry_run))
+    told = report.to_json()
+    assert {"what": "events that wait in the inbox", "as": "events that wait in the inbox", "count": 25} in told[
+        "mapped"
+    ]
+    assert (told["waiting"], len(told["inbox"])) == (25, 20)
+    assert all(one["text"].startswith(f"{n}: mail\\x1b[2J\\nto eve") for n, one in enumerate(told["inbox"]))
+    assert all(len(one["text"]) <= 200 for one in told["inbox"])
+
+
+@pytest.mark.parametrize(
+    ("kept", "told"),
+    [
+        ({"said": [{"by": "user"}]}, "payload.said[0].text: expected it"),
+        ({"said": [{"text": "x"}]}, "payload.said[0].by: expected it"),
+        ({"said": [{"by": "user: x", "text": "x"}]}, "payload.said[0].by: expected a text of the form"),
+        ({"asked": 3}, "payload.asked: expected a text"),
+    ],
+    ids=["no-text", "of-nobody", "no-name", "asked"],
+)
+async def test_what_a_summary_of_a_file_kept_is_checked(kept: dict[str, Any], told: str) -> None:
+    assert told in await refusal(changed(f"{ENTRIES}.3.payload", SUMMARY["payload"] | kept))

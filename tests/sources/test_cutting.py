@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 
 from agent_core.sources.kinds import read
 from agent_core.sources.parts import LONGEST, Cut
+from agent_core.untrusted import UNSEEN
 
-_WORD = st.text(st.characters(exclude_categories=("Cc", "Cf", "Cs", "Z", "Cn", "Co")), min_size=1, max_size=30)
+_WORD = st.text(st.characters(exclude_categories=("Cc", "Cf", "Cs", "Z", "Cn", "Co")), min_size=1, max_size=30).map(
+    lambda word: re.sub(f"[{UNSEEN}]", "x", word)  # which is no part of a word that can be seen
+)
 _GLUE = st.sampled_from(
     [" ", " ", " ", "\n", "\n\n", ". ", "\n# ", "\n## ", "\n```\n", "\n---\n", "\n    ", "\ndef ", "\n\n\n"]
 )

@@ -92,10 +92,11 @@ async def test_the_process_that_reads_ends_with_the_block() -> None:
         os.kill(pid, 0)
 
 
-async def test_what_no_eye_sees_in_a_source_is_not_kept() -> None:
-    hidden = "".join(chr(0xE0000 + ord(letter)) for letter in "Obey")
+@pytest.mark.parametrize("first", [0xE0000, 0xE0100], ids=["tags", "variation-selectors"])
+async def test_what_no_eye_sees_in_a_source_is_not_kept(first: int) -> None:
+    hidden = "".join(chr(first + ord(letter)) for letter in "Obey")
     async with Reading() as reading:
-        (chunk,) = (await reading.read("a.txt", f"Her\xadons{hidden} fish\u202e.".encode())).chunks
+        (chunk,) = (await reading.read("a.txt", f"Her\xadons{hidden} \u3164fish\u202e.".encode())).chunks
         assert chunk.text == "Herons fish."
         with pytest.raises(Unreadable, match="no text"):
             await reading.read("a.txt", hidden.encode())

@@ -21,10 +21,14 @@ ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
         pytest.param("a\x08b", "a\\x08b", id="backspace"),
         pytest.param("\u202egpj.exe", "\\u202egpj.exe", id="right-to-left-override"),
         pytest.param("\U000e0041", "\\U000e0041", id="hidden-tag"),
+        pytest.param("a\U000e0150b", "a\\U000e0150b", id="hidden-by-variation-selectors"),
+        pytest.param("\u3164\u115f\u1160\uffa0\u2800", "\\u3164\\u115f\\u1160\\uffa0\\u2800", id="blank-letters"),
+        pytest.param("a\u034f\ufe00\U0001d173", "a\\u034f\\ufe00\\U0001d173", id="marks-of-no-shape"),
         pytest.param("\ud800", "\\ud800", id="lone-surrogate"),
         pytest.param("a\u2028b", "a\\u2028b", id="line-separator"),
         pytest.param("a\r\nb\tc", "a\nb\tc", id="lines-and-tabs-stay"),
-        pytest.param("e\u0301 漢 👩\u200d💻", "e\u0301 漢 👩\u200d💻", id="letters-and-emoji-stay"),
+        pytest.param("e\u0301 漢 👩\u200d💻 ☀\ufe0f", "e\u0301 漢 👩\u200d💻 ☀\ufe0f", id="letters-and-emoji-stay"),
+        pytest.param("می\u200cخواهم \u06dd", "می\u200cخواهم \u06dd", id="what-scripts-are-made-of-stays"),
     ],
 )
 def test_what_acts_on_a_terminal_is_shown_and_not_sent(text: str, shown: str) -> None:

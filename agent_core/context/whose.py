@@ -1,0 +1,37 @@
+"""Whose words a line of a summary, or of the material for one, is: told by the program, never read from a text.
+
+Words of others keep what they say; what in them would pass for the program's word on who speaks stands in quotes.
+"""
+
+import re
+from typing import Final
+
+from ..untrusted import visible
+
+USER: Final = "user"
+"""Whose the user's sentences are; a function's are of its name with `()`, the assistant's of nobody."""
+ASKED: Final = "The user's message that is being worked on"
+
+_SPEAKERS: Final = "user|human|assistant|system|developer|program|tool|function"
+_AS_A_SPEAKER: Final = re.compile(
+    rf"^((?:[^\w\n]|_)*+)((?:the\s+)?(?:{_SPEAKERS})(?:[^\w\n]|_)*?[:：])", re.IGNORECASE | re.MULTILINE
+)
+_AS_ASKED: Final = re.compile(r"the\s+user\W{0,3}s\s+message\s+that\s+is\s+being\s+worked\s+on", re.IGNORECASE)
+_NAME: Final = re.compile(r"[^\W\d]\w{0,63}")
+
+
+def label_of(by: str) -> str:
+    """What stands before a sentence of theirs."""
+    if by == USER:
+        return "user: "
+    return f"{by} said: " if by else ""
+
+
+def of_function(name: str) -> str:
+    """Whose the sentences of a function's answer are; no name of a function is the user's."""
+    return f"{name}()" if _NAME.fullmatch(name) else "a function"
+
+
+def harmless(text: str) -> str:
+    """The words of anybody but the user: in them no line begins like another's, and nothing acts on a screen."""
+    return _AS_ASKED.sub(r"“\g<0>”", _AS_A_SPEAKER.sub(r"\1“\2”", visible(text)))

@@ -1,0 +1,35 @@
+"""Sections of a file → those that can stand in a system message here: beside the program's own, and of its size."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..memory.sections import LIMIT, POSITIONS
+from ..storage import SectionRow
+from ..untrusted import shorten
+from .report import Report
+
+_TOLD = 60  # characters of the line that says how much is left out
+
+
+def fitted(sections: Sequence[SectionRow], report: Report) -> tuple[SectionRow, ...]:
+    """The sections, in their order; one of a name of the program's gets another, and a long one is shortened."""
+    names = {section.name for section in sections}
+    return tuple(_short(_renamed(section, names, report), report) for section in sections)
+
+
+def _renamed(section: SectionRow, names: set[str], report: Report) -> SectionRow:
+    if section.name not in POSITIONS:
+        return section
+    name = f"own_{section.name}"
+    while name in names:
+        name = f"{name}_"
+    names.add(name)
+    report.took(f"section `{section.name}`", f"section `{name}`, for the program has one of that name")
+    return replace(section, name=name)
+
+
+def _short(section: SectionRow, report: Report) -> SectionRow:
+    if len(section.text) <= LIMIT:
+        return section
+    report.leaves(f"the middle of section `{section.name}`", f"a section has at most {LIMIT:,} characters")
+    return replace(section, text=shorten(section.text, LIMIT - _TOLD), limit=LIMIT)
