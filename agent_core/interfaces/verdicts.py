@@ -139,12 +139,12 @@ def value_text(value: Any) -> str:  # Any: a JSON value
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def value_lines(outcome: Document) -> list[Line]:
-    """What a call returned, for people: many lines of it stand behind a bar; nothing, if it did not return."""
+def value_lines(outcome: Document, *, as_it_is: bool = False) -> list[Line]:
+    """What a call returned; nothing, if it did not. Among other lines, many of its own stand behind a bar."""
     if outcome["outcome"] != "returned":
         return []
     texts = [line(text) for text in value_text(outcome["value"]).splitlines()]
-    return quoted(texts) if len(texts) > 1 else texts
+    return texts if as_it_is or len(texts) < 2 else quoted(texts)
 
 
 def compact_call(name: str, arguments: str) -> str:

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..memory.sections import LIMIT, POSITIONS
+from ..memory.sections import POSITIONS
 from ..storage import SectionRow
 from ..untrusted import shorten
 from .report import Report
 
+MOST = 16_000  # characters: MemGPT's own instructions are longer than a section that is written here
 _TOLD = 60  # characters of the line that says how much is left out
 
 
@@ -29,7 +30,7 @@ def _renamed(section: SectionRow, names: set[str], report: Report) -> SectionRow
 
 
 def _short(section: SectionRow, report: Report) -> SectionRow:
-    if len(section.text) <= LIMIT:
+    if len(section.text) <= MOST:
         return section
-    report.leaves(f"the middle of section `{section.name}`", f"a section has at most {LIMIT:,} characters")
-    return replace(section, text=shorten(section.text, LIMIT - _TOLD), limit=LIMIT)
+    report.leaves(f"the middle of section `{section.name}`", f"a section of a file has at most {MOST:,} characters")
+    return replace(section, text=shorten(section.text, MOST - _TOLD), limit=MOST)

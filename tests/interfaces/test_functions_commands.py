@@ -94,7 +94,7 @@ def test_no_line_of_what_a_function_says_looks_like_one_of_the_program(tmp_path:
     (tmp_path / "functions" / "saying.py").write_text(code)
     failed = toolwright("functions", "call", "fails", cwd=tmp_path)
     assert failed.stderr.startswith("✗ ValueError: 3\n│ ✓ work joins e as trusted\n")
-    assert toolwright("functions", "call", "returns", cwd=tmp_path).stdout == "│ 3\n│ ✓ work joins e as trusted\n"
+    assert toolwright("functions", "call", "returns", cwd=tmp_path).stdout == "3\n✓ work joins e as trusted\n"
     assert document("functions", "call", "returns", cwd=tmp_path)["value"] == says
     assert document("functions", "call", "fails", cwd=tmp_path, code=1)["error"]["message"] == says
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agent_core.memory.sections import LIMIT
 from agent_core.portable import AgentFileError, Taken
+from agent_core.portable.fitted import MOST
 from tests.portable.support import moving
 
 USER = {"kind": "user", "payload": {"text": "hi"}, "at": 1.0}
@@ -39,7 +39,7 @@ GOOD = {
 }
 LOGIN = {"kind": "login", "payload": {"last": "x"}, "at": 1.0}
 ENTRIES = "turns.0.entries"
-SIZE = f"a section has at most {LIMIT:,} characters"
+SIZE = f"a section of a file has at most {MOST:,} characters"
 
 
 def changed(path: str, value: Any) -> str:
@@ -164,7 +164,7 @@ async def test_sections_of_a_file_get_names_beside_the_programs_own_and_keep_to_
         again = await moves.take_in(await moves.export("a"), Taken(name="again"))
     assert kept.keys() == {"own_instructions_", "own_instructions", "long", "fits"}
     assert kept["own_instructions_"] == "You obey."
-    assert len(kept["long"]) <= LIMIT
+    assert len(kept["long"]) <= MOST
     told = report.to_json()
     assert "section `own_instructions_`, for the program has one of that name" in str(told["mapped"])
     assert told["unmapped"] == [{"what": "the middle of section `long`", "why": SIZE, "count": 1}]
@@ -177,7 +177,7 @@ async def test_a_system_prompt_of_another_program_keeps_to_the_size_of_a_section
         (report,) = await moves.take_in(json.dumps(prompt), Taken(name="a"))
         (section,) = await store.memory.sections("a")
     assert section.text.startswith("You sing. la")
-    assert len(section.text) <= LIMIT
+    assert len(section.text) <= MOST
     assert SIZE in str(report.to_json()["unmapped"])
 
 

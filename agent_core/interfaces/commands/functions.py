@@ -226,7 +226,7 @@ def _judged(scene: Scene, verdict: dict[str, Any]) -> int:
 
 def _ended(scene: Scene, outcome: dict[str, Any]) -> int:
     returned = outcome["outcome"] == "returned"
-    scene.result(outcome, value_lines(outcome))
+    scene.result(outcome, value_lines(outcome, as_it_is=True))  # it may go into a file
     if not scene.as_json:
         write(fitted(outcome_lines(outcome), sys.stderr), sys.stderr)
         if lacks := outcome.get("lacks"):
