@@ -7,10 +7,11 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ..gate import Disagreement, ModuleVerdict
 from ..problem import Problem
-from ..registry.function import Reading
+from ..registry.function import Function, Reading
 from ..registry.registry import Change, difference
 from ..registry.snapshot import Snapshot
 from ..registry.source import Source, module_of
@@ -160,16 +161,26 @@ def admission(
             SaveVersion(source.module, source.version, source.text, reason="saved"),
             SetManifest(source.module, expected, source.version, reason="saved"),
         )
-    hashes = {function.name: function.body_hash for function in verdict.reading.functions}
-    said = {**verdict.to_json(), "by": "human"}
+    functions = {function.name: function for function in verdict.reading.functions}
     verdicts = [
         SaveVerdict(
-            hashes[name], name, {**said, "name": name, "standing": standing, "confirmed": [*confirmed.get(name, ())]}
+            functions[name].body_hash,
+            name,
+            {**_verdict_on(functions[name], verdict), "standing": standing, "confirmed": [*confirmed.get(name, ())]},
         )
         for name, standing in verdict.standings
     ]
     reading = SaveReading(path, _NO_STAMP, source.version, json.dumps(verdict.reading.to_json()))
     return (*entered, *verdicts, reading)
+
+
+def _verdict_on(function: Function, verdict: ModuleVerdict) -> dict[str, Any]:  # Any: JSON
+    """What of a file's verdict is about one of its functions; `line` is where it stood then."""
+    own = [
+        one for one in verdict.problems if not one.where.line or function.line <= one.where.line <= function.end_line
+    ]
+    problems = [problem.to_json() for problem in own]
+    return {**verdict.to_json(), "by": "human", "name": function.name, "problems": problems, "line": function.line}
 
 
 def by_agent(write: Write) -> Write:

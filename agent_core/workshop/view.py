@@ -96,12 +96,28 @@ async def introspection(sight: Sight, name: str) -> dict[str, Any]:
         "examples": [_example(each) for each in function.examples],
         "standing": standing_now(sight.snapshot, function, verdict, rows, sight.rules),
         "statistics": await statistics(sight.store, function, rows),
-        "verdict": verdict,
+        "verdict": verdict and _placed(verdict, function),
         "survivors": ((verdict or {}).get("survivors") or [])[:MOST_SURVIVORS],
         "callers": callers(name, sight.snapshot),
         "callees": callees(name, sight.snapshot),
         "versions": await _versions(sight.store, function.module),
     }
+
+
+def _placed(verdict: dict[str, Any], function: Function) -> dict[str, Any]:  # Any: JSON
+    """A verdict with its problems where the function stands now; it was given on the file of then."""
+    if not isinstance(moved_from := verdict.get("line"), int):
+        return verdict
+    shift = function.line - moved_from
+    problems = [
+        {
+            **problem,
+            "path": function.path,
+            "line": problem["line"] + shift if problem.get("line") else problem.get("line"),
+        }
+        for problem in verdict["problems"]
+    ]
+    return {**verdict, "problems": problems, "line": function.line}
 
 
 def example_result(result: ExampleResult) -> dict[str, Any]:

@@ -189,3 +189,17 @@ async def test_a_constant_that_breaks_another_file_is_told_though_no_function_ch
     (event,) = await save(here.shop, tmp_path, f"SOUNDS = 'aeio'\n\n\n{text}")
     assert event.noted["letters"].startswith("breaks `twice` (functions/twice.py:4), a draft now")
     assert list(event.disagreeing) == ["count_vowels"]
+
+
+async def test_a_function_shows_the_problems_of_its_own_lines_where_it_stands_now(
+    shop: Workshop, tmp_path: Path
+) -> None:
+    poor = "def {0}(number: float) -> float:\n    return number / {1}\n"
+    await save(shop, tmp_path, "\n\n".join((poor.format("half", 2), poor.format("third", 3))))
+    await save(shop, tmp_path, "\n\n".join((VOWELS, poor.format("half", 2), poor.format("third", 3))))
+    found = await shop.introspect("third")
+    problems = found["verdict"]["problems"]
+    assert problems
+    assert {problem["path"] for problem in problems} == {"functions/letters.py"}
+    assert {problem["line"] for problem in problems} <= {found["line"], found["line"] + 1}
+    assert not any("`half`" in problem["message"] for problem in problems)
