@@ -123,6 +123,7 @@ ENTRIES = (
     Entry("dump", "[FILE]", "What the model has in its context, here or into FILE.", _PATH),
     Entry("model", "[NAME]", "The model and why it was chosen; with NAME, another one.", (("<model>",),)),
 )
+_MEANT = {"quit": "exit", "q": "exit", "bye": "exit", "ls": "functions", "rm": "delete"}
 BY_NAME = {entry.name: entry for entry in ENTRIES}
 
 
@@ -142,5 +143,7 @@ def nearest(name: str) -> str:
     begun = [known for known in BY_NAME if name and known.startswith(name)]
     if begun:
         return begun[0]
-    near = difflib.get_close_matches(name, BY_NAME, n=1, cutoff=0.5)
+    if name in _MEANT:
+        return _MEANT[name]
+    near = difflib.get_close_matches(name, BY_NAME, n=1, cutoff=0.6)
     return near[0] if near else ""

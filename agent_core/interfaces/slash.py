@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from agent_core.errors import ToolwrightError, UsageError
 from agent_core.messages import Answer, Assistant, Message, Notice, System, User
+from agent_core.untrusted import one_line
 
 from . import slash_create, slash_debug, slash_grants, slash_history, slash_memory, slash_session
 from .agents import write_new
@@ -55,15 +56,19 @@ async def command(talk: Conversation, text: str) -> None:
     """Run one command; what goes wrong is told and ends nothing."""
     run = _RUNS.get(_name(text))
     if run is None:
-        near = nearest(_name(text))
-        hint = f"Did you mean /{near}?" if near else "Type /help for the list."
-        talk.voice.lines([line(("bad", f"There is no command /{_name(text)}. "), hint)])
+        talk.explain(_no_command(_name(text)))
         return
     try:
         await run(talk, text.partition(" ")[2].strip())
         talk.deeds.touch(text.split()[1:2])
     except ToolwrightError as error:
         talk.explain(error)
+
+
+def _no_command(name: str) -> UsageError:
+    near = nearest(name)
+    mend = f"Did you mean /{near}?" if near else "Type /help for the list."
+    return UsageError(f"There is no command /{one_line(name, 60)}.", mend=mend)
 
 
 def _is_command(text: str) -> bool:
@@ -79,7 +84,7 @@ def _name(text: str) -> str:
 async def _help(talk: Conversation, words: str) -> None:
     wanted = words.removeprefix("/")
     if wanted and wanted not in BY_NAME:
-        raise UsageError(f"There is no command /{wanted}.", mend=f"Try /help {nearest(wanted)}".rstrip() + ".")
+        raise _no_command(wanted)
     entries = [BY_NAME[wanted]] if wanted else ENTRIES
     shown = explained([(entry.typed, entry.says) for entry in entries], shutil.get_terminal_size().columns)
     keys = "Alt-Enter: new line · Tab: complete · Ctrl-R: search · Ctrl-C: end the turn · Ctrl-D: leave"
@@ -99,7 +104,8 @@ async def _functions(talk: Conversation, words: str) -> None:
         return
     found = await shop.list(words)
     if words or not found["functions"]:
-        talk.voice.lines(list_lines(found, heads=True) or [line(("dim", "None. Ask for one."))])
+        why = f"None has “{one_line(words)}” in its name, module or description." if words else "None. Ask for one."
+        talk.voice.lines(list_lines(found, heads=True) or [line(("dim", why))])
         return
     below = (*list_lines({**found, "functions": []}), *unused_hint(found, "/functions unused"))
     await talk.voice.browse(functions_table(found, shop.source, below))

@@ -102,7 +102,7 @@ class Changes:
         """A pending candidate with the values that really came back, where only written results disagreed."""
         pending = await self._store.pending(name)
         if pending is None:
-            text = f"No candidate named `{name}` is waiting: confirm_function is for one that create_function refused."
+            text = f"No candidate named `{name}` stands refused, so there is nothing to confirm."
             return Plan(text, "refused", {"name": name, "admitted": False, "error": text})
         snapshot = await self._ground.settled(pending["module"], name, self._registry.snapshot())
         candidate = _candidate(pending, reason, name in snapshot.functions)

@@ -129,7 +129,11 @@ def example_result(result: ExampleResult) -> dict[str, Any]:
 def unknown_function(name: str, known: Iterable[str] = ()) -> UsageError:
     """The error for a name that is none of the functions known."""
     near = difflib.get_close_matches(name, [*known], n=1, cutoff=0.6)
-    mend = f"Did you mean `{near[0]}`?" if near else "`/functions`, or `list_functions`, lists what there is."
+    mend = (
+        f"Did you mean `{near[0]}`?"
+        if near
+        else "Look at the list: list_functions, /functions, `toolwright functions list`."
+    )
     return UsageError(f"There is no function `{name}` in functions/.", mend=mend)
 
 
@@ -140,7 +144,8 @@ def _matches(function: Function, wanted: Wanted) -> bool:
     word = wanted.pattern.lower()
     if not word:
         return True
-    return fnmatch.fnmatch(function.name.lower(), word) or word in f"{function.name} {function.description}".lower()
+    text = f"{function.name} {function.module} {function.description}"
+    return fnmatch.fnmatch(function.name.lower(), word) or word in text.lower()
 
 
 def standing_now(
