@@ -1,6 +1,7 @@
 """Stepping through a function: the standard library's `bdb`, which stops in function code alone.
 
-Nothing is traced before something stopped; `continue` ends tracing, unless lines are watched by it.
+Nothing is traced before something stopped; `continue` ends tracing, unless lines are watched by it, or a trace of the
+call is made: that takes its events from here, since a thread is traced by one function at a time.
 """
 
 import bdb
@@ -8,6 +9,8 @@ import sys
 from collections.abc import Container
 from types import CodeType, FrameType
 from typing import Any, Protocol
+
+from .debug_trace import Tracer
 
 RESUMING = frozenset({"next", "step", "return", "until", "continue"})
 
@@ -25,11 +28,18 @@ class Listener(Protocol):
 class Stepper(bdb.Bdb):
     """The stepping of one thread."""
 
-    def __init__(self, listener: Listener, own_paths: Container[str], woven: Container[tuple[str, int]]) -> None:
+    def __init__(
+        self,
+        listener: Listener,
+        own_paths: Container[str],
+        woven: Container[tuple[str, int]],
+        tracer: Tracer | None = None,
+    ) -> None:
         super().__init__()
         self._listener = listener
         self._own_paths = own_paths
         self._woven = woven  # lines that are not of the source
+        self._tracer = tracer
         self._why = "breakpoint"
         self.slow: set[CodeType] = set()  # whose lines are watched
 
@@ -47,6 +57,12 @@ class Stepper(bdb.Bdb):
             self.botframe = sys._getframe()
             self._set_stopinfo(self.botframe, None, -1)  # type: ignore[attr-defined] # bdb's own, in every version
             sys.settrace(self.trace_dispatch)
+
+    def trace_dispatch(self, frame: FrameType, event: str, arg: Any) -> Any:  # Any: as `bdb` types it
+        """As in `bdb`; a tracer hears of it first."""
+        follows = self._tracer is not None and self._tracer.sees(frame, event, arg)
+        again: Any = super().trace_dispatch(frame, event, arg)
+        return self.trace_dispatch if again is None and follows else again
 
     def stop_here(self, frame: FrameType) -> bool:
         """As in `bdb`, in function code alone."""
@@ -94,7 +110,7 @@ class Stepper(bdb.Bdb):
 
     def set_continue(self) -> None:
         """Stop no more, but at what is watched."""
-        if self.slow:
+        if self.slow or self._tracer is not None:
             self._set_stopinfo(self.botframe, None, -1)  # type: ignore[attr-defined] # as above
         else:
             super().set_continue()

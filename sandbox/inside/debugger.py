@@ -51,6 +51,7 @@ class Debugger:
         self._slow: dict[tuple[CodeType, int], list[Point]] = {}
         self._steppers: dict[int, Stepper] = {}
         self._one_at_a_time = threading.RLock()
+        self._replaced: set[int] = set()  # points whose woven calls count no more
         self._last: dict[int, Frame] = {}
         self._displayed: list[str] = []
         self._woven: set[tuple[str, int]] = set()
@@ -74,6 +75,7 @@ class Debugger:
         if mode := spec.get("trace"):
             self._tracer = Tracer(self._own_paths, self._woven, mode, self._tell_rows)
             self._covered = spec.get("covers")
+            self._tracer.start()
         points = [Point(**{name: one[name] for name in _FIELDS & one.keys()}) for one in spec.get("points", ())]
         if points:
             setattr(builtins, HIT, self.hit)
@@ -82,8 +84,6 @@ class Debugger:
             self._waiting.setdefault(module, []).append(group)
         for module in list(self._waiting):
             self.imported(module)
-        if self._tracer is not None:
-            self._tracer.start()
 
     def imported(self, name: str) -> None:
         """A module is there: arm what is meant for it."""
@@ -117,6 +117,7 @@ class Debugger:
         if self._slow:
             sys.settrace(None)
         self._restore, self._points, self._waiting, self._slow, self._steppers = [], {}, {}, {}, {}
+        self._replaced = set()
         self._displayed, self._tracer, self._has_human, self.is_active = [], None, False, False
 
     def finish(self, outcome: object) -> None:
@@ -142,7 +143,7 @@ class Debugger:
         """A breakpoint's line is about to run and its condition, if it is woven too, holds."""
         point = self._points.get(id)
         frame = sys._getframe(1)
-        if point is None or not (failed or point.counts()):
+        if point is None or id in self._replaced or not (failed or point.counts()):
             return
         why = f"breakpoint {id}" + (", whose condition failed" if failed else "")
         if not self._has_human:
@@ -188,7 +189,7 @@ class Debugger:
     def _stepper(self) -> Stepper:
         me = threading.get_ident()
         if me not in self._steppers:
-            self._steppers[me] = Stepper(self, self._own_paths, self._woven)
+            self._steppers[me] = Stepper(self, self._own_paths, self._woven, self._tracer)
         return self._steppers[me]
 
     def _record(self, frame: FrameType, id: int, hits: int, expressions: list[str], line: int = 0) -> None:
@@ -205,6 +206,8 @@ class Debugger:
 
     def stopped(self, frame: FrameType, why: str, **more: Any) -> Frame:
         """Tell the human, and do what they say until it lets the function go on."""
+        if self._tracer is not None:  # nothing may come after
+            self._tell_rows(self._tracer.told())
         return self._converse(Stop.at(frame, self._own_paths), why, more)
 
     def _look_back(self, error: BaseException) -> None:
@@ -241,7 +244,7 @@ class Debugger:
             case "set":
                 return {"text": stop.set(number, command["name"], command["expression"])}
             case "break":
-                return {"text": self._break(Point(**command["point"]))}
+                return {"text": self._break(Point(**command["point"]), goes_on=command.get("goes_on", False))}
             case "clear":
                 if command["id"] in self._points:
                     self._points[command["id"]].off = True
@@ -249,8 +252,15 @@ class Debugger:
             case _:
                 return {"text": "unknown command"}
 
-    def _break(self, point: Point) -> str:
-        """A breakpoint that is set at a stop: its lines are watched, since the function's code is running."""
+    def _break(self, point: Point, *, goes_on: bool) -> str:
+        """A breakpoint that is set at a stop: its lines are watched, since the function's code is running.
+
+        One of the same number is replaced by it; `goes_on`: it counts on from its hits.
+        """
+        if (old := self._points.get(point.id)) is not None:
+            old.off = True
+            self._replaced.add(point.id)
+            point.hits = old.hits if goes_on else 0
         self._points[point.id] = point
         function = plain_function(getattr(sys.modules.get(f"functions.{point.module}"), point.function, None))
         if function is None:
