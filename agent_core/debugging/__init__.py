@@ -6,5 +6,17 @@ What comes from a worker is a claim: it is checked for shape, capped, masked and
 from .breakpoints import Breakpoint, Breakpoints, Placed
 from .debugging import Debugging, Watch
 from .stop import COMMANDS, Command, Debugger, Stop
+from .typed import typed_breakpoint
 
-__all__ = ["COMMANDS", "Breakpoint", "Breakpoints", "Command", "Debugger", "Debugging", "Placed", "Stop", "Watch"]
+__all__ = [
+    "COMMANDS",
+    "Breakpoint",
+    "Breakpoints",
+    "Command",
+    "Debugger",
+    "Debugging",
+    "Placed",
+    "Stop",
+    "Watch",
+    "typed_breakpoint",
+]

@@ -4,17 +4,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
-from sandbox import CallEnded, Point
+from sandbox import CallEnded
 
 from ..errors import UsageError
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
 from ..untrusted import visible
-from .breakpoints import Breakpoint, Breakpoints
+from .breakpoints import Breakpoints, Placed
 from .claims import Claim, Reader
 from .stop import COMMANDS, RESUMING, Command, Debugger, Stop
+from .typed import typed_breakpoint
 
 Order: TypeAlias = dict[str, Any]  # Any: JSON, for the worker
+MOST_DIGITS: Final = 9
 QUIT: Final = "its debugger was told to end it"
 
 
@@ -28,6 +30,7 @@ class Halt:
     snapshot: Snapshot
     displayed: list[str]
     waiting: Command = field(default_factory=lambda: Command(""))  # of the worker's answer
+    done: str = "done"  # what is said where the worker has nothing to say
 
     async def order(self) -> Order:
         """What the worker is to do next.
@@ -37,7 +40,7 @@ class Halt:
         """
         while True:
             command = await self.debugger.stopped(self.stop)
-            self.stop = replace(self.stop, said="")
+            self.stop, self.done = replace(self.stop, said=""), "done"
             if command.do == "quit":
                 raise CallEnded(QUIT)
             try:
@@ -52,6 +55,7 @@ class Halt:
     def heard(self, claim: Claim, reader: Reader) -> bool:
         """What the worker answered to the last order; whether a local has another value since."""
         said = reader.text(claim.get("text", ""))
+        has_changed = self.waiting.do == "set" and not said
         if "locals" in claim:
             names = reader.many(claim.get("names"), lambda one: reader.text(one, 100), 2_000)
             self.stop = replace(
@@ -61,8 +65,8 @@ class Halt:
                 names=names,
             )
             said = _place(self.stop) if self.waiting.do in ("up", "down") else self._locals(self.waiting.do)
-        self.stop = replace(self.stop, said=said or "done")
-        return self.waiting.do == "set" and self.stop.said == "done"
+        self.stop = replace(self.stop, said=said or self.done)
+        return has_changed
 
     def _resumed(self, command: Command) -> Order:
         line = command.argument.strip()
@@ -114,29 +118,40 @@ class Halt:
     def _break(self, argument: str, *, once: bool = False) -> Order | str:
         if not argument:
             return "\n".join(visible(one.text) for one in self.breakpoints.placed(self.snapshot)) or "none"
-        place, _, condition = argument.partition(" if ")
-        place, _, other = place.partition(",")
-        name, _, line = place.strip().rpartition(":")
-        if line and not line.isdecimal():
-            name, line = line, "0"
-        wanted = Breakpoint(0, name or self._function_here(), "", 0, (condition or other).strip(), once=once)
-        placed = self.breakpoints.arm(wanted, int(line), self.snapshot)
+        wanted, line = typed_breakpoint(argument, once=once)
+        wanted = replace(wanted, function=wanted.function or self._function_at(line))
+        return self._armed(self.breakpoints.arm(wanted, line, self.snapshot))
+
+    def _armed(self, placed: Placed, **more: bool) -> Order:
+        """Have the worker stop there; what is said then is the breakpoint as it stands."""
         point = next(one for one in self.breakpoints.points(self.snapshot) if one.id == placed.breakpoint.id)
         self.stop = replace(self.stop, **_source(self.stop.at.path, self.snapshot, self.breakpoints))
-        return {"do": "break", "point": _crossing(point)}
+        self.done = visible("\n".join(filter(None, (placed.text, placed.moved))))
+        return {"do": "break", "point": point.to_json(), **more}
 
-    def _function_here(self) -> str:
-        owner = self._owner()
+    def _condition(self, argument: str) -> Order:
+        number, _, condition = argument.partition(" ")
+        held = self.breakpoints.change(_counted(number), self.snapshot, condition=condition.strip())
+        return self._armed(held, goes_on=True)
+
+    def _ignore(self, argument: str) -> Order:
+        number, _, times = argument.partition(" ")
+        return self._armed(self.breakpoints.change(_counted(number), self.snapshot, after=_counted(times.strip())))
+
+    def _function_at(self, line: int) -> str:
+        owner = self._owner(line) or self._owner()
         return owner.name if owner else self.stop.at.function.split(".")[0]
 
-    def _owner(self) -> Function | None:
-        """The function that the line is of."""
-        at, found = self.stop.at, self.snapshot.functions.values()
-        return next((one for one in found if one.path == at.path and one.line <= at.line <= one.end_line), None)
+    def _owner(self, line: int = 0) -> Function | None:
+        """The function that a line of this file is of; 0: the one where it stands."""
+        path, found, line = self.stop.at.path, self.snapshot.functions.values(), line or self.stop.at.line
+        return next((one for one in found if one.path == path and one.line <= line <= one.end_line), None)
 
     def _clear(self, argument: str) -> Order | str:
-        if not argument.isdecimal() or not self.breakpoints.clear(id=int(argument)):
+        gone = self.breakpoints.clear(id=int(argument)) if argument.isdecimal() and int(argument) else []
+        if not gone:
             return f"There is no breakpoint {visible(argument[:20])}."
+        self.done = f"Breakpoint {argument} of {gone[0].breakpoint.function} is cleared."
         self.stop = replace(self.stop, **_source(self.stop.at.path, self.snapshot, self.breakpoints))
         return {"do": "clear", "id": int(argument)}
 
@@ -145,8 +160,9 @@ class Halt:
         return self._evaluate(expression)
 
     def _undisplay(self, expression: str) -> str:
+        known = expression in self.displayed
         self.displayed = [one for one in self.displayed if one != expression]
-        return "done"
+        return f"`{visible(expression[:80])}` is {'shown no more' if known else 'not shown at stops'}."
 
 
 _ACTS: Final[dict[str, Callable[[Halt, str], Order | str]]] = {
@@ -162,6 +178,8 @@ _ACTS: Final[dict[str, Callable[[Halt, str], Order | str]]] = {
     "set": Halt._set,
     "break": Halt._break,
     "tbreak": lambda halt, argument: halt._break(argument, once=True),
+    "condition": Halt._condition,
+    "ignore": Halt._ignore,
     "clear": Halt._clear,
     "display": Halt._display,
     "undisplay": Halt._undisplay,
@@ -204,5 +222,7 @@ def _numbered(stop: Stop, lines: Any) -> str:  # Any: pairs of number and text
     return "\n".join(f"{number:4} {marks.get(number, ' ')} {text}".rstrip() for number, text in lines)
 
 
-def _crossing(point: Point) -> Order:
-    return point.to_json()
+def _counted(text: str) -> int:
+    if not text.isdecimal() or len(text) > MOST_DIGITS:
+        raise UsageError(f"`{visible(text[:20])}` is no number that counts something.", mend="For example: ignore 1 20")
+    return int(text)

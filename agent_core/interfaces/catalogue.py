@@ -45,11 +45,11 @@ ENTRIES = (
     Entry("test", "NAME [JSON]", "Run a function's examples, or one call with arguments.", "function"),
     Entry(
         "break",
-        "[FUNCTION[:LINE] [if CONDITION] | clear [N] | now]",
+        "[FUNCTION[:LINE] [if CONDITION] [after N] [every N] [once] | clear [N] | now]",
         "Stop there, in the debugger; `now`: where it runs; without more: the list.",
         "function",
         in_turn=True,
-        then=("if",),
+        then=("if", "after", "every", "once"),
     ),
     Entry(
         "debug",
