@@ -77,11 +77,22 @@ def outcome_lines(outcome: Document) -> list[Line]:
     word = str(outcome.get("outcome", "unknown"))
     error = outcome.get("error")
     if error:
-        lines.append(line(("bad", f"✗ {error['type']}: {error['message']}")))
-        lines += [_frame_line(frame) for frame in error.get("frames", ())]
+        lines += _failure_lines(error)
     elif word != "returned":
         ended: Span = (outcome_role(word), f"✗ {word.replace('_', ' ')}")
         lines.append((ended,))
+    return lines
+
+
+def _failure_lines(error: Document) -> list[Line]:
+    """An error with its frames, and those that it came of."""
+    lines = [line(("bad", f"✗ {error['type']}: {error['message']}"))]
+    one: Document | None = error
+    while one:
+        lines += [_frame_line(frame) for frame in one.get("frames", ())]
+        one = one.get("cause")
+        how = "while handling" if one and one.get("was_handled") else "raised from"
+        lines += [line(("warn", f"  {how} {one['type']}: {one['message']}"))] if one else []
     return lines
 
 
