@@ -20,6 +20,7 @@ from .breakpoints import Breakpoints
 from .claims import Claim, Line, Reader, Record, Told
 from .halt import Halt
 from .recording import Recording, kept_call
+from .spoken import Order
 from .stop import Debugger, Stop
 
 WAIT_S: Final = 1800.0
@@ -136,7 +137,7 @@ class Watch:
             self.passed += 1
         self._room.breakpoints.hit(record.id)
 
-    async def _begin(self, stop: Stop, snapshot: Snapshot) -> halting.Order:
+    async def _begin(self, stop: Stop, snapshot: Snapshot) -> Order:
         debugger = self._room.debugger
         if debugger is None:
             return {"do": "continue"}
@@ -147,10 +148,10 @@ class Watch:
         self._halts.append(Halt(stop, debugger, self._room.breakpoints, snapshot, self._displayed))
         return await self._go_on()
 
-    async def _go_on(self) -> halting.Order:
+    async def _go_on(self) -> Order:
         """Ask the human until the worker has something to do; the stop is over when it runs on, or when it cannot."""
         halt = self._halts[-1]
-        order: halting.Order = {}
+        order: Order = {}
         try:
             async with asyncio.timeout(self._room.wait_s):
                 order = await halt.order()
@@ -193,4 +194,4 @@ class Watch:
             self._over(halt)
 
 
-_LOOKS: Final = frozenset({"locals", "evaluate", "set", "break", "clear"})
+_LOOKS: Final = frozenset({"locals", "evaluate", "set", "act", "break", "clear"})

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from sandbox import CallEnded
 
@@ -12,10 +12,10 @@ from ..registry.snapshot import Snapshot
 from ..untrusted import visible
 from .breakpoints import Breakpoints, Placed
 from .claims import Claim, Reader
-from .stop import COMMANDS, RESUMING, Command, Debugger, Stop
+from .spoken import Order, expression_of, order_of
+from .stop import BY_NAME, COMMANDS, RESUMING, Command, Debugger, Stop
 from .typed import typed_breakpoint
 
-Order: TypeAlias = dict[str, Any]  # Any: JSON, for the worker
 MOST_DIGITS: Final = 9
 QUIT: Final = "its debugger was told to end it"
 
@@ -30,6 +30,8 @@ class Halt:
     snapshot: Snapshot
     displayed: list[str]
     waiting: Command = field(default_factory=lambda: Command(""))  # of the worker's answer
+    is_setting: bool = False  # whether that gives something another value
+    listed: int = 0  # the last line that was listed here
     done: str = "done"  # what is said where the worker has nothing to say
 
     async def order(self) -> Order:
@@ -48,14 +50,14 @@ class Halt:
             except UsageError as error:
                 found = str(error)
             if not isinstance(found, str):
-                self.waiting = command
+                self.waiting, self.is_setting = command, found["do"] in ("set", "act")
                 return found
             self.stop = replace(self.stop, said=found)
 
     def heard(self, claim: Claim, reader: Reader) -> bool:
         """What the worker answered to the last order; whether a local has another value since."""
         said = reader.text(claim.get("text", ""))
-        has_changed = self.waiting.do == "set" and not said
+        has_changed = self.is_setting and not said
         if "locals" in claim:
             names = reader.many(claim.get("names"), lambda one: reader.text(one, 100), 2_000)
             self.stop = replace(
@@ -82,19 +84,22 @@ class Halt:
         wanted = self.stop.current + step
         if not 0 <= wanted < len(self.stop.frames):
             return "This is the outermost frame." if step < 0 else "This is the innermost frame."
-        path = self.stop.frames[wanted].path
+        path, self.listed = self.stop.frames[wanted].path, 0
         self.stop = replace(self.stop, current=wanted, **_source(path, self.snapshot, self.breakpoints))
         return {"do": "locals", "frame": wanted}
 
-    def _evaluate(self, expression: str, *, pretty: bool = False) -> Order:
-        return {"do": "evaluate", "expression": expression, "frame": self.stop.current, "pretty": pretty}
+    def _evaluate(self, text: str, *, pretty: bool = False) -> Order:
+        return {**order_of(text, self.stop.names), "frame": self.stop.current, "pretty": pretty}
+
+    def _whatis(self, text: str) -> Order:
+        return self._evaluate(f"({expression_of(text)}).__class__")
 
     def _set(self, argument: str) -> Order:
         name, _, expression = argument.partition(" ")
         expression = expression.strip().removeprefix("=").strip()
         if not expression:
             raise UsageError("`set` needs a name and a value.", mend="For example: set total 0")
-        return {"do": "set", "name": name, "expression": expression, "frame": self.stop.current}
+        return {"do": "set", "name": name, "expression": expression_of(expression), "frame": self.stop.current}
 
     def _locals(self, do: str) -> str:
         count = self.stop.arguments if do == "args" else len(self.stop.locals)
@@ -105,8 +110,11 @@ class Halt:
         rows = [(marks.get(number, " "), one) for number, one in enumerate(self.stop.frames)]
         return "\n".join(f"{mark} {one.path}:{one.line} in {one.function}" for mark, one in rows)
 
-    def _list(self, _argument: str) -> str:
-        return _numbered(self.stop, self.stop.listing())
+    def _list(self, argument: str) -> str:
+        first, last = _range(argument, self.stop.at.line, self.listed)
+        lines = self.stop.lines(first, last)
+        self.listed = last
+        return _numbered(self.stop, lines) if lines else f"{self.stop.at.path} has no line {first}."
 
     def _longlist(self, _argument: str) -> str:
         owner = self._owner()
@@ -156,8 +164,9 @@ class Halt:
         return {"do": "clear", "id": int(argument)}
 
     def _display(self, expression: str) -> Order:
+        order = self._evaluate(expression_of(expression))
         self.displayed = [*dict.fromkeys([*self.displayed, expression])]
-        return self._evaluate(expression)
+        return order
 
     def _undisplay(self, expression: str) -> str:
         known = expression in self.displayed
@@ -184,8 +193,34 @@ _ACTS: Final[dict[str, Callable[[Halt, str], Order | str]]] = {
     "display": Halt._display,
     "undisplay": Halt._undisplay,
     "retval": lambda halt, _: halt.stop.value if halt.stop.value is not None else "Nothing is being returned here.",
-    "help": lambda _, __: "\n".join(f"{one.name:10} {one.short:4} {one.what}" for one in COMMANDS),
+    "whatis": Halt._whatis,
+    "help": lambda _, argument: _help(argument),
 }
+
+
+def _help(name: str) -> str:
+    if not name:
+        return "\n".join(f"{one.name:10} {one.short:4} {one.what}" for one in COMMANDS)
+    one = BY_NAME.get(name)
+    if one is None:
+        raise UsageError(f"There is no command `{visible(name[:40])}`.", mend="`help` lists them.")
+    example = f"\nFor example: {one.example}" if one.example else ""
+    return f"{', '.join(dict.fromkeys((one.name, one.short)))}: {one.what}{example}"
+
+
+def _range(argument: str, line: int, listed: int) -> tuple[int, int]:
+    """The lines that a list asks for: some, those around one, or what follows on the last ones."""
+    first, comma, last = (part.strip() for part in argument.partition(","))
+    if not argument and listed:
+        return listed + 1, listed + 11
+    if argument in ("", "."):
+        return line - 5, line + 5
+    if not first.isdecimal() or (comma and not last.isdecimal()) or len(argument) > 2 * MOST_DIGITS:
+        raise UsageError("`list` takes nothing, a dot, a line, or two.", mend="For example: l 10,14")
+    begin, end = int(first), int(last or 0)
+    if not comma:
+        return begin - 5, begin + 5
+    return begin, end if end >= begin else begin + end
 
 
 def begun(claim: Claim, reader: Reader, call: str, snapshot: Snapshot, breakpoints: Breakpoints) -> Stop:

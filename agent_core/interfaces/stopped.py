@@ -23,9 +23,9 @@ ENDING: Final = frozenset({*(one.name for one in COMMANDS if one.resumes), "quit
 _MOVES: Final = ("up", "down")
 _BOUND: Final = (
     "Commands of the debugger first, then any expression; it is evaluated in the function's worker. Enter: the last"
-    " command again. !EXPRESSION or p EXPRESSION where a name is a command's. NAME = EXPRESSION sets a local."
-    " Ctrl-C: clear the line, twice: end the turn. Ctrl-D: q. /COMMAND: as at the usual prompt,"
-    " at once or when what runs has ended."
+    " command again. !EXPRESSION or p EXPRESSION where a name is a command's. NAME = EXPRESSION sets a local,"
+    " NAME[KEY] = EXPRESSION an item. Ctrl-C: clear the line, twice: end the turn. Ctrl-D: q."
+    " /COMMAND: as at the usual prompt, at once or when what runs has ended."
 )
 
 
@@ -94,14 +94,14 @@ def tail_lines(stop: Stop) -> list[Line]:
 
 def said_lines(stop: Stop, last: Command) -> list[Line]:
     """What answers a command."""
-    if last.do in _LISTS:
+    if listed_rows(stop, last) and last.do in _LISTS:
         return []
     texts = shorten(stop.said, MOST_CHARS).split("\n")
     role: Role = "bad" if stop.said.startswith("*** ") else ""
     more = len(texts) - MOST_ROWS
     lines = [line((role, text)) for text in texts[:MOST_ROWS]]
     lines += [line(("dim", f"… {more} more lines"))] if more > 0 else []
-    return [*lines, *([line(("dim", _BOUND))] if last.do == "help" else [])]
+    return [*lines, *([line(("dim", _BOUND))] if last.do == "help" and not last.argument else [])]
 
 
 def stop_parts(stop: Stop, last: Command) -> tuple[Sequence[Line], Sequence[Row], Sequence[Line]]:

@@ -241,8 +241,9 @@ class Debugger:
                 return {"locals": stop.locals(number), "arguments": stop.arguments(number), "names": stop.names(number)}
             case "evaluate":
                 return {"text": stop.value(number, command["expression"], pretty=command.get("pretty", False))}
-            case "set":
-                return {"text": stop.set(number, command["name"], command["expression"])}
+            case "set" | "act" as do:
+                words = (command["name"], command["expression"]) if do == "set" else (command["statement"],)
+                return {"text": getattr(stop, do)(number, *words)}
             case "break":
                 return {"text": self._break(Point(**command["point"]), goes_on=command.get("goes_on", False))}
             case "clear":
