@@ -5,14 +5,20 @@ call is made: that takes its events from here, since a thread is traced by one f
 """
 
 import bdb
+import dis
+import inspect
 import sys
 from collections.abc import Container
 from types import CodeType, FrameType
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from .debug_trace import Tracer
 
 RESUMING = frozenset({"next", "step", "return", "until", "continue"})
+
+
+WAITS: Final = "waits"
+_YIELD: Final = dis.opmap["YIELD_VALUE"]
 
 
 class Listener(Protocol):
@@ -85,7 +91,8 @@ class Stepper(bdb.Bdb):
 
     def user_return(self, frame: FrameType, value: object) -> None:
         """A function is about to give back a value."""
-        self._stop(frame, "return", value=value)
+        pause = _pause(frame, value)
+        self._stop(frame, pause or "return", **({} if pause == WAITS else {"value": value}))
 
     def user_exception(self, frame: FrameType, info: Any) -> None:  # Any: as `bdb` types it
         """An exception passes a frame that is stepped through."""
@@ -114,3 +121,14 @@ class Stepper(bdb.Bdb):
             self._set_stopinfo(self.botframe, None, -1)  # type: ignore[attr-defined] # as above
         else:
             super().set_continue()
+
+
+def _pause(frame: FrameType, value: object) -> str:
+    """What a frame does that gives control away and comes back: it waits, or it yields; empty where it returns."""
+    flags, code = frame.f_code.co_flags, frame.f_code.co_code
+    if not flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        return ""
+    if frame.f_lasti < 0 or code[frame.f_lasti] != _YIELD:
+        return ""
+    yields = flags & inspect.CO_GENERATOR or type(value).__name__ == "async_generator_wrapped_value"
+    return "yields" if yields else WAITS

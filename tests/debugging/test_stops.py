@@ -81,6 +81,30 @@ async def test_an_async_function_is_stepped_over_its_awaits(workspace: Workspace
     assert [stop.at.line for stop in typist.stops][:3] == [31, 32, 30]
 
 
+@pytest.mark.parametrize("pause", ["0", "0.01"])
+async def test_a_step_at_an_await_says_that_it_waits_and_comes_back(workspace: Workspace, pause: str) -> None:
+    path = workspace.root / "functions" / "sums.py"
+    path.write_text(SUMMING.replace("sleep(0)", f"sleep({pause})"), "utf-8")
+    await workspace.workshop.reload()
+    arm(workspace, line=31, name="count_slowly", once=True)
+    room_of(workspace).debugger = typist = Typist("s", "s", "s", "c")
+    assert (await workspace.workshop.call("count_slowly", {"steps": 1}))["value"] == 1
+    assert [(stop.why, stop.at.line, stop.value) for stop in typist.stops[1:3]] == [
+        ("waits", 31, None),
+        ("step", 32, None),
+    ]
+
+
+async def test_a_step_in_a_generator_says_that_it_yields_and_what(workspace: Workspace) -> None:
+    text = 'def pairs(count: int) -> int:\n    """Add."""\n    return sum(one for one in range(count))\n'
+    (workspace.root / "functions" / "pairs.py").write_text(text, "utf-8")
+    await workspace.workshop.reload()
+    arm(workspace, line=0, name="pairs", once=True)
+    room_of(workspace).debugger = typist = Typist(*("s",) * 12)
+    assert (await workspace.workshop.call("pairs", {"count": 2}))["value"] == 1
+    assert [stop.value for stop in typist.stops if stop.why == "yields"] == ["0", "1"]
+
+
 async def test_breakpoint_in_source_stops_where_it_stands(workspace: Workspace) -> None:
     room_of(workspace).debugger = typist = Typist("n", "set doubled 1", "c")
     assert (await workspace.workshop.call("halting", {"number": 4}))["value"] == 1
