@@ -4,9 +4,11 @@ Stops of several calls come to the human one after another; while one waits, its
 """
 
 import asyncio
+import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 from sandbox import Around, CallEnded, Debug, Patient, Reins, RequestRefused
@@ -74,7 +76,8 @@ class Watch:
         self._halts: list[Halt] = []
         self._displayed: list[str] = []
         self._stops = 0
-        self.running: list[tuple[str, Reins]] = []  # the functions that run now, each called by the one before
+        self.stood = 0.0  # seconds in which it waited for a human
+        self.running: list[tuple[str, Reins, str]] = []  # the functions that run now with their arguments as JSON
         self.records: list[Record] = []
         self.passed = 0  # records beyond those that are kept
         self.lines: tuple[Line, ...] = ()
@@ -83,7 +86,12 @@ class Watch:
         self.recording = Recording(random.SystemRandom().getrandbits(48))
 
     @contextmanager
-    def over(self, function: str, snapshot: Snapshot) -> Iterator[Around]:
+    def over(
+        self,
+        function: str,
+        snapshot: Snapshot,
+        arguments: Mapping[str, Any] | None = None,  # Any: JSON
+    ) -> Iterator[Around]:
         """While a function of the call runs: what its worker is sent along."""
         is_first = not self.running
         points = tuple(self._room.breakpoints.points(snapshot)) if self._room.breakpoints else ()
@@ -91,7 +99,8 @@ class Watch:
         wanted = points or human or self._trace
         debug = Debug(points, human, self._trace, self._covers, self._looks_back and is_first) if wanted else None
         around = Around(self.recording.seed_of(len(self.running)), self.recording.zone_then, debug)
-        self.running.append((function, debug.reins if debug else Reins()))
+        given = json.dumps(arguments or {}, default=repr, ensure_ascii=False) if human else ""
+        self.running.append((function, debug.reins if debug else Reins(), given))
         try:
             if is_first:
                 with self._room._at_work(self):
@@ -117,18 +126,26 @@ class Watch:
                 self.is_cut = bool(claim.get("cut"))
             case "stopped" if self._room.debugger is not None and self._stops < MOST_STOPS:
                 self._stops += 1
-                call = self.running[-1][0] if self.running else ""
+                call, _, given = self.running[-1] if self.running else ("", None, "")
                 stop = halting.begun(claim, reader, call, snapshot, self._room.breakpoints)
+                stop = replace(stop, given=reader.text(given)) if len(self._room._running) > 1 else stop
                 if not stop.frames:
                     raise RequestRefused("a stop has a frame")
-                return Patient(self._begin(stop, snapshot))
+                return Patient(self._standing(self._begin(stop, snapshot)))
             case "answered" if self._halts:
                 if self._halts[-1].heard(claim, reader):
                     self.recording.lack(CHANGED)
-                return Patient(self._go_on())
+                return Patient(self._standing(self._go_on()))
             case _:
                 return {"do": "continue"}
         return None
+
+    async def _standing(self, order: Awaitable[Order]) -> Order:
+        began = asyncio.get_running_loop().time()
+        try:
+            return await order
+        finally:
+            self.stood += asyncio.get_running_loop().time() - began
 
     def _keep(self, record: Record) -> None:
         if len(self.records) < MOST_RECORDS:

@@ -39,6 +39,7 @@ class Stop:
     source: str = ""
     armed: frozenset[int] = frozenset()  # lines of the source with breakpoints
     said: str = ""
+    given: str = ""  # the arguments of the call as JSON, where several calls run and one has to be told from another
 
     @property
     def at(self) -> At:

@@ -13,6 +13,7 @@ from agent_core.untrusted import one_line, shorten
 
 from .faults import fault_lines
 from .spans import Line, Role, line
+from .verdicts import compact_call
 from .views import Row
 
 MOST_ROWS, MOST_CHARS = 200, 4_000
@@ -55,10 +56,15 @@ def explained(error: UsageError) -> list[Line]:
 def head_line(stop: Stop) -> Line:
     """Which function stands still where, and why."""
     at = stop.at
-    called = "" if at.function == stop.call else f", in a call of {one_line(stop.call, 80)}"
+    call = one_line(compact_call(stop.call, stop.given) if stop.given else stop.call, 80)
+    is_own = at.function == stop.call
+    called = "" if is_own else f", in a call of {call}"
     where = f"{one_line(at.path, 200)}:{at.line}"
     return line(
-        ("warn", "■ "), ("name", one_line(at.function, 80)), ("dim", f"  {where}{called}: "), one_line(stop.why)
+        ("warn", "■ "),
+        ("name", call if is_own else one_line(at.function, 80)),
+        ("dim", f"  {where}{called}: "),
+        one_line(stop.why),
     )
 
 
