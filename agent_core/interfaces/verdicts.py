@@ -107,7 +107,9 @@ def examples_lines(tested: Document) -> list[Line]:
     examples = tested.get("examples", ())
     for example in examples:
         mark: Span = ("ok", "✓ ") if example["passed"] else ("bad", "✗ ")
-        lines.append(line(mark, f"{example['call']} → {example['returned']}"))
+        printed = str(example.get("printed") or "")
+        lines.append(line(mark, f"{example['call']} → {example.get('value', example['returned'])}"))
+        lines += [line(("dim", "  printed  "), text) for text in printed.splitlines()]
         if not example["passed"]:
             lines.append(line(("dim", "  expected "), str(example["expected"])))
     passed = sum(bool(example["passed"]) for example in examples)

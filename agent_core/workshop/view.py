@@ -107,7 +107,7 @@ async def introspection(sight: Sight, name: str) -> dict[str, Any]:
 def example_result(result: ExampleResult) -> dict[str, Any]:
     """How one example went."""
     shown = {"call": result.call, "expected": result.expected, "returned": result.returned, "line": result.line}
-    return {**shown, "passed": result.agreed}
+    return {**shown, "passed": result.agreed, "printed": result.printed, "value": result.value}
 
 
 def unknown_function(name: str, known: Iterable[str] = ()) -> UsageError:
