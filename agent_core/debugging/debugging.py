@@ -54,6 +54,10 @@ class Debugging:
             return []
         return [one.running[-1][0] for one in self._running if one.running and one.running[-1][1].stop_now()]
 
+    def stop_evaluation(self) -> bool:
+        """End the expression that a worker evaluates for a human at a stop; false where there is none."""
+        return any(one.stop_evaluation() for one in self._running)
+
     @contextmanager
     def _at_work(self, watch: "Watch") -> Iterator[None]:
         self._running.append(watch)
@@ -163,6 +167,7 @@ class Watch:
         if not self._halts:
             await self._room._turn.acquire()
         self._halts.append(Halt(stop, debugger, self._room.breakpoints, snapshot, self._displayed))
+        self._halts[-1].reins = self.running[-1][1] if self.running else None
         return await self._go_on()
 
     async def _go_on(self) -> Order:
@@ -204,6 +209,11 @@ class Watch:
     ) -> list[SaveRecorded]:
         """What is kept of the call for a replay; `outcome` in its published shape."""
         return kept_call(self.recording, function, snapshot, arguments, dict(outcome))
+
+    def stop_evaluation(self) -> bool:
+        """End what the worker that stands still evaluates; false where it does not."""
+        halt = self._halts[-1] if self._halts else None
+        return halt is not None and not halt.is_asked and halt.reins is not None and halt.reins.stop_now()
 
     def close(self) -> None:
         """The call has ended, perhaps in the middle of a stop."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from sandbox import CallEnded
+from sandbox import CallEnded, Reins
 
 from ..errors import UsageError
 from ..registry.function import Function
@@ -31,6 +31,8 @@ class Halt:
     displayed: list[str]
     waiting: Command = field(default_factory=lambda: Command(""))  # of the worker's answer
     is_setting: bool = False  # whether that gives something another value
+    reins: Reins | None = None  # on the worker that stands still
+    is_asked: bool = False  # whether the human is, and no worker
     listed: int = 0  # the last line that was listed here
     done: str = "done"  # what is said where the worker has nothing to say
 
@@ -41,7 +43,9 @@ class Halt:
             CallEnded: the human ends the call.
         """
         while True:
+            self.is_asked = True
             command = await self.debugger.stopped(self.stop)
+            self.is_asked = False
             self.stop, self.done = replace(self.stop, said=""), "done"
             if command.do == "quit":
                 raise CallEnded(QUIT)

@@ -17,7 +17,7 @@ from ..protocol import Frame
 from .channel import Channel
 from .debug_points import HIT, Point, by_function, plain_function, woven
 from .debug_steps import RESUMING, Stepper
-from .debug_stop import Stop
+from .debug_stop import EVALUATING, Stop
 from .debug_trace import Tracer, lines_of
 from .edge import attempt
 from .failure import clean, shown
@@ -28,11 +28,16 @@ _FIELDS: Final = {one.name for one in fields(Point)} - {"hits", "off"}
 
 
 def stand_by() -> None:
-    """Have the signal of `break now` reach whichever debugger there is; called before a worker is confined."""
+    """Have the signal of `break now` reach whichever debugger there is; called before a worker is confined.
+
+    Where an expression is evaluated for a human, the signal ends that.
+    """
     signal.signal(NOW, _now)
 
 
 def _now(_number: int, frame: FrameType | None) -> None:
+    if EVALUATING.interrupt(frame, Channel.ask.__code__.co_filename):
+        return
     if Debugger.present is not None and frame is not None:
         Debugger.present.stop_now(frame)
 

@@ -182,6 +182,25 @@ async def test_break_now_stops_a_call_that_runs(workspace: Workspace) -> None:
     assert typist.stops[0].at.function == "busy"
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["sum(1 for _ in iter(int, 1))", "__import__('time').sleep(60)", "numbers[sum(1 for _ in iter(int, 1))] = 1"],
+)
+async def test_an_expression_without_end_is_stopped_alone(workspace: Workspace, line: str) -> None:
+    room = room_of(workspace)
+    arm(workspace)
+    room.debugger = typist = Typist(line, "result", "c")
+    assert not room.stop_evaluation()
+    call = asyncio.create_task(workspace.workshop.call("sum_up", {"numbers": [5]}))
+    async with asyncio.timeout(20):
+        while not typist.said:
+            await asyncio.sleep(0.3)
+            room.stop_evaluation()
+        assert (await call)["value"] == 5
+    assert typist.said == ["*** KeyboardInterrupt: it was stopped at the prompt", "0"]
+    assert not room.stop_evaluation()
+
+
 async def test_a_breakpoint_follows_its_line_when_the_file_is_edited_above_it(workspace: Workspace) -> None:
     arm(workspace)
     file = workspace.root / "functions" / "sums.py"

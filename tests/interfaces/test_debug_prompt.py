@@ -131,6 +131,15 @@ def test_ctrl_c_twice_ends_the_turn_and_once_only_clears_the_line(tmp_path: Path
         assert leave(screen) == 0
 
 
+def test_ctrl_c_stops_an_expression_that_is_computed_and_the_call_stands_where_it_did(tmp_path: Path) -> None:
+    with standing(USED, tmp_path) as screen:
+        does(screen, "sum(1 for _ in iter(int, 1))", "computing")
+        screen.type(CTRL_C)
+        screen.wait_for("*** KeyboardInterrupt: it was stopped at the prompt")
+        does(screen, "total, number", "(30, 3)")
+        does(screen, "c", "Done.")
+
+
 @pytest.mark.parametrize("typed", ["q" + ENTER, CTRL_D], ids=["q", "ctrl-d"])
 def test_quitting_ends_the_call_and_tells_the_model(tmp_path: Path, typed: str) -> None:
     with standing([Ask(CALL), Expect(DONE, contains("its debugger was told to end it"))], tmp_path) as screen:
