@@ -131,6 +131,12 @@ def test_ctrl_c_twice_ends_the_turn_and_once_only_clears_the_line(tmp_path: Path
         assert leave(screen) == 0
 
 
+def test_of_a_call_that_stands_no_seconds_are_counted(tmp_path: Path) -> None:
+    with standing(USED, tmp_path) as screen:
+        screen.wait_for("▸ scale(numbers=[1, 2, 3, 4], factor=10)  … stands still")
+        does(screen, "c", "Done.")
+
+
 def test_ctrl_c_stops_an_expression_that_is_computed_and_the_call_stands_where_it_did(tmp_path: Path) -> None:
     with standing(USED, tmp_path) as screen:
         does(screen, "sum(1 for _ in iter(int, 1))", "computing")
