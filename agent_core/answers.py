@@ -6,7 +6,7 @@ untrusted: it is fenced, its control characters are shown, and its length is cap
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
@@ -18,6 +18,7 @@ from .untrusted import block, fence, shorten, visible
 
 MAX_OUTPUT_CHARS = 2_000
 MAX_FRAMES = 6
+MAX_CAUSE_FRAMES = 2
 UNPROVEN = "[unproven: no example proves this function]"
 _MAX_LINE = 400
 _PLAIN_NAME = re.compile(r"(?:[\w./-]|<[a-z]+(?: \d+)?>){1,200}")
@@ -147,8 +148,21 @@ def _not_called(reason: str, limit_chars: int) -> str:
 
 def _raised(failure: Failure) -> str:
     frames = [_frame(frame) for frame in failure.frames[-MAX_FRAMES:]]
-    says = f"{fence(failure.type, 80)}: {fence(failure.message)}" if failure.message else fence(failure.type, 80)
-    return "\n".join([f"The function raised {says}", *frames, "Mend the arguments or the function, then call again."])
+    lines = [f"The function raised {_says(failure)}", *frames, *_causes(failure)]
+    return "\n".join([*lines, "Mend the arguments or the function, then call again."])
+
+
+def _causes(failure: Failure) -> Iterator[str]:
+    """What it came of; the frames of that are few, and its words short."""
+    while (cause := failure.cause) is not None:
+        yield f"{'It was raised while handling' if failure.was_handling else 'It was raised from'} {_says(cause, 300)}"
+        yield from (_frame(frame) for frame in cause.frames[-MAX_CAUSE_FRAMES:])
+        failure = cause
+
+
+def _says(failure: Failure, most: int = 0) -> str:
+    message = fence(failure.message, most) if most else fence(failure.message)
+    return f"{fence(failure.type, 80)}: {message}" if failure.message else fence(failure.type, 80)
 
 
 def _frame(frame: Frame) -> str:
@@ -173,4 +187,5 @@ def _failure_json(failure: Failure) -> dict[str, Any]:
         }
         for frame in failure.frames
     ]
-    return {"type": failure.type, "message": failure.message, "frames": frames}
+    cause = failure.cause and {**_failure_json(failure.cause), "was_handled": failure.was_handling}
+    return {"type": failure.type, "message": failure.message, "frames": frames, "cause": cause}

@@ -198,6 +198,7 @@ class Dispatcher:
             outcome = Interrupted()
         finally:
             watch.close()
+            running.stood = watch.stood
         kept = noted(watch, function, snapshot, outcome, seconds=running.seconds(), arguments=arguments, turn=turn.id)
         is_draft = isinstance(outcome, Returned) and await self._workshop.drafts.holds(function, snapshot)
         note = "\n".join(filter(None, (_lacking(outcome, permit), watch.note(snapshot))))

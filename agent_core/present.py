@@ -130,12 +130,15 @@ def tested(found: Shape) -> str:
         return f"`{found['name']}` has no examples. Give it some, or test it with arguments."
     passed = sum(row["passed"] for row in rows)
     lines = [f"{passed} of {len(rows)} examples hold."]
-    lines += [
-        f"- {'holds' if row['passed'] else 'DIFFERS'}: {fence(row['call'])} gave {fence(row['returned'])}"
-        + ("" if row["passed"] else f", expected {fence(row['expected'])}")
-        for row in rows
-    ]
+    lines += [_example(row) for row in rows]
     return "\n".join(lines)
+
+
+def _example(row: Shape) -> str:
+    word = "holds" if row["passed"] else "DIFFERS"
+    printed = f" and printed {fence(row['printed'])}" if row.get("printed") else ""
+    expected = "" if row["passed"] else f", expected {fence(row['expected'])}"
+    return f"- {word}: {fence(row['call'])} gave {fence(row.get('value', row['returned']))}{printed}{expected}"
 
 
 def _quarantine(case: Shape | None) -> list[str]:

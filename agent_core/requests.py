@@ -80,7 +80,11 @@ class Requests:
         secrets = Given(self.cage.secrets, function.name, permit.grants.secrets, want_secret, self.secrets)
         async with self.broker.session(function.name, permit.grants.network, want_host) as fetches:
             own = replace(self, fetches=fetches, secrets=secrets, caller=function.name, grants=permit.grants)
-            watched = self.watch.over(function.name, self.snapshot) if self.watch else contextlib.nullcontext(PLAIN)
+            watched = (
+                self.watch.over(function.name, self.snapshot, arguments)
+                if self.watch
+                else contextlib.nullcontext(PLAIN)
+            )
             with watched as around, self._heard(secrets) as hear:
                 return await self.cage.call(
                     permit.modules,

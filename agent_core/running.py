@@ -28,6 +28,7 @@ class Running:
         self.heartbeat = False
         self._clock = clock
         self._began = clock.monotonic()
+        self.stood = 0.0  # seconds in which it stood at the debugger
         self._announced = False
 
     def read(self, function: Function) -> dict[str, Any] | tuple[Problem, ...]:
@@ -43,8 +44,8 @@ class Running:
         self._began = self._clock.monotonic()
 
     def seconds(self) -> float:
-        """How long it has run."""
-        return self._clock.monotonic() - self._began
+        """How long it has run, without the time for which a human had it stand still."""
+        return max(0.0, self._clock.monotonic() - self._began - self.stood)
 
     def announce(self) -> None:
         """Tell that it starts."""

@@ -6,8 +6,16 @@ from agent_core import Agent, present
 from agent_core.debugging import Breakpoint
 
 
-async def debugger(
-    self: Agent, function_name: str, line: int = 0, condition: str = "", expressions: list[str] | None = None
+async def debugger(  # noqa: PLR0913, PLR0917 - what a breakpoint has
+    self: Agent,
+    function_name: str,
+    line: int = 0,
+    condition: str = "",
+    expressions: list[str] | None = None,
+    after: int = 0,
+    every: int = 1,
+    *,
+    once: bool = False,
 ) -> str:
     """Set a breakpoint. Each later call that passes it answers with the values of its locals there.
 
@@ -16,11 +24,15 @@ async def debugger(
         line: A line of its source, with the numbers of introspect_function; 0 for its first.
         condition: A Python expression; it counts only where this is true, such as `i > 10`.
         expressions: More Python expressions whose values are wanted.
+        after: Pass so many hits of each call over first.
+        every: Then only each so-many-th hit counts.
+        once: Only the first hit that counts, then it is gone.
     """
-    wanted = Breakpoint(0, function_name, "", 0, condition, tuple(expressions or ()), by="agent")
+    wanted = Breakpoint(0, function_name, "", 0, condition, tuple(expressions or ()), after, every, once, "agent")
     workshop = self.workshop
     placed = workshop.calls.debugging.breakpoints.arm(wanted, line, workshop.registry.snapshot())
-    return f"Breakpoint {placed.text} is set. Call `{function_name}` now: the answer says what it saw."
+    said = [f"Breakpoint {placed.text} is set.", placed.moved]
+    return f"{' '.join(filter(None, said))} Call `{function_name}` now: the answer says what it saw."
 
 
 async def clear_debugger(self: Agent, function_name: str = "", line: int = 0) -> str:

@@ -102,8 +102,7 @@ class Call:
         """The outcome with the source line of every frame, from the host's own copy of the text."""
         if not isinstance(outcome, Raised):
             return outcome
-        frames = tuple(self._illustrated(frame) for frame in outcome.failure.frames)
-        return replace(outcome, failure=replace(outcome.failure, frames=frames))
+        return replace(outcome, failure=outcome.failure.each_frame(self._illustrated))
 
     def _illustrated(self, frame: Frame) -> Frame:
         return replace(frame, source=line_of(self._shown.get(frame.path, ""), frame.line))

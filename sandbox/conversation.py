@@ -23,6 +23,7 @@ OnOutput = Callable[[str], None]  # hears what is printed, piece by piece, up to
 
 _READ = 1 << 16
 _SLACK = 64 * 1024  # a reply's shown text and frames, beside its value
+_MOST_CAUSES = 3  # of a failure, one in another
 _FLOOD = 64  # times the output limit, after which a worker is stopped
 
 
@@ -188,12 +189,30 @@ def judge(reply: Message, output: str, seconds: float) -> Outcome:
     match reply:
         case {"kind": "returned", "value": value, "shown": str(shown)}:
             return Returned(decode(value), shown, output, seconds)
-        case {"kind": "raised", "type": str(kind), "message": str(message), "frames": list(frames)}:
-            return Raised(Failure(kind, message, tuple(_frame(frame) for frame in frames)), output, seconds)
+        case {"kind": "raised"}:
+            return Raised(_failure(reply), output, seconds)
         case {"kind": "refused", "reason": str(reason)}:
             return Refused(reason)
         case _:
             raise ProtocolError("its reply has no known shape")
+
+
+def _failure(claim: Message, depth: int = 0) -> Failure:
+    match claim:
+        case {"type": str(kind), "message": str(message), "frames": list(frames)}:
+            cause = _cause(claim.get("cause"), depth + 1)
+            was_handling = cause is not None and claim.get("was_handling") is True
+            return Failure(kind, message, tuple(_frame(frame) for frame in frames), cause, was_handling)
+        case _:
+            raise ProtocolError("its failure has no known shape")
+
+
+def _cause(claim: object, depth: int) -> Failure | None:
+    if claim is None or depth > _MOST_CAUSES:
+        return None
+    if not isinstance(claim, dict):
+        raise ProtocolError("the cause of its failure has no known shape")
+    return _failure(claim, depth)
 
 
 def _frame(frame: object) -> Frame:

@@ -5,7 +5,8 @@ shows and compares them as data, and decides nothing by an error's text. `memory
 `cpu_s` the call's processor time, as the kernel told them to the host; None where it did not.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 
@@ -22,11 +23,21 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An exception as the worker told it, innermost frame last."""
+    """An exception as the worker told it, innermost frame last.
+
+    `cause` is the one that it was raised from, or (`was_handling`) while that was handled; a few, one in another.
+    """
 
     type: str
     message: str
     frames: tuple[Frame, ...] = ()
+    cause: "Failure | None" = None
+    was_handling: bool = False
+
+    def each_frame(self, change: Callable[[Frame], Frame]) -> "Failure":
+        """The same with other frames, those of its causes too."""
+        cause = self.cause and self.cause.each_frame(change)
+        return replace(self, frames=tuple(change(frame) for frame in self.frames), cause=cause)
 
 
 @dataclass(frozen=True, slots=True)

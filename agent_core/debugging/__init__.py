@@ -7,6 +7,7 @@ from .breakpoints import Breakpoint, Breakpoints, Placed
 from .debugging import Debugging, Watch
 from .lines import stopping_lines
 from .stop import COMMANDS, Command, Debugger, Stop
+from .typed import typed_breakpoint
 
 __all__ = [
     "COMMANDS",
@@ -19,4 +20,5 @@ __all__ = [
     "Stop",
     "Watch",
     "stopping_lines",
+    "typed_breakpoint",
 ]

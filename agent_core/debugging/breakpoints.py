@@ -8,7 +8,7 @@ import ast
 import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from sandbox import Point
 
@@ -43,11 +43,20 @@ class Breakpoint:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A breakpoint as it stands now; line 0: its line, or its function, is gone."""
+    """A breakpoint as it stands now; line 0: its line, or its function, is gone.
+
+    `asked` is the line that it was wanted at, where that is another one and it has just been set.
+    """
 
     breakpoint: Breakpoint
     path: str = ""
     line: int = 0
+    asked: int = 0
+
+    @property
+    def moved(self) -> str:
+        """Why it is at another line than the one that was wanted; empty if it is not."""
+        return f"Nothing begins to run at line {self.asked}: it stops at {self.line}." if self.asked else ""
 
     @property
     def text(self) -> str:
@@ -56,8 +65,8 @@ class Placed:
         where = f"{self.path}:{self.line} `{held.anchor}`" if self.line else f"its line `{held.anchor}` is gone"
         parts = [
             f"if {held.condition}" if held.condition else "",
-            f"after {held.after} hits" if held.after else "",
-            f"each {held.every} hits" if held.every > 1 else "",
+            f"after {held.after}" if held.after else "",
+            f"every {held.every}" if held.every > 1 else "",
             f"with {', '.join(held.expressions)}" if held.expressions else "",
             "once" if held.once else "",
         ]
@@ -84,10 +93,7 @@ class Breakpoints:
             UsageError: there is no such function or line, or an expression cannot be read.
         """
         function = _function(wanted.function, snapshot)
-        for text in (wanted.condition, *wanted.expressions):
-            _check(text)
-        if len(wanted.expressions) > MOST_EXPRESSIONS or wanted.after < 0 or wanted.every < 1:
-            raise UsageError(f"A breakpoint takes up to {MOST_EXPRESSIONS} expressions, and counts from 1.")
+        _check_all(wanted)
         text = text_of(function, snapshot)
         found = nearest(text, line - function.line + 1 if line else 0)
         if found is None or (line and not function.line <= line <= function.end_line):
@@ -104,7 +110,21 @@ class Breakpoints:
         id = same[0].id if same else self._last
         held = replace(wanted, id=id, anchor=text.split("\n")[found - 1].strip(), offset=found - 1)
         self._held[id] = held
-        return Placed(held, function.path, function.line + found - 1)
+        at = function.line + found - 1
+        return Placed(held, function.path, at, line if line != at else 0)
+
+    def change(self, id: int, snapshot: Snapshot, **fields: Any) -> Placed:  # Any: fields of a Breakpoint
+        """Give one another condition or other counts.
+
+        Raises:
+            UsageError: there is none of this id, or an expression cannot be read.
+        """
+        if id not in self._held:
+            raise UsageError(f"There is no breakpoint {id}.")
+        wanted = replace(self._held[id], **fields)
+        _check_all(wanted)
+        self._held[id] = wanted
+        return self._place(wanted, snapshot)[0]
 
     def clear(self, function: str = "", line: int = 0, snapshot: Snapshot | None = None, id: int = 0) -> list[Placed]:
         """Take away those of a function, at a line of it, or the one of this id; all if nothing is named."""
@@ -173,6 +193,13 @@ def _function(name: str, snapshot: Snapshot) -> Function:
         near = difflib.get_close_matches(name, snapshot.functions, n=1)
         raise UsageError(f"There is no function `{name}`.", mend=f"Did you mean `{near[0]}`?" if near else "")
     return function
+
+
+def _check_all(wanted: Breakpoint) -> None:
+    for text in (wanted.condition, *wanted.expressions):
+        _check(text)
+    if len(wanted.expressions) > MOST_EXPRESSIONS or wanted.after < 0 or wanted.every < 1:
+        raise UsageError(f"A breakpoint takes up to {MOST_EXPRESSIONS} expressions, and counts from 1.")
 
 
 def _check(text: str) -> None:

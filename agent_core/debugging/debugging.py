@@ -4,10 +4,11 @@ Stops of several calls come to the human one after another; while one waits, its
 """
 
 import asyncio
+import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from sandbox import Around, CallEnded, Debug, Patient, Reins, RequestRefused
@@ -21,6 +22,7 @@ from .breakpoints import Breakpoints
 from .claims import Claim, Line, Reader, Record, Told
 from .halt import Halt
 from .recording import Recording, kept_call
+from .spoken import Order
 from .stop import Debugger, Stop
 
 WAIT_S: Final = 1800.0
@@ -52,6 +54,10 @@ class Debugging:
             return []
         return [one.running[-1].function for one in self._running if one.running and one.running[-1].reins.stop_now()]
 
+    def stop_evaluation(self) -> bool:
+        """End the expression that a worker evaluates for a human at a stop; false where there is none."""
+        return any(one.stop_evaluation() for one in self._running)
+
     @contextmanager
     def _at_work(self, watch: "Watch") -> Iterator[None]:
         self._running.append(watch)
@@ -69,6 +75,7 @@ class Run:
     has_human: bool = False
     points: set[int] = field(default_factory=set)
     reins: Reins = field(default_factory=Reins)
+    given: str = ""  # its arguments as JSON
 
 
 class Watch:
@@ -85,6 +92,7 @@ class Watch:
         self._displayed: list[str] = []
         self._stops = 0
         self.was_quit = False  # by the human
+        self.stood = 0.0  # seconds in which it waited for a human
         self.running: list[Run] = []  # each called by the one before
         self.records: list[Record] = []
         self.passed = 0  # records beyond those that are kept
@@ -94,7 +102,12 @@ class Watch:
         self.recording = Recording(random.SystemRandom().getrandbits(48))
 
     @contextmanager
-    def over(self, function: str, snapshot: Snapshot) -> Iterator[Around]:
+    def over(
+        self,
+        function: str,
+        snapshot: Snapshot,
+        arguments: Mapping[str, Any] | None = None,  # Any: JSON
+    ) -> Iterator[Around]:
         """While a function of the call runs: what its worker is sent along."""
         is_first = not self.running
         points = tuple(self._room.breakpoints.points(snapshot)) if self._room.breakpoints else ()
@@ -102,8 +115,9 @@ class Watch:
         wanted = points or human or self._trace
         debug = Debug(points, human, self._trace, self._covers, self._looks_back and is_first) if wanted else None
         around = Around(self.recording.seed_of(len(self.running)), self.recording.zone_then, debug)
+        given = json.dumps(arguments or {}, default=repr, ensure_ascii=False) if human else ""
         reins = debug.reins if debug else Reins()
-        self.running.append(Run(function, human, {one.id for one in points}, reins))
+        self.running.append(Run(function, human, {one.id for one in points}, reins, given))
         try:
             if is_first:
                 with self._room._at_work(self):
@@ -126,19 +140,27 @@ class Watch:
             case "traced":
                 self._traced(claim, reader)
             case "stopped" if self._room.debugger is not None and self._stops < MOST_STOPS:
-                id = self._known(reader.number(claim.get("id", 0)))
-                stop = halting.begun(claim, reader, self.running[-1].function, snapshot, self._room.breakpoints)
+                id, run = self._known(reader.number(claim.get("id", 0))), self.running[-1]
+                stop = halting.begun(claim, reader, run.function, snapshot, self._room.breakpoints)
+                stop = replace(stop, given=reader.text(run.given)) if len(self._room._running) > 1 else stop
                 if not stop.frames:
                     raise RequestRefused("a stop has a frame")
                 self._stops += 1
-                return Patient(self._begin(stop, id, snapshot))
+                return Patient(self._standing(self._begin(stop, id, snapshot)))
             case "answered" if self._halts:
                 if self._halts[-1].heard(claim, reader):
                     self.recording.lack(CHANGED)
-                return Patient(self._go_on())
+                return Patient(self._standing(self._go_on()))
             case _:
                 return {"do": "continue"}
         return None
+
+    async def _standing(self, order: Awaitable[Order]) -> Order:
+        began = asyncio.get_running_loop().time()
+        try:
+            return await order
+        finally:
+            self.stood += asyncio.get_running_loop().time() - began
 
     def _known(self, id: int) -> int:
         """A breakpoint that the worker was sent, by its number; 0 is none of them."""
@@ -163,7 +185,7 @@ class Watch:
         self.can_run = reader.many(claim.get("lines", []), reader.number, 5_000)
         self.is_cut = bool(claim.get("cut"))
 
-    async def _begin(self, stop: Stop, id: int, snapshot: Snapshot) -> halting.Order:
+    async def _begin(self, stop: Stop, id: int, snapshot: Snapshot) -> Order:
         debugger = self._room.debugger
         if debugger is None:
             return {"do": "continue"}
@@ -171,12 +193,13 @@ class Watch:
         if not self._halts:
             await self._room._turn.acquire()
         self._halts.append(Halt(stop, debugger, self._room.breakpoints, snapshot, self._displayed))
+        self._halts[-1].reins = self.running[-1].reins
         return await self._go_on()
 
-    async def _go_on(self) -> halting.Order:
+    async def _go_on(self) -> Order:
         """Ask the human until the worker has something to do; the stop is over when it runs on, or when it cannot."""
         halt = self._halts[-1]
-        order: halting.Order = {}
+        order: Order = {}
         try:
             async with asyncio.timeout(self._room.wait_s):
                 order = await halt.order()
@@ -218,10 +241,15 @@ class Watch:
         """What is kept of the call for a replay, if it went its way to an end; `outcome` in its published shape."""
         return [] if self.was_quit else kept_call(self.recording, function, snapshot, arguments, dict(outcome))
 
+    def stop_evaluation(self) -> bool:
+        """End what the worker that stands still evaluates; false where it does not."""
+        halt = self._halts[-1] if self._halts else None
+        return halt is not None and not halt.is_asked and halt.reins is not None and halt.reins.stop_now()
+
     def close(self) -> None:
         """The call has ended, perhaps in the middle of a stop."""
         for halt in list(self._halts):
             self._over(halt)
 
 
-_LOOKS: Final = frozenset({"locals", "evaluate", "set", "break", "clear"})
+_LOOKS: Final = frozenset({"locals", "evaluate", "set", "act", "break", "clear"})

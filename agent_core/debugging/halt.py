@@ -2,19 +2,21 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from sandbox import CallEnded, Point
+from sandbox import CallEnded, Reins
 
 from ..errors import UsageError
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
 from ..untrusted import visible
-from .breakpoints import Breakpoint, Breakpoints
+from .breakpoints import Breakpoints, Placed
 from .claims import Claim, Reader
-from .stop import COMMANDS, RESUMING, Command, Debugger, Stop
+from .spoken import Order, expression_of, order_of
+from .stop import BY_NAME, COMMANDS, RESUMING, Command, Debugger, Stop
+from .typed import typed_breakpoint
 
-Order: TypeAlias = dict[str, Any]  # Any: JSON, for the worker
+MOST_DIGITS: Final = 9
 QUIT: Final = "its debugger was told to end it"
 
 
@@ -28,6 +30,11 @@ class Halt:
     snapshot: Snapshot
     displayed: list[str]
     waiting: Command = field(default_factory=lambda: Command(""))  # of the worker's answer
+    is_setting: bool = False  # whether that gives something another value
+    reins: Reins | None = None  # on the worker that stands still
+    is_asked: bool = False  # whether the human is, and no worker
+    listed: int = 0  # the last line that was listed here
+    done: str = "done"  # what is said where the worker has nothing to say
 
     async def order(self) -> Order:
         """What the worker is to do next.
@@ -36,8 +43,10 @@ class Halt:
             CallEnded: the human ends the call.
         """
         while True:
+            self.is_asked = True
             command = await self.debugger.stopped(self.stop)
-            self.stop = replace(self.stop, said="")
+            self.is_asked = False
+            self.stop, self.done = replace(self.stop, said=""), "done"
             if command.do == "quit":
                 raise CallEnded(QUIT)
             try:
@@ -45,13 +54,14 @@ class Halt:
             except UsageError as error:
                 found = str(error)
             if not isinstance(found, str):
-                self.waiting = command
+                self.waiting, self.is_setting = command, found["do"] in ("set", "act")
                 return found
             self.stop = replace(self.stop, said=found)
 
     def heard(self, claim: Claim, reader: Reader) -> bool:
         """What the worker answered to the last order; whether a local has another value since."""
         said = reader.text(claim.get("text", ""))
+        has_changed = self.is_setting and not said
         if "locals" in claim:
             names = reader.many(claim.get("names"), lambda one: reader.text(one, 100), 2_000)
             self.stop = replace(
@@ -61,8 +71,8 @@ class Halt:
                 names=names,
             )
             said = _place(self.stop) if self.waiting.do in ("up", "down") else self._locals(self.waiting.do)
-        self.stop = replace(self.stop, said=said or "done")
-        return self.waiting.do == "set" and self.stop.said == "done"
+        self.stop = replace(self.stop, said=said or self.done)
+        return has_changed
 
     def _resumed(self, command: Command) -> Order:
         line = command.argument.strip()
@@ -78,19 +88,22 @@ class Halt:
         wanted = self.stop.current + step
         if not 0 <= wanted < len(self.stop.frames):
             return "This is the outermost frame." if step < 0 else "This is the innermost frame."
-        path = self.stop.frames[wanted].path
+        path, self.listed = self.stop.frames[wanted].path, 0
         self.stop = replace(self.stop, current=wanted, **_source(path, self.snapshot, self.breakpoints))
         return {"do": "locals", "frame": wanted}
 
-    def _evaluate(self, expression: str, *, pretty: bool = False) -> Order:
-        return {"do": "evaluate", "expression": expression, "frame": self.stop.current, "pretty": pretty}
+    def _evaluate(self, text: str, *, pretty: bool = False) -> Order:
+        return {**order_of(text, self.stop.names), "frame": self.stop.current, "pretty": pretty}
+
+    def _whatis(self, text: str) -> Order:
+        return self._evaluate(f"({expression_of(text)}).__class__")
 
     def _set(self, argument: str) -> Order:
         name, _, expression = argument.partition(" ")
         expression = expression.strip().removeprefix("=").strip()
         if not expression:
             raise UsageError("`set` needs a name and a value.", mend="For example: set total 0")
-        return {"do": "set", "name": name, "expression": expression, "frame": self.stop.current}
+        return {"do": "set", "name": name, "expression": expression_of(expression), "frame": self.stop.current}
 
     def _locals(self, do: str) -> str:
         count = self.stop.arguments if do == "args" else len(self.stop.locals)
@@ -101,8 +114,11 @@ class Halt:
         rows = [(marks.get(number, " "), one) for number, one in enumerate(self.stop.frames)]
         return "\n".join(f"{mark} {one.path}:{one.line} in {one.function}" for mark, one in rows)
 
-    def _list(self, _argument: str) -> str:
-        return _numbered(self.stop, self.stop.listing())
+    def _list(self, argument: str) -> str:
+        first, last = _range(argument, self.stop.at.line, self.listed)
+        lines = self.stop.lines(first, last)
+        self.listed = last
+        return _numbered(self.stop, lines) if lines else f"{self.stop.at.path} has no line {first}."
 
     def _longlist(self, _argument: str) -> str:
         owner = self._owner()
@@ -114,39 +130,52 @@ class Halt:
     def _break(self, argument: str, *, once: bool = False) -> Order | str:
         if not argument:
             return "\n".join(visible(one.text) for one in self.breakpoints.placed(self.snapshot)) or "none"
-        place, _, condition = argument.partition(" if ")
-        place, _, other = place.partition(",")
-        name, _, line = place.strip().rpartition(":")
-        if line and not line.isdecimal():
-            name, line = line, "0"
-        wanted = Breakpoint(0, name or self._function_here(), "", 0, (condition or other).strip(), once=once)
-        placed = self.breakpoints.arm(wanted, int(line), self.snapshot)
+        wanted, line = typed_breakpoint(argument, once=once)
+        wanted = replace(wanted, function=wanted.function or self._function_at(line))
+        return self._armed(self.breakpoints.arm(wanted, line, self.snapshot))
+
+    def _armed(self, placed: Placed, **more: bool) -> Order:
+        """Have the worker stop there; what is said then is the breakpoint as it stands."""
         point = next(one for one in self.breakpoints.points(self.snapshot) if one.id == placed.breakpoint.id)
         self.stop = replace(self.stop, **_source(self.stop.at.path, self.snapshot, self.breakpoints))
-        return {"do": "break", "point": _crossing(point)}
+        self.done = visible("\n".join(filter(None, (placed.text, placed.moved))))
+        return {"do": "break", "point": point.to_json(), **more}
 
-    def _function_here(self) -> str:
-        owner = self._owner()
+    def _condition(self, argument: str) -> Order:
+        number, _, condition = argument.partition(" ")
+        held = self.breakpoints.change(_counted(number), self.snapshot, condition=condition.strip())
+        return self._armed(held, goes_on=True)
+
+    def _ignore(self, argument: str) -> Order:
+        number, _, times = argument.partition(" ")
+        return self._armed(self.breakpoints.change(_counted(number), self.snapshot, after=_counted(times.strip())))
+
+    def _function_at(self, line: int) -> str:
+        owner = self._owner(line) or self._owner()
         return owner.name if owner else self.stop.at.function.split(".")[0]
 
-    def _owner(self) -> Function | None:
-        """The function that the line is of."""
-        at, found = self.stop.at, self.snapshot.functions.values()
-        return next((one for one in found if one.path == at.path and one.line <= at.line <= one.end_line), None)
+    def _owner(self, line: int = 0) -> Function | None:
+        """The function that a line of this file is of; 0: the one where it stands."""
+        path, found, line = self.stop.at.path, self.snapshot.functions.values(), line or self.stop.at.line
+        return next((one for one in found if one.path == path and one.line <= line <= one.end_line), None)
 
     def _clear(self, argument: str) -> Order | str:
-        if not argument.isdecimal() or not self.breakpoints.clear(id=int(argument)):
+        gone = self.breakpoints.clear(id=int(argument)) if argument.isdecimal() and int(argument) else []
+        if not gone:
             return f"There is no breakpoint {visible(argument[:20])}."
+        self.done = f"Breakpoint {argument} of {gone[0].breakpoint.function} is cleared."
         self.stop = replace(self.stop, **_source(self.stop.at.path, self.snapshot, self.breakpoints))
         return {"do": "clear", "id": int(argument)}
 
     def _display(self, expression: str) -> Order:
+        order = self._evaluate(expression_of(expression))
         self.displayed = [*dict.fromkeys([*self.displayed, expression])]
-        return self._evaluate(expression)
+        return order
 
     def _undisplay(self, expression: str) -> str:
+        known = expression in self.displayed
         self.displayed = [one for one in self.displayed if one != expression]
-        return "done"
+        return f"`{visible(expression[:80])}` is {'shown no more' if known else 'not shown at stops'}."
 
 
 _ACTS: Final[dict[str, Callable[[Halt, str], Order | str]]] = {
@@ -162,12 +191,40 @@ _ACTS: Final[dict[str, Callable[[Halt, str], Order | str]]] = {
     "set": Halt._set,
     "break": Halt._break,
     "tbreak": lambda halt, argument: halt._break(argument, once=True),
+    "condition": Halt._condition,
+    "ignore": Halt._ignore,
     "clear": Halt._clear,
     "display": Halt._display,
     "undisplay": Halt._undisplay,
     "retval": lambda halt, _: halt.stop.value if halt.stop.value is not None else "Nothing is being returned here.",
-    "help": lambda _, __: "\n".join(f"{one.name:10} {one.short:4} {one.what}" for one in COMMANDS),
+    "whatis": Halt._whatis,
+    "help": lambda _, argument: _help(argument),
 }
+
+
+def _help(name: str) -> str:
+    if not name:
+        return "\n".join(f"{one.name:10} {one.short:4} {one.what}" for one in COMMANDS)
+    one = BY_NAME.get(name)
+    if one is None:
+        raise UsageError(f"There is no command `{visible(name[:40])}`.", mend="`help` lists them.")
+    example = f"\nFor example: {one.example}" if one.example else ""
+    return f"{', '.join(dict.fromkeys((one.name, one.short)))}: {one.what}{example}"
+
+
+def _range(argument: str, line: int, listed: int) -> tuple[int, int]:
+    """The lines that a list asks for: some, those around one, or what follows on the last ones."""
+    first, comma, last = (part.strip() for part in argument.partition(","))
+    if not argument and listed:
+        return listed + 1, listed + 11
+    if argument in ("", "."):
+        return line - 5, line + 5
+    if not first.isdecimal() or (comma and not last.isdecimal()) or len(argument) > 2 * MOST_DIGITS:
+        raise UsageError("`list` takes nothing, a dot, a line, or two.", mend="For example: l 10,14")
+    begin, end = int(first), int(last or 0)
+    if not comma:
+        return begin - 5, begin + 5
+    return begin, end if end >= begin else begin + end
 
 
 def begun(claim: Claim, reader: Reader, call: str, snapshot: Snapshot, breakpoints: Breakpoints) -> Stop:
@@ -204,5 +261,7 @@ def _numbered(stop: Stop, lines: Any) -> str:  # Any: pairs of number and text
     return "\n".join(f"{number:4} {marks.get(number, ' ')} {text}".rstrip() for number, text in lines)
 
 
-def _crossing(point: Point) -> Order:
-    return point.to_json()
+def _counted(text: str) -> int:
+    if not text.isdecimal() or len(text) > MOST_DIGITS:
+        raise UsageError(f"`{visible(text[:20])}` is no number that counts something.", mend="For example: ignore 1 20")
+    return int(text)

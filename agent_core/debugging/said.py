@@ -31,10 +31,13 @@ def records(found: Sequence[Record], passed: int, snapshot: Snapshot) -> str:
     return f"Breakpoints were passed and recorded:\n{block(chr(10).join(lines), MOST_CHARS)}"
 
 
-def trace(found: Sequence[Line], snapshot: Snapshot, *, is_cut: bool = False) -> str:
-    """The lines that ran, in the order in which they first did, with the locals that they changed."""
+def trace(found: Sequence[Line], snapshot: Snapshot, *, is_cut: bool = False, is_whole: bool = True) -> str:
+    """The lines that ran, in the order in which they first did, with the locals that they changed.
+
+    `is_whole` is false where the call was ended from outside: what it did last is not known then.
+    """
     if not found:
-        return "No line of it ran."
+        return "No line of it ran." if is_whole else "It was ended before it told which lines ran."
     rows: list[str] = []
     where = ("", "")
     for one in found:
@@ -43,6 +46,7 @@ def trace(found: Sequence[Line], snapshot: Snapshot, *, is_cut: bool = False) ->
             rows.append(f"{one.at.path} in {one.at.function}:")
         rows.append(_line(one, snapshot))
     rows += ["… and more lines."] if is_cut else []
+    rows += [] if is_whole else ["The call was ended about here; what it did last may be missing."]
     return block("\n".join(rows), MOST_CHARS * 2)
 
 

@@ -57,6 +57,16 @@ class ExampleResult:
         return raises or self.example.expected.rstrip("\n")
 
     @property
+    def printed(self) -> str:
+        """What a call that returned has printed, with which `returned` begins then; not trusted."""
+        return self.outcome.output.rstrip("\n") if isinstance(self.outcome, Returned) else ""
+
+    @property
+    def value(self) -> str:
+        """What came back, without what was printed; not trusted."""
+        return self.returned.removeprefix(self.printed).lstrip("\n") or "None"
+
+    @property
     def returned(self) -> str:
         """What came back, in the form in which an example writes it; not trusted."""
         match self.outcome:

@@ -58,9 +58,9 @@ ENTRIES = (
     Entry("test", "NAME [JSON]", "Run a function's examples, or one call with arguments.", _FUNCTION),
     Entry(
         "break",
-        "[FUNCTION[:LINE] [if CONDITION] | clear [N] | now]",
+        "[FUNCTION[:LINE] [if CONDITION] [after N] [every N] [once] | clear [N] | now]",
         "Stop there, in the debugger; `now`: where it runs; without more: the list.",
-        (("now", "clear", "<place>"), ("if",)),
+        (("now", "clear", "<place>"), ("if", "after", "every", "once")),
         in_turn=True,
         after={"now": (), "clear": ("<breakpoint>",)},
     ),

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from agent_core.debugging import Breakpoint, Placed
+from agent_core.debugging import Placed, typed_breakpoint
 from agent_core.errors import UsageError
 
 from .catalogue import BY_NAME, needed
@@ -25,8 +25,7 @@ async def _break(talk: Conversation, words: str) -> None:
         case "clear":
             _clear(talk, rest.strip())
         case _:
-            place, _, condition = words.partition(" if ")
-            _told(talk, _armed(talk, place.strip(), condition.strip()))
+            _told(talk, _armed(talk, words))
 
 
 def _list(talk: Conversation) -> None:
@@ -55,10 +54,8 @@ def _clear(talk: Conversation, wanted: str) -> None:
     talk.voice.lines([line(("ok", "✓ "), "cleared ", one.text) for one in gone])
 
 
-def _armed(talk: Conversation, place: str, condition: str = "", *, once: bool = False) -> Placed:
-    name, _, number = place.partition(":")
-    wanted = Breakpoint(0, name, "", 0, condition, once=once)
-    line_number = _number(number) if number else 0
+def _armed(talk: Conversation, words: str, *, once: bool = False) -> Placed:
+    wanted, line_number = typed_breakpoint(words, once=once)
     return talk.workspace.debugging.breakpoints.arm(wanted, line_number, talk.workspace.workshop.registry.snapshot())
 
 
@@ -70,7 +67,8 @@ def _number(text: str) -> int:
 
 def _told(talk: Conversation, placed: Placed) -> None:
     nobody = [] if talk.workspace.debugging.debugger is not None else [line(("dim", f"  {_NOBODY}"))]
-    talk.voice.lines([_line(placed), *nobody])
+    moved = [line(("dim", f"  {placed.moved}"))] if placed.moved else []
+    talk.voice.lines([_line(placed), *moved, *nobody])
 
 
 def _line(placed: Placed) -> Line:

@@ -13,19 +13,21 @@ from agent_core.untrusted import one_line, shorten
 
 from .faults import fault_lines
 from .spans import Line, Role, line, quoted
+from .verdicts import compact_call
 from .views import Row
 
 MOST_ROWS, MOST_CHARS = 200, 4_000
 _ASSIGNS = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.+)", re.DOTALL)
 _NUMBERED = re.compile(r"\s*(\d+)\b")
 _LISTS: Final = ("list", "longlist")
+_OWN: Final = (*_LISTS, "break", "tbreak", "clear", "condition", "ignore", "help")  # answered by the host
 ENDING: Final = frozenset({*(one.name for one in COMMANDS if one.resumes), "quit"})
 _MOVES: Final = ("up", "down")
 _BOUND: Final = (
     "Commands of the debugger first, then any expression; it is evaluated in the function's worker. Enter: the last"
-    " command again. !EXPRESSION or p EXPRESSION where a name is a command's. NAME = EXPRESSION sets a local."
-    " Ctrl-C: clear the line, twice: end the turn. Ctrl-D: q. /COMMAND: as at the usual prompt,"
-    " at once or when what runs has ended."
+    " command again. !EXPRESSION or p EXPRESSION where a name is a command's. NAME = EXPRESSION sets a local,"
+    " NAME[KEY] = EXPRESSION an item. Ctrl-C: clear the line, twice: end the turn. Ctrl-D: q."
+    " /COMMAND: as at the usual prompt, at once or when what runs has ended."
 )
 
 
@@ -55,10 +57,15 @@ def explained(error: UsageError) -> list[Line]:
 def head_line(stop: Stop) -> Line:
     """Which function stands still where, and why."""
     at = stop.at
-    called = "" if at.function == stop.call else f", in a call of {one_line(stop.call, 80)}"
+    call = one_line(compact_call(stop.call, stop.given) if stop.given else stop.call, 80)
+    is_own = at.function == stop.call
+    called = "" if is_own else f", in a call of {call}"
     where = f"{one_line(at.path, 200)}:{at.line}"
     return line(
-        ("warn", "■ "), ("name", one_line(at.function, 80)), ("dim", f"  {where}{called}: "), one_line(stop.why)
+        ("warn", "■ "),
+        ("name", call if is_own else one_line(at.function, 80)),
+        ("dim", f"  {where}{called}: "),
+        one_line(stop.why),
     )
 
 
@@ -93,15 +100,17 @@ def tail_lines(stop: Stop) -> list[Line]:
 
 
 def said_lines(stop: Stop, last: Command) -> list[Line]:
-    """What answers a command; all but the help behind a bar, since a worker may have said it."""
-    if last.do in _LISTS:
+    """What answers a command; all but the host's own words behind a bar, since a worker may have said it."""
+    if listed_rows(stop, last) and last.do in _LISTS:
         return []
     texts = shorten(stop.said, MOST_CHARS).split("\n")
     role: Role = "bad" if stop.said.startswith("*** ") else ""
     more = len(texts) - MOST_ROWS
     lines = [line((role, text)) for text in texts[:MOST_ROWS]]
     lines += [line(("dim", f"… {more} more lines"))] if more > 0 else []
-    return [*lines, line(("dim", _BOUND))] if last.do == "help" else quoted(lines)
+    if last.do not in _OWN:
+        return quoted(lines)
+    return [*lines, *([line(("dim", _BOUND))] if last.do == "help" and not last.argument else [])]
 
 
 def stop_parts(stop: Stop, last: Command) -> tuple[Sequence[Line], Sequence[Row], Sequence[Line]]:

@@ -79,12 +79,24 @@ def outcome_lines(outcome: Document) -> list[Line]:
     word = str(outcome.get("outcome", "unknown"))
     error = outcome.get("error")
     if error:
-        first, *more = f"✗ {error['type']}: {error['message']}".splitlines()
-        lines += [line(("bad", first)), *quoted(line(("bad", text)) for text in more)]
-        lines += [_frame_line(frame) for frame in error.get("frames", ())]
+        lines += _failure_lines(error)
     elif word != "returned":
         ended: Span = (outcome_role(word), f"✗ {word.replace('_', ' ')}")
         lines.append((ended,))
+    return lines
+
+
+def _failure_lines(error: Document) -> list[Line]:
+    """An error with its frames, and those that it came of."""
+    lines: list[Line] = []
+    one: Document | None = error
+    while one:
+        how = "✗" if one is error else "  while handling" if one.get("was_handled") else "  raised from"
+        role: Role = "bad" if one is error else "warn"
+        first, *more = f"{how} {one['type']}: {one['message']}".splitlines()
+        lines += [line((role, first)), *quoted(line((role, text)) for text in more)]
+        lines += [_frame_line(frame) for frame in one.get("frames", ())]
+        one = one.get("cause")
     return lines
 
 
@@ -99,8 +111,10 @@ def examples_lines(tested: Document) -> list[Line]:
     examples = tested.get("examples", ())
     for example in examples:
         mark: Span = ("ok", "✓ ") if example["passed"] else ("bad", "✗ ")
-        first, *more = f"{example['call']} → {example['returned']}".splitlines()
+        printed = str(example.get("printed") or "")
+        first, *more = f"{example['call']} → {example.get('value', example['returned'])}".splitlines()
         lines += [line(mark, first), *quoted(line(text) for text in more)]
+        lines += [line(("dim", "  printed  "), text) for text in printed.splitlines()]
         if not example["passed"]:
             lines.append(line(("dim", "  expected "), str(example["expected"])))
     passed = sum(bool(example["passed"]) for example in examples)

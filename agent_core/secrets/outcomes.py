@@ -31,7 +31,9 @@ def masked(outcome: Outcome, masks: Masks) -> Outcome:
 
 def _failure(failure: Failure, masks: Masks) -> Failure:
     frames = tuple(_frame(frame, masks) for frame in failure.frames)
-    return Failure(masks.clean_said(failure.type), masks.clean_said(failure.message), frames)
+    cause = failure.cause and _failure(failure.cause, masks)
+    said = masks.clean_said
+    return replace(failure, type=said(failure.type), message=said(failure.message), frames=frames, cause=cause)
 
 
 def _frame(frame: Frame, masks: Masks) -> Frame:

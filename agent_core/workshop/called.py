@@ -84,7 +84,8 @@ class Calls:
             }
             for one in watch.lines
         ]
-        text = said.trace(watch.lines, snapshot, is_cut=watch.is_cut)
+        is_whole = found["outcome"] not in ("killed", "timed_out")
+        text = said.trace(watch.lines, snapshot, is_cut=watch.is_cut, is_whole=is_whole)
         return {"name": function.name, "outcome": found, "lines": lines, "cut": watch.is_cut, "text": text}
 
     async def coverage(self, function: Function, snapshot: Snapshot) -> dict[str, Any]:

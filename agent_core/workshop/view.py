@@ -123,7 +123,7 @@ def _placed(verdict: dict[str, Any], function: Function) -> dict[str, Any]:  # A
 def example_result(result: ExampleResult) -> dict[str, Any]:
     """How one example went."""
     shown = {"call": result.call, "expected": result.expected, "returned": result.returned, "line": result.line}
-    return {**shown, "passed": result.agreed}
+    return {**shown, "passed": result.agreed, "printed": result.printed, "value": result.value}
 
 
 def unknown_function(name: str, known: Iterable[str] = ()) -> UsageError:

@@ -1,15 +1,24 @@
 """Stepping through a function: the standard library's `bdb`, which stops in function code alone.
 
-Nothing is traced before something stopped; `continue` ends tracing, unless lines are watched by it.
+Nothing is traced before something stopped; `continue` ends tracing, unless lines are watched by it, or a trace of the
+call is made: that takes its events from here, since a thread is traced by one function at a time.
 """
 
 import bdb
+import dis
+import inspect
 import sys
 from collections.abc import Container
 from types import CodeType, FrameType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
+
+from .debug_trace import Tracer
 
 RESUMING = frozenset({"next", "step", "return", "until", "continue"})
+
+
+WAITS: Final = "waits"
+_YIELD: Final = dis.opmap["YIELD_VALUE"]
 
 
 class Why(NamedTuple):
@@ -32,11 +41,18 @@ class Listener(Protocol):
 class Stepper(bdb.Bdb):
     """The stepping of one thread."""
 
-    def __init__(self, listener: Listener, own_paths: Container[str], woven: Container[tuple[str, int]]) -> None:
+    def __init__(
+        self,
+        listener: Listener,
+        own_paths: Container[str],
+        woven: Container[tuple[str, int]],
+        tracer: Tracer | None = None,
+    ) -> None:
         super().__init__()
         self._listener = listener
         self._own_paths = own_paths
         self._woven = woven  # lines that are not of the source
+        self._tracer = tracer
         self._why = Why("breakpoint")
         self.slow: set[CodeType] = set()  # whose lines are watched
 
@@ -54,6 +70,12 @@ class Stepper(bdb.Bdb):
             self.botframe = sys._getframe()
             self._set_stopinfo(self.botframe, None, -1)  # type: ignore[attr-defined] # bdb's own, in every version
             sys.settrace(self.trace_dispatch)
+
+    def trace_dispatch(self, frame: FrameType, event: str, arg: Any) -> Any:  # Any: as `bdb` types it
+        """As in `bdb`; a tracer hears of it first."""
+        follows = self._tracer is not None and self._tracer.sees(frame, event, arg)
+        again: Any = super().trace_dispatch(frame, event, arg)
+        return self.trace_dispatch if again is None and follows else again
 
     def stop_here(self, frame: FrameType) -> bool:
         """As in `bdb`, in function code alone."""
@@ -76,7 +98,8 @@ class Stepper(bdb.Bdb):
 
     def user_return(self, frame: FrameType, value: object) -> None:
         """A function is about to give back a value."""
-        self._stop(frame, Why("return"), value=value)
+        pause = _pause(frame, value)
+        self._stop(frame, Why(pause or "return"), **({} if pause == WAITS else {"value": value}))
 
     def user_exception(self, frame: FrameType, info: Any) -> None:  # Any: as `bdb` types it
         """An exception passes a frame that is stepped through."""
@@ -101,7 +124,18 @@ class Stepper(bdb.Bdb):
 
     def set_continue(self) -> None:
         """Stop no more, but at what is watched."""
-        if self.slow:
+        if self.slow or self._tracer is not None:
             self._set_stopinfo(self.botframe, None, -1)  # type: ignore[attr-defined] # as above
         else:
             super().set_continue()
+
+
+def _pause(frame: FrameType, value: object) -> str:
+    """What a frame does that gives control away and comes back: it waits, or it yields; empty where it returns."""
+    flags, code = frame.f_code.co_flags, frame.f_code.co_code
+    if not flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        return ""
+    if frame.f_lasti < 0 or code[frame.f_lasti] != _YIELD:
+        return ""
+    yields = flags & inspect.CO_GENERATOR or type(value).__name__ == "async_generator_wrapped_value"
+    return "yields" if yields else WAITS

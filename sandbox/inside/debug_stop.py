@@ -8,14 +8,15 @@ import pprint
 import reprlib
 import sys
 from collections.abc import Container
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from .context import Context
-from .edge import attempt
+from .edge import Interruptible, attempt
 from .failure import clean, message_of, short
 
 MOST_FRAMES, MOST_LOCALS, MOST_TEXT = 50, 100, 8_000
+EVALUATING = Interruptible()  # by the human's Ctrl-C
 _HAS_PROXY = sys.version_info >= (3, 13)  # a frame's locals are written through
 
 _shortener = reprlib.Repr()
@@ -68,10 +69,10 @@ class Stop:
 
     def value(self, number: int, expression: str, *, pretty: bool = False) -> str:
         """The text of what an expression gives in a frame; of its error, if it has one."""
-        made = attempt(lambda: self._evaluated(number, expression))
+        made = EVALUATING.attempt(lambda: self._evaluated(number, expression))
         if isinstance(made, BaseException):
             return _error(made)
-        text = attempt(lambda: pprint.pformat(made[0], width=100) if pretty else repr(made[0]))
+        text = EVALUATING.attempt(lambda: pprint.pformat(made[0], width=100) if pretty else repr(made[0]))
         return _cut(text) if isinstance(text, str) else f"<{type(made[0]).__name__}, whose repr failed>"
 
     def shown(self, expressions: list[str], number: int = -1) -> list[list[str]]:
@@ -86,12 +87,27 @@ class Stop:
         if frame is not self._frames[-1][0] and not _HAS_PROXY:
             return "only the locals of the frame that stands still can be set with this version of Python"
         if not name.isidentifier() or (name not in frame.f_code.co_varnames + frame.f_code.co_cellvars):
-            return f"{clean(name)} is no local name of {clean(frame.f_code.co_name)}"
-        made = attempt(lambda: self._evaluated(number, expression))
+            where = clean(frame.f_code.co_name)
+            return (
+                f"{clean(name)} is no local name of {where}: no line there would read it. `locals` lists those that are"
+            )
+        made = EVALUATING.attempt(lambda: self._evaluated(number, expression))
         if isinstance(made, BaseException):
             return _error(made)
         self._locals[id(frame)][name] = made[0]
         return ""
+
+    def act(self, number: int, statement: str) -> str:
+        """Give an item or an attribute another value, or take it away; empty, or why not."""
+        if not self._is_live:
+            return "the call has ended: nothing can be set any more"
+        frame = self._frame(number)
+        names = {**frame.f_globals, **self._locals[id(frame)]}
+        code = attempt(lambda: compile(statement, "<debug>", "exec", dont_inherit=True))
+        made = (
+            EVALUATING.attempt(lambda: exec(code, names)) if isinstance(code, CodeType) else code
+        )  # in the confined worker
+        return _error(made) if isinstance(made, BaseException) else ""
 
     def _evaluated(self, number: int, expression: str) -> tuple[Any]:  # Any: any value of function code
         frame = self._frame(number)
@@ -108,7 +124,8 @@ def text_of(name: str, value: object) -> str:
 
 
 def _error(error: BaseException) -> str:
-    return _cut(f"*** {type(error).__name__}: {message_of(error)}")
+    typed = isinstance(error, SyntaxError) and error.filename == "<debug>"
+    return _cut(f"*** {type(error).__name__}: {getattr(error, 'msg', '') if typed else message_of(error)}")
 
 
 def _cut(text: str) -> str:

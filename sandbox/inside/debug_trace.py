@@ -96,6 +96,13 @@ class Tracer:
         threading.settrace(None)
         self._states.clear()
 
+    def sees(self, frame: FrameType, event: str, value: object) -> bool:
+        """Take an event that somebody else is traced with; whether more of this frame are wanted."""
+        follow = self._call(frame, event, value)
+        if follow is not None and event != "call":
+            follow(frame, event, value)
+        return follow is not None
+
     def told(self) -> dict[str, Any]:  # Any: JSON
         """The rows as they cross."""
         rows: list[list[Any]] = []

@@ -17,7 +17,7 @@ from ..protocol import Frame
 from .channel import Channel
 from .debug_points import HIT, Point, by_function, plain_function, woven
 from .debug_steps import RESUMING, Stepper, Why
-from .debug_stop import Stop
+from .debug_stop import EVALUATING, Stop
 from .debug_trace import Tracer, lines_of
 from .edge import attempt
 from .failure import clean, shown
@@ -28,11 +28,16 @@ _FIELDS: Final = {one.name for one in fields(Point)} - {"hits", "off"}
 
 
 def stand_by() -> None:
-    """Have the signal of `break now` reach whichever debugger there is; called before a worker is confined."""
+    """Have the signal of `break now` reach whichever debugger there is; called before a worker is confined.
+
+    Where an expression is evaluated for a human, the signal ends that.
+    """
     signal.signal(NOW, _now)
 
 
 def _now(_number: int, frame: FrameType | None) -> None:
+    if EVALUATING.interrupt(frame, Channel.ask.__code__.co_filename):
+        return
     if Debugger.present is not None and frame is not None:
         Debugger.present.stop_now(frame)
 
@@ -51,6 +56,7 @@ class Debugger:
         self._slow: dict[tuple[CodeType, int], list[Point]] = {}
         self._steppers: dict[int, Stepper] = {}
         self._one_at_a_time = threading.RLock()
+        self._replaced: set[int] = set()  # points whose woven calls count no more
         self._last: dict[int, Frame] = {}
         self._displayed: list[str] = []
         self._woven: set[tuple[str, int]] = set()
@@ -74,6 +80,7 @@ class Debugger:
         if mode := spec.get("trace"):
             self._tracer = Tracer(self._own_paths, self._woven, mode, self._tell_rows)
             self._covered = spec.get("covers")
+            self._tracer.start()
         points = [Point(**{name: one[name] for name in _FIELDS & one.keys()}) for one in spec.get("points", ())]
         if points:
             setattr(builtins, HIT, self.hit)
@@ -82,8 +89,6 @@ class Debugger:
             self._waiting.setdefault(module, []).append(group)
         for module in list(self._waiting):
             self.imported(module)
-        if self._tracer is not None:
-            self._tracer.start()
 
     def imported(self, name: str) -> None:
         """A module is there: arm what is meant for it."""
@@ -117,6 +122,7 @@ class Debugger:
         if self._slow:
             sys.settrace(None)
         self._restore, self._points, self._waiting, self._slow, self._steppers = [], {}, {}, {}, {}
+        self._replaced = set()
         self._displayed, self._tracer, self._has_human, self.is_active = [], None, False, False
 
     def finish(self, outcome: object) -> None:
@@ -142,7 +148,7 @@ class Debugger:
         """A breakpoint's line is about to run and its condition, if it is woven too, holds."""
         point = self._points.get(id)
         frame = sys._getframe(1)
-        if point is None or not (failed or point.counts()):
+        if point is None or id in self._replaced or not (failed or point.counts()):
             return
         why = Why(f"breakpoint {id}" + (", whose condition failed" if failed else ""), id)
         if not self._has_human:
@@ -188,7 +194,7 @@ class Debugger:
     def _stepper(self) -> Stepper:
         me = threading.get_ident()
         if me not in self._steppers:
-            self._steppers[me] = Stepper(self, self._own_paths, self._woven)
+            self._steppers[me] = Stepper(self, self._own_paths, self._woven, self._tracer)
         return self._steppers[me]
 
     def _record(self, frame: FrameType, id: int, hits: int, expressions: list[str], line: int = 0) -> None:
@@ -205,6 +211,8 @@ class Debugger:
 
     def stopped(self, frame: FrameType, why: Why, **more: Any) -> Frame:
         """Tell the human, and do what they say until it lets the function go on."""
+        if self._tracer is not None:  # nothing may come after
+            self._tell_rows(self._tracer.told())
         return self._converse(Stop.at(frame, self._own_paths), why, more)
 
     def _look_back(self, error: BaseException) -> None:
@@ -239,10 +247,11 @@ class Debugger:
                 return {"locals": stop.locals(number), "arguments": stop.arguments(number), "names": stop.names(number)}
             case "evaluate":
                 return {"text": stop.value(number, command["expression"], pretty=command.get("pretty", False))}
-            case "set":
-                return {"text": stop.set(number, command["name"], command["expression"])}
+            case "set" | "act" as do:
+                words = (command["name"], command["expression"]) if do == "set" else (command["statement"],)
+                return {"text": getattr(stop, do)(number, *words)}
             case "break":
-                return {"text": self._break(Point(**command["point"]))}
+                return {"text": self._break(Point(**command["point"]), goes_on=command.get("goes_on", False))}
             case "clear":
                 if command["id"] in self._points:
                     self._points[command["id"]].off = True
@@ -250,8 +259,15 @@ class Debugger:
             case _:
                 return {"text": "unknown command"}
 
-    def _break(self, point: Point) -> str:
-        """A breakpoint that is set at a stop: its lines are watched, since the function's code is running."""
+    def _break(self, point: Point, *, goes_on: bool) -> str:
+        """A breakpoint that is set at a stop: its lines are watched, since the function's code is running.
+
+        One of the same number is replaced by it; `goes_on`: it counts on from its hits.
+        """
+        if (old := self._points.get(point.id)) is not None:
+            old.off = True
+            self._replaced.add(point.id)
+            point.hits = old.hits if goes_on else 0
         self._points[point.id] = point
         function = plain_function(getattr(sys.modules.get(f"functions.{point.module}"), point.function, None))
         if function is None:

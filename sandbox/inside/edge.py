@@ -1,6 +1,8 @@
 """The worker's edge: the one place where whatever function code raises is caught."""
 
+import threading
 from collections.abc import Callable
+from types import FrameType
 from typing import TypeVar
 
 Result = TypeVar("Result")
@@ -12,3 +14,36 @@ def attempt(action: Callable[[], Result]) -> Result | BaseException:
         return action()
     except BaseException as error:  # noqa: BLE001 - the edge; told to the host as a failure
         return error
+
+
+class Interruptible:
+    """Does actions as `attempt` does; a signal's handler may end the one that is under way."""
+
+    def __init__(self) -> None:
+        self._by: int | None = None  # the thread that is at it
+
+    def attempt(self, action: Callable[[], Result]) -> Result | BaseException:
+        """What the action gave, or what it raised, KeyboardInterrupt where it was interrupted."""
+
+        def act() -> Result:
+            outer, self._by = self._by, threading.get_ident()
+            try:
+                return action()
+            finally:
+                self._by = outer
+
+        return attempt(act)
+
+    def interrupt(self, frame: FrameType | None, within: str) -> bool:
+        """Raise KeyboardInterrupt in the action, called by a handler; false where there is none.
+
+        It goes on while a function of the file `within` is at work, which would lose its place.
+        """
+        if self._by != threading.get_ident():
+            return False
+        while frame is not None:
+            if frame.f_code.co_filename == within:
+                return True
+            frame = frame.f_back
+        self._by = None
+        raise KeyboardInterrupt("it was stopped at the prompt")

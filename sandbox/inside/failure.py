@@ -10,6 +10,7 @@ from ..protocol import Frame as Message
 from .edge import attempt
 
 _MAX_FRAMES, _MAX_LOCALS, _MAX_TEXT, _MAX_MESSAGE = 20, 12, 100, 4000
+_MAX_CAUSES, _MAX_CAUSE_FRAMES, _MAX_CAUSE_MESSAGE = 3, 6, 1000
 _SECRET = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
 
 _shortener = reprlib.Repr()
@@ -18,13 +19,29 @@ _shortener.maxlevel = 3
 
 
 def describe(error: BaseException, own_paths: Container[str]) -> Message:
-    """The reply that tells the host of this exception."""
-    return {
-        "kind": "raised",
-        "type": clean(type(error).__qualname__),
-        "message": clean(message_of(error))[:_MAX_MESSAGE],
-        "frames": _frames(error, own_paths),
-    }
+    """The reply that tells the host of this exception, with those that it came of."""
+    told: Message = {"kind": "raised", **_described(error), "frames": _frames(error, own_paths)}
+    above, seen = told, [frame for frame, _ in _own(error, own_paths)]
+    for _ in range(_MAX_CAUSES):
+        cause, above["was_handling"] = _cause(error, own_paths)
+        if cause is None:
+            break
+        frames = _frames(cause, own_paths, seen)[-_MAX_CAUSE_FRAMES:]
+        above["cause"] = {**_described(cause, _MAX_CAUSE_MESSAGE), "frames": frames}
+        above, error, seen = above["cause"], cause, [*seen, *(frame for frame, _ in _own(cause, own_paths))]
+    return told
+
+
+def _described(error: BaseException, most: int = _MAX_MESSAGE) -> Message:
+    return {"type": clean(type(error).__qualname__), "message": clean(message_of(error))[:most]}
+
+
+def _cause(error: BaseException, own_paths: Container[str]) -> tuple[BaseException | None, bool]:
+    """What an exception was raised from; or while handling what, if that passed through the function's code."""
+    if error.__cause__ is not None:
+        return error.__cause__, False
+    context = None if error.__suppress_context__ else error.__context__
+    return (context, True) if context is not None and _own(context, own_paths) else (None, False)
 
 
 def message_of(error: BaseException) -> str:
@@ -49,11 +66,16 @@ def shown(value: object, limit: int) -> str:
     return clean(text if len(text) <= limit else f"{text[: limit - 1]}…")
 
 
-def _frames(error: BaseException, own_paths: Container[str]) -> list[list[object]]:
-    own = [
-        [frame.f_code.co_filename, line, frame.f_code.co_qualname, _locals(frame)]
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        if frame.f_code.co_filename in own_paths
+def _own(error: BaseException, own_paths: Container[str]) -> list[tuple[FrameType, int]]:
+    walked = traceback.walk_tb(error.__traceback__)
+    return [(frame, line) for frame, line in walked if frame.f_code.co_filename in own_paths]
+
+
+def _frames(error: BaseException, own_paths: Container[str], seen: Container[FrameType] = ()) -> list[list[object]]:
+    """The function's own frames, with the locals of those that were not seen already."""
+    own: list[list[object]] = [
+        [frame.f_code.co_filename, line, frame.f_code.co_qualname, [] if frame in seen else _locals(frame)]
+        for frame, line in _own(error, own_paths)
     ]
     if isinstance(error, SyntaxError) and error.filename in own_paths:
         own.append([error.filename, error.lineno or 0, "<module>", []])

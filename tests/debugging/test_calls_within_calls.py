@@ -66,7 +66,7 @@ async def test_a_call_that_is_typed_at_a_stop_may_stop_itself(workspace: Workspa
     room_of(workspace).debugger = typist = Typist("p self.call('inner', number=4)", "c", "clear 2", "c")
     assert (await workspace.workshop.call("through", {"number": 1}))["value"] == 4
     assert [stop.call for stop in typist.stops] == ["through", "inner", "through", "through"]
-    assert typist.said == ["5", "done"]
+    assert typist.said == ["5", "Breakpoint 2 of inner is cleared."]
 
 
 async def test_a_thread_of_a_function_stops_as_its_main_one_does(workspace: Workspace) -> None:

@@ -9,7 +9,7 @@ from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import answers
 
-from .support import LOOP, SUMMING, arm, room_of
+from .support import LOOP, SUMMING, Typist, arm, room_of
 
 
 async def test_the_model_arms_a_breakpoint_and_reads_what_it_saw(at_desk: OpenDesk) -> None:
@@ -57,6 +57,24 @@ async def test_a_call_that_never_ends_is_traced_as_far_as_it_came(workspace: Wor
     found = await workspace.workshop.trace("busy", {"turns": 10**12})
     assert found["outcome"]["outcome"] == "timed_out"
     assert "left -= 1" in found["text"]
+
+
+@pytest.mark.parametrize("typed", [("n", "n", "c"), (f"tb {LOOP} if number == 3", "c", "c"), ("p result", "r", "c")])
+async def test_a_trace_goes_on_where_the_debugger_stopped(workspace: Workspace, typed: tuple[str, ...]) -> None:
+    asked = "sum_up", {"numbers": [1, 2, 3]}
+    whole = await workspace.workshop.trace(*asked)
+    arm(workspace, line=LOOP - 1)
+    room_of(workspace).debugger = typist = Typist(*typed)
+    found = await workspace.workshop.trace(*asked)
+    assert len(typist.stops) > 1
+    assert (found["lines"], found["text"]) == (whole["lines"], whole["text"])
+
+
+async def test_a_trace_of_a_call_that_is_quit_shows_what_ran_and_where_it_ends(workspace: Workspace) -> None:
+    room_of(workspace).debugger = Typist("n", "q")
+    text = (await workspace.workshop.trace("halting", {"number": 3}))["text"]
+    assert "doubled = 6" in text
+    assert "The call was ended about here" in text
 
 
 async def test_introspection_says_which_lines_the_examples_reach(workspace: Workspace) -> None:

@@ -81,6 +81,30 @@ async def test_an_async_function_is_stepped_over_its_awaits(workspace: Workspace
     assert [stop.at.line for stop in typist.stops][:3] == [31, 32, 30]
 
 
+@pytest.mark.parametrize("pause", ["0", "0.01"])
+async def test_a_step_at_an_await_says_that_it_waits_and_comes_back(workspace: Workspace, pause: str) -> None:
+    path = workspace.root / "functions" / "sums.py"
+    path.write_text(SUMMING.replace("sleep(0)", f"sleep({pause})"), "utf-8")
+    await workspace.workshop.reload()
+    arm(workspace, line=31, name="count_slowly", once=True)
+    room_of(workspace).debugger = typist = Typist("s", "s", "s", "c")
+    assert (await workspace.workshop.call("count_slowly", {"steps": 1}))["value"] == 1
+    assert [(stop.why, stop.at.line, stop.value) for stop in typist.stops[1:3]] == [
+        ("waits", 31, None),
+        ("step", 32, None),
+    ]
+
+
+async def test_a_step_in_a_generator_says_that_it_yields_and_what(workspace: Workspace) -> None:
+    text = 'def pairs(count: int) -> int:\n    """Add."""\n    return sum(one for one in range(count))\n'
+    (workspace.root / "functions" / "pairs.py").write_text(text, "utf-8")
+    await workspace.workshop.reload()
+    arm(workspace, line=0, name="pairs", once=True)
+    room_of(workspace).debugger = typist = Typist(*("s",) * 12)
+    assert (await workspace.workshop.call("pairs", {"count": 2}))["value"] == 1
+    assert [stop.value for stop in typist.stops if stop.why == "yields"] == ["0", "1"]
+
+
 async def test_breakpoint_in_source_stops_where_it_stands(workspace: Workspace) -> None:
     room_of(workspace).debugger = typist = Typist("n", "set doubled 1", "c")
     assert (await workspace.workshop.call("halting", {"number": 4}))["value"] == 1
@@ -156,6 +180,25 @@ async def test_break_now_stops_a_call_that_runs(workspace: Workspace) -> None:
         assert (await call)["value"] == 0
     assert typist.stops[0].why == "break now"
     assert typist.stops[0].at.function == "busy"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["sum(1 for _ in iter(int, 1))", "__import__('time').sleep(60)", "numbers[sum(1 for _ in iter(int, 1))] = 1"],
+)
+async def test_an_expression_without_end_is_stopped_alone(workspace: Workspace, line: str) -> None:
+    room = room_of(workspace)
+    arm(workspace)
+    room.debugger = typist = Typist(line, "result", "c")
+    assert not room.stop_evaluation()
+    call = asyncio.create_task(workspace.workshop.call("sum_up", {"numbers": [5]}))
+    async with asyncio.timeout(20):
+        while not typist.said:
+            await asyncio.sleep(0.3)
+            room.stop_evaluation()
+        assert (await call)["value"] == 5
+    assert typist.said == ["*** KeyboardInterrupt: it was stopped at the prompt", "0"]
+    assert not room.stop_evaluation()
 
 
 async def test_a_breakpoint_follows_its_line_when_the_file_is_edited_above_it(workspace: Workspace) -> None:

@@ -37,7 +37,7 @@ async def offered(kind: str, first: str) -> list[tuple[str, str]]:
         pytest.param("/break slug:1", ["14", "15"], id="lines-where-it-can-stop"),
         pytest.param("/break cl", ["clear", "clamp_number"], id="words-before-functions"),
         pytest.param("/break clear ", ["1"], id="breakpoints"),
-        pytest.param("/break slug:14 ", ["if"], id="words-after-a-place"),
+        pytest.param("/break slug:14 ", ["if", "after", "every", "once"], id="words-after-a-place"),
         pytest.param("/break now ", [], id="nothing-after-now"),
         pytest.param("/create slug t", ["text"], id="modules"),
         pytest.param("/confirm s", ["slug"], id="candidates"),

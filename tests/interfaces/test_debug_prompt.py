@@ -58,10 +58,10 @@ STEPS = [
     ("display total", "100"),
     ("s", "  total = 130"),
     ("", f" → {LOOP_LINE - 1:3} "),
-    ("tbreak 19", "done"),
+    ("tbreak 19", "2: scale, functions/words.py:19 `return total + even` once"),
     ("b", "2: scale, functions/words.py:19 `return total + even` once"),
     ("cl 9", "There is no breakpoint 9."),
-    ("cl 1", "done"),
+    ("cl 1", "Breakpoint 1 of scale is cleared."),
     ("until 19", "■ scale  functions/words.py:19"),
     ("retval", "Nothing is being returned here."),
     ("r", "← 172"),
@@ -139,6 +139,21 @@ def test_ctrl_c_twice_ends_the_turn_and_once_only_clears_the_line(tmp_path: Path
         screen.wait_for("Interrupted.")
         screen.wait_for("› ")
         assert leave(screen) == 0
+
+
+def test_of_a_call_that_stands_no_seconds_are_counted(tmp_path: Path) -> None:
+    with standing(USED, tmp_path) as screen:
+        screen.wait_for("▸ scale(numbers=[1, 2, 3, 4], factor=10)  … stands still")
+        does(screen, "c", "Done.")
+
+
+def test_ctrl_c_stops_an_expression_that_is_computed_and_the_call_stands_where_it_did(tmp_path: Path) -> None:
+    with standing(USED, tmp_path) as screen:
+        does(screen, "sum(1 for _ in iter(int, 1))", "computing")
+        screen.type(CTRL_C)
+        screen.wait_for("*** KeyboardInterrupt: it was stopped at the prompt")
+        does(screen, "total, number", "(30, 3)")
+        does(screen, "c", "Done.")
 
 
 @pytest.mark.parametrize("typed", ["q" + ENTER, CTRL_D], ids=["q", "ctrl-d"])

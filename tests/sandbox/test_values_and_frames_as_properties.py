@@ -104,6 +104,7 @@ def test_a_value_that_is_nested_too_deep_is_refused_on_both_sides() -> None:
         decode(encoded)
 
 
+_FIELDS = ["kind", "value", "shown", "type", "message", "frames", "reason", "cause", "was_handling"]
 _tagged = st.fixed_dictionaries(
     {
         "$": st.sampled_from(
@@ -125,9 +126,11 @@ def test_whatever_json_arrives_is_a_plain_value_or_a_protocol_error(encoded: Any
 
 
 @quick
-@given(st.dictionaries(st.sampled_from(["kind", "value", "shown", "type", "message", "frames", "reason"]), json_values))
+@given(st.dictionaries(st.sampled_from(_FIELDS), json_values))
 @example({"kind": "raised", "type": "E", "message": "m", "frames": [["p", 1, "f", [["a", 1]]]]})
 @example({"kind": "raised", "type": "E", "message": "m", "frames": [["p", 1, "f", [["a", "b", "c"]]]]})
+@example({"kind": "raised", "type": "E", "message": "m", "frames": [], "cause": {"type": "E"}})
+@example({"kind": "raised", "type": "E", "message": "m", "frames": [], "cause": [], "was_handling": 3})
 @example({"kind": "returned", "value": 1})
 def test_whatever_reply_arrives_is_judged_or_a_protocol_error(reply: dict[str, Any]) -> None:
     try:

@@ -71,16 +71,22 @@ class Session:
         await self._talk.interrupt()
 
 
+def _connect(talk: Conversation, voice: TerminalVoice, prompt: Prompt) -> None:
+    """Have the debugger's line and the bar reach what they speak of."""
+    voice.debugger.slash = lambda text: talk.guarded(during(talk, text))
+    prompt.debug.stops_evaluation = talk.workspace.debugging.stop_evaluation
+    prompt.bar.unsafe = talk.workspace.settings.sandbox.unsafe
+    prompt.bar.status = lambda: talk.agent.status()  # of the one that is talked to then
+    prompt.bar.spent = lambda: short(talk.spending.total)
+    prompt.bar.running = lambda: len(prompt.live.calls)
+
+
 @asynccontextmanager
 async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[Session]:
     """A conversation that is ready: workspace open, model chosen, the human greeted."""
     voice = TerminalVoice(prompt)
     async with opened(options, voice) as talk, talk.awake():
-        voice.debugger.slash = lambda text: talk.guarded(during(talk, text))
-        prompt.bar.unsafe = talk.workspace.settings.sandbox.unsafe
-        prompt.bar.status = lambda: talk.agent.status()  # of the one that is talked to then
-        prompt.bar.spent = lambda: short(talk.spending.total)
-        prompt.bar.running = lambda: len(prompt.live.calls)
+        _connect(talk, voice, prompt)
         await talk.greet()
         async with asyncio.TaskGroup() as group:
             # The sandbox tests itself while the human thinks; its level is known when it is first needed.

@@ -27,6 +27,9 @@ STAYS_S, ANSWERS_S = 0.6, 30.0  # for the next stop; for the worker's answer to 
 LATE_S: Final = 10.0  # so long after a stop its commands are taken for what was meant for it
 MOST_SHOWN: Final = 200
 QUIT: Final = "quit"
+COMPUTES: Final = "computing … Ctrl-C stops it."
+STOPS: Final = "It is told to stop. Ctrl-C again ends the turn."
+COMPUTES_S: Final = 0.5  # before that is said
 CTRL_C: Final = "Ctrl-C again ends the turn. c: run on. q or Ctrl-D: end this call."
 _PLACES: Final = ("b", "break", "tb", "tbreak")
 
@@ -40,6 +43,7 @@ class DebugLine:
         self.is_open = False
         self.hint: Callable[[str], None] = lambda text: None
         self.changed: Callable[[bool], None] = lambda is_open: None
+        self.stops_evaluation: Callable[[], bool] = lambda: False
         self.left_over: Callable[[str], None] = lambda text: None
         self.buffer = Buffer(
             completer=DebugWords(self, slash, functions),
@@ -54,10 +58,12 @@ class DebugLine:
         self._pressed = self._closed = 0.0
         self._is_warned = self._is_asked = False
         self._closing: asyncio.TimerHandle | None = None
+        self._computing: asyncio.TimerHandle | None = None
 
     async def open(self) -> None:
         """Take the place of the usual line, once nobody types there; until `ask` gave a command."""
         self._stay()
+        self._computes(is_so=False)
         while not self.is_open and (left := self._pressed + QUIET_S - time.monotonic()) > 0:  # noqa: ASYNC110
             await asyncio.sleep(left)
         if not self.is_open:
@@ -77,6 +83,7 @@ class DebugLine:
             raise
         self._last, self._is_asked = text, False
         self._stay(ANSWERS_S)
+        self._computes(is_so=True)
         return text
 
     def was_meant(self, text: str) -> bool:
@@ -88,6 +95,16 @@ class DebugLine:
     def run_on(self) -> None:
         """The function runs on: the line stays for a moment, should it stop again."""
         self._stay(STAYS_S)
+        self._computes(is_so=False)
+
+    def _computes(self, *, is_so: bool) -> None:
+        """Say in a moment that the worker computes; or no more."""
+        if self._computing is not None:
+            self._computing.cancel()
+            self.hint("")
+        loop = asyncio.get_running_loop()
+        self._computing = loop.call_later(COMPUTES_S, self.hint, COMPUTES) if is_so else None
+        self._is_warned = False
 
     def enter(self) -> None:
         """Take what stands in the line, or the completion that is chosen."""
@@ -109,7 +126,7 @@ class DebugLine:
             return True
         self.buffer.reset()
         self._is_warned = True
-        self.hint(CTRL_C)
+        self.hint(STOPS if not self._is_asked and self.stops_evaluation() else CTRL_C)
         return False
 
     def pressed(self) -> None:
@@ -137,6 +154,7 @@ class DebugLine:
         self._stay()
         if not self.is_open:
             return
+        self._computes(is_so=False)
         waiting = [self._typed.get_nowait() for _ in range(self._typed.qsize())]
         left = " ".join(text for text in [*waiting, self.buffer.text] if text.strip())
         self.buffer.reset()

@@ -52,6 +52,15 @@ class Live:
         self.began = 0.0
         self.status = ""
         self.question = ""
+        self.stands_since = 0.0
+
+    def stand(self, *, is_so: bool) -> None:
+        """The one call that runs stands at the debugger, or runs on: the time between does not count for it."""
+        now = time.monotonic()
+        if not is_so and self.stands_since and len(self.calls) == 1:
+            for call in self.calls.values():
+                call.began += now - max(self.stands_since, call.began)
+        self.stands_since = now if is_so else 0.0
 
     def think(self, text: str) -> None:
         """A piece of what the model thinks aloud; the end of it is shown."""
@@ -69,8 +78,9 @@ class Live:
         lines: list[tuple[str, str]] = [("class:live", text) for text in _wrapped(tail, columns)]
         if not lines and self.thought:
             lines += [("class:live.thought", text) for text in _wrapped(self.thought[-4 * columns :], columns)[-2:]]
+        stands = bool(self.stands_since) and len(self.calls) == 1
         for call in self.calls.values():
-            lines.append(("class:live.call", cut(_progress(call), columns)))
+            lines.append(("class:live.call", cut(_progress(call, stands=stands), columns)))
             if call.last_line:
                 lines.append(("class:live.printed", cut(f"  {one_line(call.last_line)}", columns)))
         if self.status:
@@ -87,14 +97,14 @@ class Live:
         return drawn[:-1]
 
 
-def _progress(call: Running) -> str:
-    spent = time.monotonic() - call.began
+def _progress(call: Running, *, stands: bool) -> str:
+    spent = "stands still" if stands else duration(time.monotonic() - call.began)
     text = f"▸ {one_line(compact_call(call.name, call.arguments), 120)}"
     if call.total:
         how_far = meter(call.done, call.total, _CELLS)
         return f"{text} {how_far} {call.done:g}/{call.total:g} {one_line(call.note, 60)}"
     counted = f" {call.done:g}" if call.done else ""
-    return f"{text}{counted} {one_line(call.note, 60)} … {duration(spent)}"
+    return f"{text}{counted} {one_line(call.note, 60)} … {spent}"
 
 
 def _wrapped(text: str, columns: int) -> list[str]:

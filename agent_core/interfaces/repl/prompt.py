@@ -120,6 +120,7 @@ class Prompt:
 
     def _turn_to_debug(self, is_open: bool) -> None:  # noqa: FBT001  (a callback of one fact)
         self.buffer.cancel_completion()
+        self.live.stand(is_so=is_open)
         self.app.layout.focus(self.debug.buffer if is_open else self.buffer)
         self.app.invalidate()
 

@@ -1,0 +1,59 @@
+"""What is shown of a call that stood still: how long it ran itself, and which of several calls it is."""
+
+import asyncio
+
+from agent_core.debugging import Command, Stop
+from agent_core.events import CallAnswered
+from agent_core.interfaces.stopped import head_line
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Say, Wanted
+from tests.kit.desk import Desk, of
+
+from .support import SUMMING, Typist, arm, room_of
+
+THOUGHT_S = 1.5
+
+
+class Thinking(Typist):
+    """A human who takes time."""
+
+    async def stopped(self, stop: Stop) -> Command:
+        await asyncio.sleep(THOUGHT_S)
+        return await super().stopped(stop)
+
+
+async def at_sums(at_desk: OpenDesk, *calls: Wanted) -> Desk:
+    desk = await at_desk([Ask(*calls), Say("Done.")])
+    desk.put(
+        "sums.py",
+        SUMMING.replace("import random", "import time").replace("result = 0", "result = 0 * bool(time.sleep(0.5))", 1),
+    )
+    await desk.workspace.workshop.reload()
+    arm(desk.workspace, line=15)  # where all calls are on their way
+    return desk
+
+
+async def test_the_time_of_a_call_is_without_that_of_the_human(at_desk: OpenDesk) -> None:
+    desk = await at_sums(at_desk, Wanted("sum_up", {"numbers": [1]}))
+    room_of(desk.workspace).debugger = typist = Thinking()
+    (answered,) = of(CallAnswered, await desk.say("Call it."))
+    assert len(typist.stops) == 1
+    assert 0 < answered.seconds < THOUGHT_S
+
+
+async def test_of_several_calls_that_stop_the_header_says_which_it_is(at_desk: OpenDesk) -> None:
+    calls = [Wanted("sum_up", {"numbers": [number]}) for number in (1, 2)]
+    desk = await at_sums(at_desk, *calls)
+    room_of(desk.workspace).debugger = typist = Thinking()
+    await desk.say("Call it twice.")
+    heads = ["".join(text for _, text in head_line(stop)) for stop in typist.stops]
+    assert {head.partition("  ")[0] for head in heads} == {"■ sum_up(numbers=[1])", "■ sum_up(numbers=[2])"}
+
+
+async def test_of_one_call_the_header_is_short(at_desk: OpenDesk) -> None:
+    desk = await at_sums(at_desk, Wanted("outer", {"numbers": [1]}))
+    room_of(desk.workspace).debugger = typist = Typist()
+    await desk.say("Call it.")
+    assert "".join(text for _, text in head_line(typist.stops[0])).startswith(
+        "■ sum_up  functions/sums.py:15, in a call of"
+    )

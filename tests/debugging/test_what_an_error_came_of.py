@@ -1,0 +1,150 @@
+"""An error tells which other it was raised from, or while handling which, to scripts, to the model and to the human."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_core.assemble import Workspace
+from agent_core.interfaces.verdicts import outcome_lines
+from sandbox.conversation import judge
+from sandbox.outcome import Raised
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Say, Wanted
+from tests.kit.desk import answers
+from tests.secrets.support import KEY, MARK, put
+
+CHAINED = '''\
+def look_up(item: str) -> int:
+    """Look an item up."""
+    table = {"a": 1}
+    return table[item]
+
+
+def direct(item: str) -> int:
+    """Raise from another error."""
+    try:
+        return look_up(item)
+    except KeyError as error:
+        raise ValueError(f"no item {item}") from error
+
+
+def handling(item: str) -> int:
+    """Raise while handling another error."""
+    try:
+        return look_up(item)
+    except KeyError:
+        return int(item)
+
+
+def hidden(item: str) -> int:
+    """Raise, and hide what it came of."""
+    try:
+        return look_up(item)
+    except KeyError:
+        raise ValueError("none") from None
+
+
+def in_a_circle(depth: int) -> int:
+    """Raise errors that are causes of each other."""
+    first, second = ValueError("first"), ValueError("second")
+    first.__cause__, second.__cause__ = second, first
+    raise first
+
+
+def twice(item: str) -> int:
+    """Raise from an error that was raised from another."""
+    try:
+        return direct(item)
+    except ValueError as error:
+        raise RuntimeError("in the end") from error
+'''
+
+
+async def told(workspace: Workspace, tmp_path: Path, name: str, argument: object = "zz") -> Any:  # JSON
+    (tmp_path / "functions" / "chained.py").write_text(CHAINED, "utf-8")
+    await workspace.workshop.reload()
+    given = {"depth": 1} if name == "in_a_circle" else {"item": argument}
+    return await workspace.workshop.call(name, given)
+
+
+async def test_an_error_has_the_one_that_it_was_raised_from_with_its_own_frames(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    error = (await told(workspace, tmp_path, "direct"))["error"]
+    assert (error["type"], error["message"]) == ("ValueError", "no item zz")
+    cause = error["cause"]
+    assert (cause["type"], cause["message"], cause["was_handled"], cause["cause"]) == ("KeyError", "'zz'", False, None)
+    assert [(one["function"], one["source"].strip()) for one in cause["frames"]] == [
+        ("direct", "return look_up(item)"),
+        ("look_up", "return table[item]"),
+    ]
+    assert cause["frames"][0]["locals"] == {}  # they are those of the error's own frame
+    assert cause["frames"][1]["locals"] == {"item": "'zz'", "table": "{'a': 1}"}
+
+
+@pytest.mark.parametrize(
+    ("name", "causes"),
+    [
+        ("handling", [("KeyError", True)]),
+        ("hidden", []),
+        ("twice", [("ValueError", False), ("KeyError", False)]),
+        ("in_a_circle", [("ValueError", False)] * 3),
+        ("look_up", []),
+    ],
+)
+async def test_what_an_error_came_of_is_told_a_few_levels_deep(
+    workspace: Workspace, tmp_path: Path, name: str, causes: list[tuple[str, bool]]
+) -> None:
+    error, found = (await told(workspace, tmp_path, name))["error"], []
+    while error := error["cause"]:
+        found.append((error["type"], error["was_handled"]))
+    assert found == causes
+
+
+async def test_the_model_and_the_human_read_where_the_first_error_was_raised(at_desk: OpenDesk) -> None:
+    calls = [Wanted(name, {"item": "zz"}) for name in ("direct", "handling")]
+    desk = await at_desk([Ask(calls[0]), Ask(calls[1]), Say("Seen.")])
+    desk.put("chained.py", CHAINED)
+    await desk.workspace.workshop.reload()
+    direct, handling = answers(await desk.say("Call them."))
+    assert "It was raised from `KeyError`: `'zz'`\n" in direct
+    assert "functions/chained.py:4 in look_up: `return table[item]`" in direct
+    assert "It was raised while handling `KeyError`: `'zz'`\n" in handling
+    outcome = await desk.workspace.workshop.call("handling", {"item": "zz"})
+    shown = ["".join(text for _, text in one) for one in outcome_lines(outcome)]
+    assert "  while handling KeyError: 'zz'" in shown
+    assert any("look_up: return table[item]" in one.replace("    ", "") for one in shown)
+
+
+async def test_a_secret_is_masked_in_what_an_error_came_of(
+    workspace: Workspace, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    monkeypatch.setenv("TOOLWRIGHT_SECRET_KEY", KEY)
+    body = """
+held = self.secret("KEY")
+try:
+    raise KeyError(held)
+except KeyError as error:
+    raise ValueError("none") from error
+"""
+    await put(workspace, "leak", body, "KEY")
+    outcome = await workspace.workshop.call("leak", {})
+    assert MARK in outcome["error"]["cause"]["message"]
+    assert KEY not in json.dumps(outcome)
+
+
+def test_a_claim_of_causes_without_end_is_cut() -> None:
+    reply: dict[str, object] = {"kind": "raised", "type": "E", "message": "m", "frames": []}
+    for _ in range(50):
+        reply = {**reply, "cause": reply}
+    outcome = judge(reply, "", 0.0)
+    assert isinstance(outcome, Raised)
+    depth, one = 0, outcome.failure
+    while one.cause is not None:
+        depth, one = depth + 1, one.cause
+    assert depth == 3
