@@ -20,6 +20,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from agent_core import events  # noqa: E402
+from agent_core.debugging import COMMANDS  # noqa: E402
 from agent_core.interfaces.catalogue import ENTRIES  # noqa: E402
 from agent_core.interfaces.cli import LazyGroup  # noqa: E402
 from agent_core.portable.document import AgentFile  # noqa: E402
@@ -42,7 +43,7 @@ with `was_handled`, while that was handled), and one `event` a line for `run --j
 
 def page() -> str:
     """The whole page."""
-    return "\n".join([HEAD, *commands(), *slash_commands(), *meta_functions(), *settings(), *told()])
+    return "\n".join([HEAD, *commands(), *slash_commands(), *debugger(), *meta_functions(), *settings(), *told()])
 
 
 def commands() -> Iterator[str]:
@@ -74,6 +75,17 @@ def slash_commands() -> Iterator[str]:
     yield "## At the prompt\n"
     yield "| type | what it does |\n|---|---|"
     yield from (f"| `{entry.typed}` | {entry.says} |" for entry in ENTRIES)
+    yield ""
+
+
+def debugger() -> Iterator[str]:
+    """What can be typed at a stop."""
+    yield "## At the `(debug)` prompt\n"
+    yield "What is no command is an expression; `name = value` sets. Enter repeats the last command.\n"
+    yield "| command | short | what |\n|---|---|---|"
+    for one in COMMANDS:
+        short, what = f"`{one.short}`" if one.short != one.name else "", one.what.replace("|", "\\|")
+        yield f"| `{one.name}` | {short} | {what} |"
     yield ""
 
 
