@@ -91,7 +91,7 @@ class Memory(BaseModel):
         """Add what you learned to a block of your memory. One fact per line; what is there already is not added twice.
 
         Args:
-            name: The block's label: `human` for what you know of the user, `persona` for what you are.
+            name: The block's label: `human` for the user and everybody else, `persona` for yourself alone.
             content: The fact to add, as a sentence that can be understood alone.
         """
         return self._edit(name, lambda lines: edits.append(lines, content), content)
