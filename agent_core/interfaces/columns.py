@@ -26,7 +26,8 @@ def explained(rows: Sequence[tuple[str, str]], screen: int, most: int = 30) -> l
         if width(term) + 2 <= start:
             lines.append((("name", term + " " * (start - width(term))), ("", first)))
         else:
-            lines += [(("name", term),), (("", " " * start + first),)]
+            folded = textwrap.wrap(term, max(screen - 1, 8), subsequent_indent="    ")
+            lines += [*((("name", each),) for each in folded), (("", " " * start + first),)]
         lines += [(("", " " * start + each),) for each in more]
     return lines
 

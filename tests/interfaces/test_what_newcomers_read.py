@@ -14,7 +14,7 @@ from agent_core.storage import BlockChange
 @pytest.mark.parametrize("screen", [60, 80, 100, 120])
 def test_help_fits_the_screen_and_keeps_its_texts_near_the_names(screen: int) -> None:
     shown = plain(explained([(entry.typed, entry.says) for entry in ENTRIES], screen)).splitlines()
-    assert all(width(each) < screen or each.startswith("/memory [LABEL") for each in shown)
+    assert all(width(each) < screen for each in shown)
     at = {each.index("What ") for each in shown if each.startswith("/help") or each.lstrip().startswith("What the")}
     assert len(at) == 1
     assert max(at) <= 32
