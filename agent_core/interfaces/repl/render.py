@@ -17,12 +17,14 @@ from rich.containers import Lines
 from rich.markdown import Markdown
 from rich.syntax import Syntax
 from rich.text import Text
+from rich.theme import Theme
 
 from agent_core.untrusted import visible
 
 from ..views import Row
 from .code import Code
 
+_THEME = Theme({"markdown.code": "bold cyan"})  # usually on black, which on a light screen is a bar
 DARK, LIGHT = "ansi_dark", "ansi_light"
 _SGR = re.compile("(\x1b\\[[0-9;]*m)")
 # Without its rules for what would not be seen: a reply is not a page.
@@ -90,6 +92,7 @@ def _cut(row: Row, text: Text) -> Text:
 def _drawn(thing: RenderableType, columns: int) -> str:
     console = Console(
         file=io.StringIO(),
+        theme=_THEME,
         width=columns,
         force_terminal=takes_colour(),
         color_system="standard" if takes_colour() else None,
