@@ -146,7 +146,8 @@ PARTS = (
         "Break in it",
         (
             Said(
-                "A breakpoint at its first line, or at one that you name, and counted if you like (`/break count_vowels:15 if len(text) > 5 after 3`):"
+                "A breakpoint at its first line, or at one that you name, and counted if you like "
+                "(`/break count_vowels:15 if len(text) > 5 after 3`):"
             ),
             Prompt("/break count_vowels", until="● 1: count_vowels"),
             Prompt(RHYTHM, until="(debug)"),
