@@ -18,7 +18,9 @@ RESUMING = frozenset({"next", "step", "return", "until", "continue"})
 
 
 WAITS: Final = "waits"
-_YIELD: Final = dis.opmap["YIELD_VALUE"]
+_PAUSES: Final = frozenset(
+    {dis.opmap["YIELD_VALUE"], dis.opmap["RESUME"]}
+)  # where a paused frame stands; from 3.13 on the second
 
 
 class Why(NamedTuple):
@@ -135,7 +137,7 @@ def _pause(frame: FrameType, value: object) -> str:
     flags, code = frame.f_code.co_flags, frame.f_code.co_code
     if not flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         return ""
-    if frame.f_lasti < 0 or code[frame.f_lasti] != _YIELD:
+    if frame.f_lasti < 0 or code[frame.f_lasti] not in _PAUSES:
         return ""
     yields = flags & inspect.CO_GENERATOR or type(value).__name__ == "async_generator_wrapped_value"
     return "yields" if yields else WAITS
