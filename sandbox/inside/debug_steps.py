@@ -20,7 +20,7 @@ RESUMING = frozenset({"next", "step", "return", "until", "continue"})
 WAITS: Final = "waits"
 _PAUSES: Final = frozenset(
     {dis.opmap["YIELD_VALUE"], dis.opmap["RESUME"]}
-)  # where a paused frame stands; from 3.13 on the second
+)  # where a paused frame stands; the second: 3.13
 
 
 class Why(NamedTuple):
