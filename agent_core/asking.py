@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from . import __version__, events
+from . import events
 from .context import (
     BYTES_PER_TOKEN,
     INSTRUCTIONS,
@@ -31,8 +31,9 @@ from .model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
 from .model.reply import Mode, ModeChanged, Model, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from .model.request import FunctionShown, Request
 from .registry.snapshot import Snapshot
+from .request_record import recorded_request
 from .settings import Settings
-from .storage import Entry, SaveText, Write, content_hash
+from .storage import Entry, Write
 from .style import DIRECT, Style
 from .turn import Turn, assistant
 
@@ -192,20 +193,8 @@ class Asker:
         if self._last_request == shown:
             return [], []
         self._last_request = shown
-        names = [each.name for each in functions]
-        versions = {name: snapshot.functions[name].version for name in names if name in snapshot.functions}
         parameters = self._settings.model.model_dump(exclude_none=True, exclude={"base_url"})
-        texts = [section.text for section in self._system.sections]
-        request = {
-            "program": __version__,
-            "model": self.model_name,
-            "parameters": parameters,
-            "instructions": content_hash(texts[0]) if texts else "",
-            "sections": [content_hash(text) for text in texts],
-            "functions": names,
-            "versions": versions,
-        }
-        return [Entry("request", request)], [SaveText(text) for text in texts]
+        return recorded_request(functions, snapshot, self._system.sections, self.model_name, parameters)
 
     async def _make_ready(self, turn: Turn, model: Model, share: float) -> None:
         """Have the system message of this turn, and a conversation that fits beside it."""

@@ -1,0 +1,31 @@
+"""What a request showed, as the journal keeps it: with the messages of the turn it can be made again."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import __version__
+from .context import Section
+from .model.request import FunctionShown
+from .registry.snapshot import Snapshot
+from .storage import Entry, SaveText, Write, content_hash
+
+
+def recorded_request(
+    functions: Sequence[FunctionShown],
+    snapshot: Snapshot,
+    sections: Sequence[Section],
+    model: str,
+    parameters: Mapping[str, Any],  # Any: JSON
+) -> tuple[list[Entry], list[Write]]:
+    """The entry, which names texts by their hashes, and the texts."""
+    names, texts = [each.name for each in functions], [section.text for section in sections]
+    request = {
+        "program": __version__,
+        "model": model,
+        "parameters": dict(parameters),
+        "instructions": content_hash(texts[0]) if texts else "",
+        "sections": [content_hash(text) for text in texts],
+        "functions": names,
+        "versions": {name: snapshot.functions[name].version for name in names if name in snapshot.functions},
+    }
+    return [Entry("request", request)], [SaveText(text) for text in texts]
