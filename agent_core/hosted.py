@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from .dispatch import HostFunction
 from .memory.blocks import Blocks
 from .memory.classes import KNOWN
+from .memory.edits import ALREADY
 from .memory.offered import methods_of
 from .memory.planned import Author, Edit
 from .registry.function import Reading
@@ -70,9 +71,9 @@ def _plan(blocks: Blocks, name: str, edit: Edit) -> Plan:
 
 
 def _settled(blocks: Blocks, name: str, edit: Edit) -> frozenset[str]:
-    """The edits, which the next step should not offer, where it reads so now; one that was added may deny another."""
-    may_lack = edit.outcome == "refused" or (name == _ADDS and edit.writes)
-    return frozenset() if may_lack else frozenset(each.name for each in blocks.functions())
+    """The edits, which the next step should not offer, where it reads so now; what was added may deny another line."""
+    is_done = edit.text.startswith(ALREADY) or (edit.writes and name != _ADDS)
+    return frozenset(each.name for each in blocks.functions()) if is_done else frozenset()
 
 
 @cache

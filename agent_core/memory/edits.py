@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ..errors import UsageError
 from . import repeated
 
+ALREADY = "Already there"  # so begins what is said where nothing is left to be done
 _SHOWN = 160
 _Span = tuple[int, int]
 
@@ -48,7 +49,7 @@ def _add(lines: list[str], line: str) -> Edited:
     held = [_holding(lines, part) for part in parts]
     whole = held[0] if len(parts) == 1 or None not in held else _holding(lines, line)
     if whole is not None:
-        return Edited(lines, f"Already there, line {whole + 1}: {shown(lines[whole])}")
+        return Edited(lines, f"{ALREADY}, line {whole + 1}: {shown(lines[whole])}")
     missing = [part for part, number in zip(parts, held, strict=True) if number is None]
     if len(missing) < len(parts):
         return append(lines, "\n".join(missing))
@@ -91,7 +92,7 @@ def _beside(lines: Sequence[str], line: str) -> str:
     old = lines[close[0]]
     return (
         f" Line {close[0] + 1} is about the same: {shown(old)}. If it no longer holds, take it out: "
-        f'core_memory_replace with old_content {_quoted(old)} and new_content "".'
+        f"core_memory_replace with old_content {_quoted(old)} and new_content {_quoted(line)}."
     )
 
 
@@ -151,12 +152,18 @@ def _replaced(text: str, span: _Span, new: str) -> Edited:
     kept = touched.split("\n") if new else _tidied(touched)
     number = len(before) + 1
     if old == "\n".join(kept) or _reads_so(text, span, new):
-        said = f"Line {number} reads so already: {shown(old)}. What is to change in it has to be in new_content."
-        return Edited(text.split("\n"), said)
+        return _unchanged(text.split("\n"), number, old)
     others = [*before, *after]
     facts = [repeated.read(line) for line in others]
     fresh = [line for line in kept if not any(repeated.same(repeated.read(line), fact) for fact in facts)]
     return Edited([*before, *fresh, *after], _told(number, old, kept, fresh) + _otherwise(others, fresh))
+
+
+def _unchanged(lines: list[str], number: int, old: str) -> Edited:
+    """A replacement that changes nothing: perhaps the new line was named where an older one was meant."""
+    others = ["" if place == number else line for place, line in enumerate(lines, 1)]
+    beside = _beside(others, old) or " What is to change in it has to be in new_content."
+    return Edited(lines, f"Line {number} reads so already: {shown(old)}.{beside}")
 
 
 def _reads_so(text: str, span: _Span, new: str) -> bool:
@@ -192,7 +199,7 @@ def _absent(lines: Sequence[str], old: str, new: str) -> Edited:
     fact = repeated.read(new)
     for number, line in enumerate(lines):
         if repeated.same(repeated.read(line), fact):
-            return Edited(list(lines), f"Already there, line {number + 1}: {shown(line)}")
+            return Edited(list(lines), f"{ALREADY}, line {number + 1}: {shown(line)}")
     if not lines:
         raise EditRefused("The block is empty. To add a line, call core_memory_append.")
     close = repeated.nearest(old, lines) or [*range(min(len(lines), 5))]

@@ -58,7 +58,7 @@ class Conversation:
         named = _NAMES.findall(_last_text(request.messages))
         known = {*choice().always, *told, *named, *_called(request.messages)} - request.excluded
         if _is_about_memory(request.messages):
-            known &= choice().remembers
+            known &= {*choice().remembers}
         return [trim(function) for function in request.functions if function.name in known]
 
     def _tell(self, messages: Sequence[Message], functions: Mapping[str, FunctionShown]) -> Mapping[Message, Told]:

@@ -29,7 +29,8 @@ class Choice:
     enough: int
     making: re.Pattern[str]
     after_result: str
-    remembers: frozenset[str]
+    remembers: tuple[str, ...]
+    after_adding: str
     after_memory: str
     after_change: str
     common: frozenset[str]
@@ -44,7 +45,7 @@ class Choice:
     def after(self, function: str) -> str:
         """What is said after the answer of a function."""
         if function in self.remembers:
-            return self.after_memory
+            return self.after_adding if function == self.remembers[0] else self.after_memory
         return self.after_change if function in self.about_functions else self.after_result
 
 
@@ -59,7 +60,8 @@ def choice() -> Choice:
         enough=data["enough"],
         making=re.compile(data["making"], re.IGNORECASE | re.DOTALL),
         after_result=data["after_result"],
-        remembers=frozenset(data["remembers"]),
+        remembers=tuple(data["remembers"]),
+        after_adding=data["after_adding"],
         after_memory=data["after_memory"],
         after_change=data["after_change"],
         common=frozenset(data["common"].split()),

@@ -194,3 +194,11 @@ def test_of_two_said_at_once_only_the_one_that_is_new_is_added() -> None:
         "Ann is no doctor",
         "Bob is no doctors",
     ]
+
+
+def test_a_replacement_of_the_new_line_by_itself_names_the_older_one_that_was_meant() -> None:
+    lines = [*LINES, "Favourite food: sushi"]
+    edited = replace(lines, "Favourite food: sushi", "Favourite food: sushi")
+    assert edited.lines == lines
+    assert 'reads so already: "Favourite food: sushi". Line' in edited.said
+    assert 'old_content "Favourite food: cherry pie" and new_content "Favourite food: sushi"' in edited.said

@@ -186,6 +186,6 @@ def test_after_an_edit_of_memory_a_function_can_be_made_only_if_one_was_asked_fo
     functions = (*ALL, KEEP)
     conversation, request = Conversation(), Request(messages, functions)
     told = conversation.write(request)[-1]["content"]
-    assert told.endswith("If your memory says so now, reply to the user.")
+    assert told.endswith("Take out what no longer holds, else reply to the user.")
     offered = {function.name for function in conversation.callable_now(request)}
     assert ("create_function" in offered, "core_memory_append" in offered) == (offers, True)
