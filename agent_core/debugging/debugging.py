@@ -75,7 +75,7 @@ class Run:
     has_human: bool = False
     points: set[int] = field(default_factory=set)
     reins: Reins = field(default_factory=Reins)
-    given: str = ""  # its arguments as JSON
+    given: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
 
 
 class Watch:
@@ -115,9 +115,8 @@ class Watch:
         wanted = points or human or self._trace
         debug = Debug(points, human, self._trace, self._covers, self._looks_back and is_first) if wanted else None
         around = Around(self.recording.seed_of(len(self.running)), self.recording.zone_then, debug)
-        given = json.dumps(arguments or {}, default=repr, ensure_ascii=False) if human else ""
         reins = debug.reins if debug else Reins()
-        self.running.append(Run(function, human, {one.id for one in points}, reins, given))
+        self.running.append(Run(function, human, {one.id for one in points}, reins, arguments or {}))
         try:
             if is_first:
                 with self._room._at_work(self):
@@ -142,7 +141,8 @@ class Watch:
             case "stopped" if self._room.debugger is not None and self._stops < MOST_STOPS:
                 id, run = self._known(reader.number(claim.get("id", 0))), self.running[-1]
                 stop = halting.begun(claim, reader, run.function, snapshot, self._room.breakpoints)
-                stop = replace(stop, given=reader.text(run.given)) if len(self._room._running) > 1 else stop
+                if len(self._room._running) > 1:
+                    stop = replace(stop, given=reader.text(json.dumps(run.given, default=repr, ensure_ascii=False)))
                 if not stop.frames:
                     raise RequestRefused("a stop has a frame")
                 self._stops += 1
