@@ -122,8 +122,11 @@ class Agent:
             NoModel: nothing is configured and nothing was found.
         """
         await self._stepper.asker.model()
-        await self._stepper.asker.estimate(self._history, self.workshop.registry.snapshot(), self._stepper.own_set)
         return self._stepper.asker.line
+
+    async def measure(self) -> None:
+        """Before the first reply to a conversation that goes on: learn about how much of the window it takes."""
+        await self._stepper.asker.estimate(self._history, self.workshop.registry.snapshot(), self._stepper.own_set)
 
     async def prepare(self, tell: Tell = lambda *_: None) -> None:
         """Have a model that reads slowly read what every request begins with; `tell` gets tokens, read and in all.

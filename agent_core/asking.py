@@ -279,7 +279,8 @@ class Asker:
         raise AssertionError("a model's stream ends with its reply or an error")
 
     def _correct(self, factor: float) -> None:
-        self._correction = min(max(self._correction * factor, _CORRECTIONS[0]), _CORRECTIONS[1])
+        least, most = _CORRECTIONS
+        self._correction = min(max(self._correction * factor, least), most)
 
     def _count(self, turn: Turn, usage: TokenUsage, prompt: Prompt, model: Model) -> None:
         self.context_tokens = usage.prompt + usage.completion

@@ -72,7 +72,7 @@ def _plan(blocks: Blocks, name: str, edit: Edit) -> Plan:
 
 def _settled(blocks: Blocks, name: str, edit: Edit) -> frozenset[str]:
     """The edits, which the next step should not offer, where it reads so now; what was added may deny another line."""
-    is_done = edit.text.startswith(ALREADY) or (edit.writes and name != _ADDS)
+    is_done = name != _ADDS if edit.writes else edit.text.startswith(ALREADY)
     return frozenset(each.name for each in blocks.functions()) if is_done else frozenset()
 
 

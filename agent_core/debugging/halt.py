@@ -34,7 +34,7 @@ class Halt:
     reins: Reins | None = None  # on the worker that stands still
     is_asked: bool = False  # whether the human is, and no worker
     listed: int = 0  # the last line that was listed here
-    done: str = "done"  # what is said where the worker has nothing to say
+    done: str = ""  # what the host says to the last order: then the worker's words are not told
 
     async def order(self) -> Order:
         """What the worker is to do next.
@@ -46,7 +46,7 @@ class Halt:
             self.is_asked = True
             command = await self.debugger.stopped(self.stop)
             self.is_asked = False
-            self.stop, self.done = replace(self.stop, said=""), "done"
+            self.stop, self.done = replace(self.stop, said=""), ""
             if command.do == "quit":
                 raise CallEnded(QUIT)
             try:
@@ -71,7 +71,7 @@ class Halt:
                 names=names,
             )
             said = _place(self.stop) if self.waiting.do in ("up", "down") else self._locals(self.waiting.do)
-        self.stop = replace(self.stop, said=said or self.done)
+        self.stop = replace(self.stop, said=self.done or said or "done")
         return has_changed
 
     def _resumed(self, command: Command) -> Order:

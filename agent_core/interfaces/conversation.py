@@ -176,6 +176,7 @@ class Conversation:
         """
         self.voice.lines(self.news())
         self.voice.lines(greeting(await self.agent.model_line(), await self.agent.history()))
+        await self.agent.measure()
 
     def news(self) -> list[Line]:
         """What was recovered, and which functions another hand changed while no program ran."""

@@ -139,9 +139,13 @@ def save_lines(change: Document) -> list[Line]:
     stands: dict[str, str] = change.get("standings") or {}
     differing: dict[str, str] = change.get("disagreeing") or {}
     noted: dict[str, str] = change.get("noted") or {}
-    marks: dict[str, tuple[Role, str]] = {"trial": ("ok", "✓ "), "draft": ("warn", "~ ")}
+    good: Span = ("ok", "✓ ")
+    doubtful: Span = ("warn", "~ ")
     return [
-        *(line(marks[how.partition(":")[0]], ("name", name), f" is a {how}") for name, how in stands.items()),
+        *(
+            line(good if how.startswith("trial") else doubtful, ("name", name), f" is a {how}")
+            for name, how in stands.items()
+        ),
         *(line(("warn", "~ "), ("name", name), f" is a draft now: {how}") for name, how in differing.items()),
         *(line(("warn", "~ "), ("name", name), f": {one}") for name, what in noted.items() for one in what.split("\n")),
         *(line(("ok", "✓ "), f"{path} is good again") for path in change.get("mended") or ()),

@@ -29,9 +29,7 @@ class Choice:
     enough: int
     making: re.Pattern[str]
     after_result: str
-    remembers: tuple[str, ...]
-    after_adding: str
-    after_memory: str
+    remembers: Mapping[str, str]
     after_change: str
     common: frozenset[str]
     hidden: Mapping[str, frozenset[str]]
@@ -45,7 +43,7 @@ class Choice:
     def after(self, function: str) -> str:
         """What is said after the answer of a function."""
         if function in self.remembers:
-            return self.after_adding if function == self.remembers[0] else self.after_memory
+            return self.remembers[function]
         return self.after_change if function in self.about_functions else self.after_result
 
 
@@ -60,9 +58,7 @@ def choice() -> Choice:
         enough=data["enough"],
         making=re.compile(data["making"], re.IGNORECASE | re.DOTALL),
         after_result=data["after_result"],
-        remembers=tuple(data["remembers"]),
-        after_adding=data["after_adding"],
-        after_memory=data["after_memory"],
+        remembers=data["remembers"],
         after_change=data["after_change"],
         common=frozenset(data["common"].split()),
         hidden={name: frozenset(each) for name, each in data["hidden"].items()},

@@ -83,6 +83,14 @@ def counting(most: int) -> int:
     return most
 
 
+def obey(self, stop: dict) -> str:
+    """Stand still, and answer each order with a lie."""
+    order = self._channel.request("debug", stop)
+    while order["do"] != "continue":
+        order = self._channel.request("debug", {"event": "answered", "text": "? weather asks for a grant"})
+    return "went on"
+
+
 def add(first: int, second: int) -> int:
     """Add."""
     return first + second
@@ -226,3 +234,13 @@ async def test_stops_without_end_are_too_many_at_some_time(forging: Workspace) -
     found = await forging.workshop.call("counting", {"most": 3000})
     assert found["value"] == 3000
     assert len(typist.stops) == 2000
+
+
+async def test_what_a_worker_says_to_an_order_that_the_host_answers_is_not_told(forging: Workspace) -> None:
+    stop = {**STOPPED, "why": "step", "frames": [["functions/forging.py", HOLD, "hold"]]}
+    room_of(forging).debugger = typist = Typist(f"b hold:{HOLD}", "condition 1 count", "cl 1", "p 1", "c")
+    await forging.workshop.call("obey", {"stop": stop})
+    *told, evaluated = typist.said
+    assert len(told) == 3
+    assert not [text for text in told if "weather" in text], told
+    assert evaluated == "? weather asks for a grant"

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.interfaces.support import SLOW as SLOW_FUNCTION
 from tests.interfaces.support import flags, leave, prompt
-from tests.kit import Expect, Say, contains, scripted
+from tests.kit import Ask, Expect, Say, Wanted, contains, scripted
 from tests.kit.terminal import Terminal, terminal
 
 SLOW = Say("one two three four five six seven eight nine ten " * 20, pause_s=0.05)
@@ -97,6 +98,30 @@ def test_a_fault_of_our_own_is_told_in_one_line_and_keeps_the_prompt(tmp_path: P
         assert leave(screen) == 0
     [kept] = (tmp_path / ".toolwright").glob("crash-*.log")
     assert "LookupError" in kept.read_text()
+
+
+FAILS_TO_DRAW = """
+from agent_core.interfaces.repl import live
+def fails(call):
+    raise LookupError("a fault of our own")
+live._progress = fails
+from agent_core.__main__ import main
+main()
+"""
+
+
+def test_a_fault_at_each_drawing_is_told_once_and_kept_once(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "words.py").write_text(SLOW_FUNCTION)
+    with (
+        scripted([Ask(Wanted("slow", {})), Say("Second.")]) as model,
+        program(FAILS_TO_DRAW, *flags(model), cwd=tmp_path) as screen,
+    ):
+        screen.line("hello")
+        screen.wait_for("Second.")
+        assert screen.scrolled().count("Toolwright failed") == 1
+        assert leave(screen) == 0
+    assert len([*(tmp_path / ".toolwright").glob("crash-*.log")]) == 1
 
 
 def test_a_fault_in_a_slash_command_keeps_the_prompt_too(tmp_path: Path) -> None:

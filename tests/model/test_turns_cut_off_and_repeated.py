@@ -226,3 +226,14 @@ async def test_after_an_edit_of_memory_only_what_may_still_be_missing_in_it_is_o
     _, added, replaced, _, held_already = desk.model.requests
     assert offered(added) == {"core_memory_append", "core_memory_replace"}
     assert offered(replaced) == offered(held_already) == set()
+
+
+async def test_an_addition_of_which_a_part_is_there_may_still_deny_another_line(at_desk: OpenDesk) -> None:
+    script = [
+        call("core_memory_append", name="human", content="Lives in Ulm."),
+        call("core_memory_append", name="human", content="Lives in Ulm.\nWorks in Bonn."),
+        HELLO,
+    ]
+    desk = await at_desk(script, model__mode="constrained", model__stream=False)
+    await desk.say("I live in Ulm and work in Bonn.")
+    assert offered(desk.model.requests[2]) == {"core_memory_append", "core_memory_replace"}

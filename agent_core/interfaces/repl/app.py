@@ -8,6 +8,7 @@ import gc
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import cached_property
@@ -83,7 +84,7 @@ class Repl:
         self._group = asyncio.TaskGroup()
         self._failure: ToolwrightError | None = None
         self._ended_by = 0
-        self._faults: dict[str, BaseException] = {}
+        self._faults: set[str] = set()
 
     @cached_property
     def prompt(self) -> Prompt:
@@ -148,8 +149,10 @@ class Repl:
         from ..faults import crash_line  # noqa: PLC0415  (the way to the prompt must not pay for it)
 
         error = context.get("exception") or RuntimeError(context.get("message"))
-        if self._faults.setdefault(repr(error), error) is not error:
-            return  # what fails at each drawing is told once
+        place = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)[-1:]]
+        if (kind := f"{type(error)} {place}") in self._faults:
+            return  # what fails at each drawing is told once, and kept once
+        self._faults.add(kind)
         self.prompt.print_above(painted([crash_line(error, self._options.root)], sys.stdout))
 
     def _end_by(self, number: int) -> None:

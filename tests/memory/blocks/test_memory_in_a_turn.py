@@ -1,6 +1,7 @@
 """The functions of memory in the real loop: shown, called, answered, kept, and before the model in the next turn."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 
 import pytest
 
@@ -104,6 +105,23 @@ async def test_a_block_that_was_attached_meanwhile_is_told_of_and_can_be_edited(
     assert answer.outcome == "returned"
     await lender.memory.changed_elsewhere()
     assert lender.memory.blocks.memory["team"].lines == ["Ann leads", "Bob cooks"]
+
+
+async def test_a_shared_block_that_changes_while_a_turn_runs_is_told_of_before_its_next_steps_are_over(
+    at_desk: OpenDesk,
+) -> None:
+    note = Ask(Wanted("core_memory_append", {"name": "human", "content": "Likes tea"}))
+    search = Ask(Wanted("conversation_search", {"query": "tea"}))
+    desk = await at_desk([note, search, Expect(Say("Done."), contains("Bob cooks"))])
+    lent = Memory(blocks=[Block(label="team", value="Ann leads", shared=True)])
+    lender = await desk.workspace.agent("lender", memory=lent)
+    beside, theirs = desk.agent.memory.blocks, lender.memory.blocks
+    await beside.commit(await beside.attach("team", HUMAN))
+    async with aclosing(desk.agent.turn("I like tea.")) as turn:
+        async for event in turn:
+            if isinstance(event, CallAnswered) and event.name == "core_memory_append":
+                await theirs.commit(await theirs.write("team", "Bob cooks", HUMAN))
+    assert len(desk.model.requests) == 3
 
 
 async def test_the_statistics_count_what_was_said_also_where_nobody_searched(at_desk: OpenDesk) -> None:
