@@ -12,6 +12,7 @@ from tests.kit import Script, ScriptedModel
 from tests.kit import scripted as running
 from tests.kit.desk import Desk, desk
 from tests.kit.drawing import SEARCHING, STEADY
+from tests.kit.signals import restore_signals
 
 # The suite draws the same examples each time, so that it says something of the change; `make soak` looks for new ones.
 settings.register_profile(STEADY, derandomize=True, database=None, deadline=None, max_examples=40)
@@ -19,6 +20,11 @@ settings.register_profile(SEARCHING, deadline=None)
 settings.load_profile(STEADY)
 
 OpenDesk: TypeAlias = Callable[..., Awaitable[Desk]]
+
+
+def pytest_configure() -> None:
+    """Set the signals in the controller and in each worker, before either starts a program."""
+    restore_signals()
 
 
 @pytest.fixture
