@@ -74,7 +74,7 @@ class Environment:
         pip, report = Pip(folder, self.tell, self._most_bytes), folder / "report.json"
         kind = ("--dry-run", "--ignore-installed", "--no-user", "--constraint=held.txt", f"--report={report}")
         said = await pip.run("install", *kind, *ALWAYS, *wanted, within_s=_RESOLVE_S)
-        return read_report(wanted, report, said)
+        return await asyncio.to_thread(read_report, wanted, report, said)
 
     async def install(self, resolution: Resolution) -> None:
         """Install what a human agreed to, and write it into the lock.

@@ -106,17 +106,25 @@ def read_report(requirements: tuple[str, ...], report: Path, said: Sequence[str]
     for item in data["install"]:
         name, version = item["metadata"]["name"], item["metadata"]["version"]
         info = item["download_info"]
-        pin = Pin.of(name, version, info.get("archive_info", {}).get("hashes", {}).get("sha256", ""))
+        address = urlsplit(info["url"])
+        file = Path(unquote(address.path))
+        is_here = address.scheme == "file" and file.is_file()
+        reported = info.get("archive_info", {}).get("hashes", {}).get("sha256", "")
+        # pip before 23.1 reports no hash of a file of this machine.
+        pin = Pin.of(name, version, reported or (_sha256(file) if is_here else ""))
         if pin is None or item.get("is_direct"):
             raise PackagesError(f"{fence(f'{name} {version}', 120)} cannot be pinned by a hash.")
         pins.append(pin)
-        address = urlsplit(info["url"])
-        file = Path(unquote(address.path))
-        size = file.stat().st_size if address.scheme == "file" and file.is_file() else sizes.get(file.name)
+        size = file.stat().st_size if is_here else sizes.get(file.name)
         known |= {} if size is None else {pin.project: size}
     if len(pins) > _MOST_PINS:
         raise PackagesError(f"{len(pins)} packages would be installed; that is more than {_MOST_PINS}.")
     return Resolution(requirements, tuple(sorted(pins)), known)
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _downloaded(said: Iterable[str]) -> dict[str, int]:

@@ -29,7 +29,9 @@ def test_the_version_is_answered_without_importing_a_parser(tmp_path: Path) -> N
 def test_a_command_finds_all_that_it_imports_when_it_starts_from_nothing(tmp_path: Path, arguments: list[str]) -> None:
     (tmp_path / "words.py").write_text(COUNT_VOWELS)
     command = [*TOOLWRIGHT, *arguments, "--json"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, env={"PYTHONPATH": HERE})
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, check=False, env={"PYTHONPATH": HERE, "HOME": str(tmp_path)}
+    )
     assert (done.returncode, done.stderr) == (0, b"")
     assert json.loads(done.stdout)
 

@@ -21,6 +21,7 @@ from tests.sandbox import reaching
 from tests.sandbox.support import modules
 
 _NOBODY = 65534
+_ROOTS = ("make_a_device", "give_a_file_away")  # what the kernel refuses to everybody else, layers or not
 _RENAMEAT2, _EXCHANGE = 316, 2
 REPOSITORY = Path(__file__).resolve().parents[2]
 FILES = modules(
@@ -75,7 +76,7 @@ async def test_where_no_layer_holds_every_attempt_is_noticed() -> None:
     unnoticed = []
     async with reaching.sandbox_without_layers() as sandbox:
         for name in reaching.functions("reaching_attempts.py"):
-            if "mount" not in name:  # root would do it to this machine
+            if "mount" not in name and (os.getuid() == 0 or name not in _ROOTS):  # root would mount on this machine
                 with reaching.world() as root:
                     found = await reaching.tried(sandbox, root, "reaching_attempts.py", name)
                 unnoticed += [] if found else [name]

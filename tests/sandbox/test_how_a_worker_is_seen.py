@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,6 +49,8 @@ def test_what_is_no_process_has_no_number_at_all() -> None:
 
 
 def test_a_sight_tells_the_peak_of_the_process_that_it_was_opened_for(child: "subprocess.Popen[bytes]") -> None:
+    while not Path(f"/proc/{child.pid}/cmdline").read_bytes().startswith(b"sleep\0"):
+        time.sleep(0.001)  # until the program is loaded, the kernel counts only what the fork brought along
     sight = Sight.of(child.pid)
     assert (sight.used().memory or 0) > 1 << 16
     child.kill()

@@ -81,7 +81,7 @@ def _open(folder: Path) -> Report:
 
 
 def _make_read_only(folder: Path) -> None:
-    subprocess.run(["mount", "--options", "remount,ro", str(folder)], check=True)
+    subprocess.run(["mount", "--options", "remount,bind,ro", str(folder)], check=True)
 
 
 if __name__ == "__main__":
