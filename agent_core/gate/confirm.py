@@ -5,10 +5,12 @@ Pure text. A confirmed value is weaker evidence than a predicted one, so who ask
 
 import ast
 
+from sandbox.lines import lines_of
+
 from ..problem import Problem
 from .candidate import Candidate, GivenExample
 from .examples.example_text import with_example
-from .tree import find, lines_of, parse
+from .tree import find, parse
 from .verdict import Disagreement, Verdict
 
 

@@ -9,6 +9,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from sandbox.lines import bare_lines
+
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
 from ..registry.source import Source
@@ -62,6 +64,6 @@ def differences(before: Mapping[str, str], after: Iterable[Source]) -> str:
         path = now[name].path if name in now else name
         old, new = before.get(name, ""), now[name].text if name in now else ""
         lines += difflib.unified_diff(
-            old.splitlines(), new.splitlines(), f"{path} (agreed)", f"{path} (now)", lineterm=""
+            bare_lines(old), bare_lines(new), f"{path} (agreed)", f"{path} (now)", lineterm=""
         )
     return shorten("\n".join(lines), _LONGEST_DIFF)

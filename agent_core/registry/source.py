@@ -203,27 +203,31 @@ def _problem(flaw: Flaw, path: str) -> Problem:
 
 def parse(source: Source, limit: int = MODULE_LIMIT) -> ast.Module | Problem:
     """The syntax tree of a source, or why there is none. A text beyond `limit` bytes is not parsed."""
-    where = Place(source.path)
-    if len(source.text) > limit or len(source.text.encode("utf-8", "surrogatepass")) > limit:
-        return too_large(where, limit)
-    if flaw := flaw_of(source.text):
+    text = source.text
+    if len(text) > limit or len(text.encode("utf-8", "surrogatepass")) > limit:
+        return too_large(Place(source.path), limit)
+    if flaw := flaw_of(text):
         return _problem(flaw, source.path)
-    if huge := HUGE_NUMBER.search(source.text):
-        what, place = "a number of thousands of digits cannot be shown", place_of(source.text, huge.start())
-        return Problem("huge-number", what, Place(source.path, place[0]), "compute it: `2**20_000`, say")
+    if huge := HUGE_NUMBER.search(text):
+        what, (line, _) = "a number of thousands of digits cannot be shown", place_of(text, huge.start())
+        return Problem("huge-number", what, Place(source.path, line), "compute it: `2**20_000`, say")
+    tree = _tree(source)
+    flaw = name_flaw_of(text, tree) if isinstance(tree, ast.Module) else None
+    return tree if flaw is None else _problem(flaw, source.path)
+
+
+def _tree(source: Source) -> ast.Module | Problem:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a bad escape in a string is not for the host's terminal
-            tree = ast.parse(source.text)
+            return ast.parse(source.text)
     except SyntaxError as error:
         return _syntax_problem(source, error)
     except ValueError as error:
-        return Problem("syntax", f"the code cannot be parsed: {error}", where, "fix the syntax")
+        return Problem("syntax", f"the code cannot be parsed: {error}", Place(source.path), "fix the syntax")
     except (RecursionError, MemoryError):
         what = "the code is nested too deeply to be parsed"
-        return Problem("too-deep", what, where, "split long expressions and nested blocks")
-    misread = name_flaw_of(source.text, tree)
-    return tree if misread is None else _problem(misread, source.path)
+        return Problem("too-deep", what, Place(source.path), "split long expressions and nested blocks")
 
 
 def _syntax_problem(source: Source, error: SyntaxError) -> Problem:

@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sandbox.lines import lines_of
+
 from ..errors import UsageError
 from ..problem import Problem
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
 from ..registry.source import FOLDER, Source
-from ..registry.spans import column_of, split
+from ..registry.spans import column_of
 from .closure import Parts, only
 from .export_text import CONTEXT, PROJECT, README, TESTS, WITH_CONTEXT
 from .taking import fitting
@@ -156,7 +158,7 @@ def _texts(chosen: _Chosen, snapshot: Snapshot, package: str) -> tuple[dict[str,
 
 def relative(text: str, source: Source, package: str) -> str:
     """The text with imports of the workspace's modules written for the package."""
-    lines = split(text)
+    lines = lines_of(text)
     depth = len(source.module.split(".")) + source.path.endswith("/__init__.py")
     edits: list[tuple[int, int, str, str]] = []
     for node in ast.walk(ast.parse(text)):

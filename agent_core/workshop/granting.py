@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from sandbox import Limits
+from sandbox.lines import bare_lines
 from sandbox.patience import standing_still
 
 from ..gate import Verdict
@@ -271,7 +272,7 @@ def _joined(verdict: Verdict, snapshot: Snapshot) -> tuple[Snapshot, Function | 
 def _shown(function: Function, snapshot: Snapshot) -> tuple[tuple[int, str], ...]:
     """The lines of a function that need something."""
     text = snapshot.modules[function.module].text
-    lines, own = text.splitlines(), range(function.line, function.end_line + 1)
+    lines, own = bare_lines(text), range(function.line, function.end_line + 1)
     try:
         found = [one.finding.line for one in uses(ast.parse(text), ()) if one.kind and one.finding.line in own]
     except RecursionError:

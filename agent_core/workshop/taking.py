@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from sandbox.lines import lines_of
+
 from ..problem import Place, Problem
 from ..registry.source import FOLDER, path_of
-from ..registry.spans import split
 from .archive import Library
 from .closure import Parts
 from .foreign import Adapted, adapt
@@ -113,7 +114,7 @@ def _moved(text: str, targets: Mapping[str, str], own: str, path: str) -> tuple[
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return text, frozenset(), []
-    lines, uses, stuck = split(text), set[str](), []
+    lines, uses, stuck = lines_of(text), set[str](), []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             base = node.module or "" if not node.level else _climbed(own, node)

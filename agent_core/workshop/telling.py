@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from sandbox.lines import bare_lines
+
 from ..events import FunctionsChanged
 from ..gate import Breakage, Disagreement, ExampleResult, Verdict
 from ..grants import Grants
@@ -175,7 +177,7 @@ def heard(change: Change, root: Path) -> FunctionsChanged:
 def _line_of(root: Path, where: Place) -> str:
     """The line of a file, as it is on disk."""
     found = read_file(root / FOLDER, Path(where.path).relative_to(FOLDER)) if where.line else None
-    lines = found.text.splitlines() if isinstance(found, Source) else []
+    lines = bare_lines(found.text) if isinstance(found, Source) else []
     return lines[where.line - 1].rstrip()[:400] if 0 < where.line <= len(lines) else ""
 
 

@@ -3,6 +3,7 @@
 import ast
 import io
 import tokenize
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -87,7 +88,7 @@ COOKIES = [
 
 @pytest.mark.parametrize("head", COOKIES)
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_every_encoding_but_utf8_is_rejected_in_texts_and_files(tmp_path, head: str, end: str) -> None:  # type: ignore[no-untyped-def]
+def test_every_encoding_but_utf8_is_rejected_in_texts_and_files(tmp_path: Path, head: str, end: str) -> None:
     text = head.replace("\n", end) + end + "x = 1" + end
     (tmp_path / "lib.py").write_bytes(text.encode())
     for found in (parse(Source.of("lib", text)), read_file(tmp_path, tmp_path / "lib.py")):
@@ -98,8 +99,10 @@ def test_every_encoding_but_utf8_is_rejected_in_texts_and_files(tmp_path, head: 
 
 @pytest.mark.parametrize(
     "head",
-    ["# coding: utf-8", "# -*- coding: UTF8 -*-", "# coding: utf_8_unix", "#coding=ascii", "x = 1\n# coding: utf-7"]
-    + ["\n\n# coding: utf-7", '"""coding: utf-7"""', "# encoding is latin-1"],
+    [
+        *("# coding: utf-8", "# -*- coding: UTF8 -*-", "# coding: utf_8_unix", "#coding=ascii"),
+        *("x = 1\n# coding: utf-7", "\n\n# coding: utf-7", '"""coding: utf-7"""', "# encoding is latin-1"),
+    ],
 )
 def test_utf8_by_any_name_and_words_that_are_no_declaration_are_taken(head: str) -> None:
     assert flaw_of(head + "\ny = 1\n") is None
