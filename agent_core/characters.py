@@ -64,6 +64,10 @@ _WORD = re.compile(r"[^\x00-/:-@\[-^`{-\x7f\s]+")
 _TEXT = frozenset({tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.COMMENT)})
 
 
+FLAWS = frozenset({"hidden-characters", "nul-byte", "encoding", "name-spelling"})
+"""The codes of all flaws."""
+
+
 @dataclass(frozen=True, slots=True)
 class Flaw:
     """Why a text does not read as it runs: the code of the problem, its sentence, its fix and its place."""

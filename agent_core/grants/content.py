@@ -8,9 +8,12 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sandbox.lines import bare_lines
 
+from ..characters import flaw_of
+from ..problem import Place
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
 from ..registry.source import Source
@@ -49,6 +52,22 @@ def modules_of(module: str, snapshot: Snapshot) -> Mapping[str, Source]:
                 found[name] = source
                 waiting += snapshot.readings[name].imports
     return found
+
+
+def misleading(function: Function, snapshot: Snapshot) -> str:
+    """Return why nothing can be granted: what of its code does not read as it runs, and where; "" where all does.
+
+    An older release may have accepted such a text, and a yes to it.
+    """
+    for source in modules_of(function.module, snapshot).values():
+        if flaw := _flaw_of(source.text):
+            where = Place(source.path, flaw.line, flaw.column)
+            what = f"{where} does not read as it runs: {flaw.what}"
+            return f"{what}. Nothing is granted to it until that is fixed: {flaw.fix}."
+    return ""
+
+
+_flaw_of = lru_cache(maxsize=1024)(flaw_of)
 
 
 def _with_packages(module: str) -> Iterator[str]:

@@ -211,12 +211,13 @@ def parse(source: Source, limit: int = MODULE_LIMIT) -> ast.Module | Problem:
     if huge := HUGE_NUMBER.search(text):
         what, (line, _) = "a number of thousands of digits cannot be shown", place_of(text, huge.start())
         return Problem("huge-number", what, Place(source.path, line), "compute it: `2**20_000`, say")
-    tree = _tree(source)
+    tree = parse_accepted(source)
     flaw = name_flaw_of(text, tree) if isinstance(tree, ast.Module) else None
     return tree if flaw is None else _problem(flaw, source.path)
 
 
-def _tree(source: Source) -> ast.Module | Problem:
+def parse_accepted(source: Source) -> ast.Module | Problem:
+    """The tree of a text that was accepted once, by an older release perhaps, whatever characters it holds."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a bad escape in a string is not for the host's terminal

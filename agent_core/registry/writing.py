@@ -72,7 +72,9 @@ def remove_function(module_text: str, name: str, *, path: str = "module") -> str
         return old
     if old is None:
         return Problem("name-missing", f"`{name}` is not defined in this module", Place(path))
-    return applied(module.lines, [_removal(module, old), *exports.dropping(module, name)])
+    text = applied(module.lines, [_removal(module, old), *exports.dropping(module, name)])
+    left = _read(text, path)  # a comment that comes to the top may declare an encoding
+    return left if isinstance(left, Problem) else text
 
 
 def _removal(module: Text, old: Definition) -> Edit:

@@ -20,7 +20,7 @@ from ..gate.trial import Granted
 from ..gate.uses import needs_of, uses
 from ..grants import NOTHING, Approver, Decision, Denied, Giving, Grants, Permit, Question, Reach
 from ..grants.book import who
-from ..grants.content import content_of, modules_of
+from ..grants.content import content_of, misleading, modules_of
 from ..grants.desk import Desk
 from ..grants.items import UNSAID
 from ..grants.permit import raised
@@ -96,7 +96,7 @@ class Granting:
     async def _by_file(self, function: Function, snapshot: Snapshot) -> Grants:
         """What the file alone puts in force, as far as the text has a use for it, where nobody can be asked."""
         entry = (await self.book.entries()).get(function.name)
-        if entry is None or not self._is_by_file():
+        if entry is None or not self._is_by_file() or misleading(function, snapshot):
             return NOTHING
         return entry.grants.serving(await self.needs(function, snapshot) | self._around(function, snapshot))
 
@@ -142,8 +142,11 @@ class Granting:
 
     async def _unfit(self, verdict: Verdict, after: Snapshot) -> str:
         """Why a candidate cannot join, whatever it is granted."""
-        if _joined(verdict, after)[1] is None:
+        function = _joined(verdict, after)[1]
+        if function is None:
             return "It has no place in its module yet, so nobody was asked."
+        if why := misleading(function, after):
+            return why
         mates = [one.name for one in after.functions.values() if one.module == verdict.module]
         at_top = imported_at_the_top(verdict.source, self._packages)
         return await self.packing.crowded(verdict.name, at_top, mates)
@@ -155,6 +158,8 @@ class Granting:
         held = await self.book.held(function, snapshot)
         if not (needs or held.entry or lent):
             return Permit(snapshot.modules, self._limits)
+        if why := misleading(function, snapshot):
+            return Denied(why)
         by_file = await self._by_file(function, snapshot)
         now, note = held.now | lent | by_file, _BY_FILE if by_file.without(held.now | lent) else ""
         question = await self.book.question(function, snapshot, needs, self._around(function, snapshot))
@@ -197,6 +202,9 @@ class Granting:
     async def want(self, function: str, snapshot: Snapshot, grants: Grants, caller: str = "") -> bool:
         """Ask in the middle of a call for what it turned out to need; whether it may have it from now on."""
         held = snapshot.functions[function]
+        if why := misleading(held, snapshot):
+            self._desk.close(Question(function, grants), Decision("no", why, "unavailable"))
+            return False
         now = await self.book.allowed(held, snapshot)
         question = Question(function, grants, now, version=held.version, moment="run", caller=caller)
         decision = await self._ask(question)

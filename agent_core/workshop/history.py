@@ -14,7 +14,7 @@ from datetime import datetime
 from sandbox.lines import bare_lines, lines_of
 
 from ..errors import UsageError
-from ..registry.source import Source, parse
+from ..registry.source import Source, parse_accepted
 from ..registry.tree import survey
 from ..storage import VersionRow
 
@@ -92,7 +92,7 @@ def own_source(text: str, name: str) -> str:
     """A function's lines in a module, from its first decorator on; an empty text where it is not defined."""
     if name not in text:
         return ""
-    tree = parse(Source("history", "history", text, ""))
+    tree = parse_accepted(Source("history", "history", text, ""))
     node = survey(tree).definitions.get(name) if isinstance(tree, ast.Module) else None
     if node is None:
         return ""
