@@ -44,6 +44,7 @@ _SAID: dict[Answer, Span] = {
 _BECAUSE = {
     "policy": "nobody can be asked here",
     "earlier": "you said no in this turn already",
+    "often": "you said no several times in this turn, and are not asked again before the next",
     "never": "no human can grant it",
     "unavailable": "what it needs cannot be had",
 }

@@ -134,7 +134,7 @@ class Granting:
         question = replace(question, why=work.reason, lines=verdict.asking, diff=diff, moment="join")
         decision = await self._ask(question, held.now | question.missing)
         if decision.answer == "no":
-            return Allowance(denied=denial(question, decision), is_human=decision.by in ("human", "earlier"))
+            return Allowance(denied=denial(question, decision), is_human=decision.by in ("human", "earlier", "often"))
         giving = Giving(function.name, question.missing, content, who(), held.now) if question.missing else None
         if decision.answer == "once":
             return Allowance(held.now | question.missing, lent=giving)
