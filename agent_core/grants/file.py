@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from sandbox.lines import bare_lines
+
 from ..characters import name_shown
 from ..errors import WorkspaceError
 from ..problem import Place, Problem
@@ -136,8 +138,8 @@ def _comments(text: str) -> tuple[list[str], dict[str, list[str]]]:
     """The comments of a text: those at its head that are a human's, and those of each entry."""
     head, found = list[str](), dict[str, list[str]]()
     waiting: list[str] = []
-    inside, own = "", frozenset(_HEAD.splitlines())
-    for line in text.splitlines():
+    inside, own = "", frozenset(bare_lines(_HEAD))
+    for line in bare_lines(text):
         if line.lstrip().startswith("#") and line not in own:
             waiting.append(line.strip())
         elif header := _HEADER.match(line):
