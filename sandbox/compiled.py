@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from .code import Modules, Source
+from .lines import bare_lines
 from .outcome import Failure, Frame, Killed, Outcome, Raised, TimedOut
 from .protocol import Frame as Message
 
@@ -95,7 +96,7 @@ def imported_names(closure: Mapping[str, Compiled]) -> set[str]:
 
 def line_of(text: str, line: int) -> str:
     """One line of a text, stripped."""
-    lines = text.splitlines()
+    lines = bare_lines(text)
     return lines[line - 1].strip() if 0 < line <= len(lines) else ""
 
 

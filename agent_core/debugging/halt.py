@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from sandbox import CallEnded, Reins
+from sandbox.lines import bare_lines
 
 from ..errors import UsageError
 from ..registry.function import Function
@@ -124,7 +125,7 @@ class Halt:
         owner = self._owner()
         if owner is None:
             return _numbered(self.stop, self.stop.listing(20))
-        lines = self.stop.source.split("\n")[owner.line - 1 : owner.end_line]
+        lines = bare_lines(self.stop.source)[owner.line - 1 : owner.end_line]
         return _numbered(self.stop, enumerate(lines, owner.line))
 
     def _break(self, argument: str, *, once: bool = False) -> Order | str:

@@ -8,6 +8,8 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from sandbox.lines import lines_of
+
 from ..grants import NOTHING, Grants
 from ..problem import Place, Problem
 from ..registry.function import Function, Reading
@@ -139,7 +141,5 @@ class Draft:
 
 def unified(before: str, after: str, path: str) -> str:
     """What changed between two texts, as a unified diff."""
-    lines = difflib.unified_diff(
-        before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{path}", f"b/{path}", n=1
-    )
-    return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
+    lines = difflib.unified_diff(lines_of(before), lines_of(after), f"a/{path}", f"b/{path}", n=1)
+    return "".join(line if line.endswith(("\n", "\r")) else line + "\n" for line in lines)

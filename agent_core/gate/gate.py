@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sandbox import Limits
+from sandbox.lines import lines_of
 
 from ..problem import Place, Problem
 from ..registry.function import Function, Reading
@@ -34,7 +35,6 @@ from .saved import look, prove_changed, read_saved, try_import, try_users
 from .second import STAGES as SECOND
 from .second import draft_of
 from .substance import substance
-from .tree import lines_of
 from .trial import UNGRANTED, Bench, Granted, Workers, load
 from .verdict import Look, ModuleVerdict, StageReport, Standing, Verdict
 

@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from sandbox.lines import lines_of
+
 from ..grants import NOTHING, Grants
 from ..grants.content import modules_of
 from ..grants.value import joined
@@ -27,9 +29,8 @@ from .candidate import Policy
 from .draft import TOO_DEEP, Finding
 from .examples.enough import is_unproven, too_few
 from .grants import Way
-from .reading.hidden import hidden
 from .rules import Rules, severity
-from .tree import FunctionNode, find, functions, lines_of, parse
+from .tree import FunctionNode, find, functions, parse
 from .trial import Bench, try_module
 from .uses import needs_of
 from .uses import uses as reached
@@ -102,7 +103,6 @@ def look(saved: Saved) -> Saved:
 
 def _look(saved: Saved) -> Saved:
     text = saved.reading.source.text
-    saved = saved.with_findings("read", hidden(text))
     for _, node, _ in saved.nodes():
         saved = saved.with_findings("conform", conform.check(node))
         saved = saved.with_findings("substance", substance.check(node, text))

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from sandbox.lines import lines_of, place_of
+
 from ..registry.source import HUGE_NUMBER
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -31,7 +33,7 @@ class Unparsable:
 def parse(text: str) -> ast.Module | Unparsable:
     """The tree of a text, or why there is none; kept for a while, so a tree is never changed."""
     if huge := HUGE_NUMBER.search(text):
-        return Unparsable("a number of thousands of digits cannot be shown", text.count("\n", 0, huge.start()) + 1)
+        return Unparsable("a number of thousands of digits cannot be shown", place_of(text, huge.start())[0])
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -53,12 +55,6 @@ def _explain(error: SyntaxError, text: str) -> Unparsable:
     unended = "unterminated triple-quoted" in message or ("unterminated" in message and line >= last)
     open_at_end = "was never closed" in message and not text.rstrip().endswith((")", "]", "}"))
     return Unparsable(message, line, error.offset or 0, at_end or unended or open_at_end)
-
-
-def lines_of(text: str) -> list[str]:
-    """The lines of a text as the parser counts them, line ends kept: `str.splitlines` also cuts elsewhere."""
-    parts = text.split("\n")
-    return [part + "\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
 
 
 def functions(tree: ast.Module) -> list[FunctionNode]:

@@ -19,7 +19,7 @@ from ..registry.function import Function
 from ..registry.snapshot import Snapshot
 from ..storage import DropYes, SaveYes, Store, Write, YesRow
 from .approval import Question
-from .content import Content, content_of, differences, modules_of
+from .content import Content, content_of, differences, misleading, modules_of
 from .file import Entry, GrantsFile, Listing
 from .seal import Sealer
 from .value import NOTHING, Grants, joined
@@ -93,7 +93,8 @@ class GrantBook:
             return Held()
         yeses = known.yeses.get(function.name, ())
         digest = content_of(function, snapshot).digest
-        now = next((one.grants for one in yeses if one.digest == digest), NOTHING)
+        is_ours = not misleading(function, snapshot)
+        now = next((one.grants for one in yeses if is_ours and one.digest == digest), NOTHING)
         last = yeses[-1] if yeses else Yes("", (), NOTHING, "", 0)
         return Held(entry.grants, now & entry.grants, last.grants & entry.grants, last.versions)
 

@@ -13,6 +13,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from sandbox.lines import lines_of
+
 from ..errors import StaleFile, WorkspaceError
 from ..problem import Problem
 from . import within
@@ -170,7 +172,7 @@ class _File:
 
 
 def _difference(now: str, text: str, path: str) -> str:
-    before, after = now.splitlines(keepends=True), text.splitlines(keepends=True)
+    before, after = lines_of(now), lines_of(text)
     if len(before) + len(after) > _MOST_LINES:
         return f"(it has {len(before):,} lines now; {len(after):,} were not written)\n"
     lines = difflib.unified_diff(before, after, f"{path} (now)", f"{path} (not written)")

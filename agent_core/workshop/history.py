@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from sandbox.lines import bare_lines, lines_of
+
 from ..errors import UsageError
-from ..registry.source import Source, parse
-from ..registry.spans import split
+from ..registry.source import Source, parse_accepted
 from ..registry.tree import survey
 from ..storage import VersionRow
 
@@ -91,12 +92,12 @@ def own_source(text: str, name: str) -> str:
     """A function's lines in a module, from its first decorator on; an empty text where it is not defined."""
     if name not in text:
         return ""
-    tree = parse(Source("history", "history", text, ""))
+    tree = parse_accepted(Source("history", "history", text, ""))
     node = survey(tree).definitions.get(name) if isinstance(tree, ast.Module) else None
     if node is None:
         return ""
     start = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-    return "".join(split(text)[start - 1 : node.end_lineno])
+    return "".join(lines_of(text)[start - 1 : node.end_lineno])
 
 
 def hash_of(source: str) -> str:
@@ -155,7 +156,7 @@ def _named(found: Sequence[Version], wanted: str) -> list[Version]:
 
 def diff(before: str, after: str, names: tuple[str, str]) -> str:
     """What became different between two sources of a function, as a unified diff."""
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), *names, lineterm="")
+    lines = difflib.unified_diff(bare_lines(before), bare_lines(after), *names, lineterm="")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -169,13 +170,13 @@ def blame(found: Sequence[Version]) -> list[tuple[str, Version]]:
 
 
 def _carried(before: list[tuple[str, Version]], version: Version) -> Iterator[tuple[str, Version]]:
-    now = version.source.splitlines()
+    now = bare_lines(version.source)
     matcher = difflib.SequenceMatcher(None, [text for text, _ in before], now, autojunk=False)
     for kind, start, end, first, last in matcher.get_opcodes():
         yield from before[start:end] if kind == "equal" else [(text, version) for text in now[first:last]]
 
 
 def _counted(before: str, after: str) -> tuple[int, int]:
-    old, new = before.splitlines(), after.splitlines()
+    old, new = bare_lines(before), bare_lines(after)
     kept = sum(block.size for block in difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks())
     return len(new) - kept, len(old) - kept

@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from sandbox import RequestRefused
+from sandbox.lines import bare_lines
 from sandbox.values import decode, encode
 
 from ..answers import outcome_json, show_value
@@ -192,8 +193,8 @@ def _difference(then: Row, now: Row) -> str:
     before, after = _ended(then), _ended(now)
     is_short = len(before) <= MOST_SHOWN >= len(after) and "\n" not in before + after
     head = [f"then: {before}", f"now: {after}"] if is_short and before != after else []
-    long = [[] if is_short else text.split("\n") for text in (before, after)]
-    old, new = [*long[0], *then["output"].splitlines()], [*long[1], *now["output"].splitlines()]
+    long = [[] if is_short else bare_lines(text) for text in (before, after)]
+    old, new = [*long[0], *bare_lines(then["output"])], [*long[1], *bare_lines(now["output"])]
     return visible("\n".join([*head, *difflib.unified_diff(old, new, "then", "now", lineterm="", n=2)]))[:8_000]
 
 

@@ -178,7 +178,7 @@ class Tracer:
         self._tell(self.told())
 
 
-def lines_of(code: CodeType) -> list[int]:
+def lines_of_code(code: CodeType) -> list[int]:
     """The lines of a function that can run, those of what is defined in it too."""
     own = {line for _, _, line in code.co_lines() if line is not None and line != code.co_firstlineno}
-    return sorted(own.union(*(lines_of(one) for one in code.co_consts if isinstance(one, CodeType))))
+    return sorted(own.union(*(lines_of_code(one) for one in code.co_consts if isinstance(one, CodeType))))

@@ -18,7 +18,7 @@ from .channel import Channel
 from .debug_points import HIT, Point, by_function, plain_function, woven
 from .debug_steps import RESUMING, Stepper, Why
 from .debug_stop import EVALUATING, Stop
-from .debug_trace import Tracer, lines_of
+from .debug_trace import Tracer, lines_of_code
 from .edge import attempt
 from .failure import clean, shown
 
@@ -142,7 +142,7 @@ class Debugger:
         """The lines of the function whose coverage is asked for."""
         module, name = self._covered or ("", "")
         function = plain_function(getattr(sys.modules.get(f"functions.{module}"), name, None))
-        return lines_of(function.__code__) if function else []
+        return lines_of_code(function.__code__) if function else []
 
     def hit(self, id: int, failed: bool = False) -> None:  # noqa: FBT001, FBT002 - called by woven code
         """A breakpoint's line is about to run and its condition, if it is woven too, holds."""

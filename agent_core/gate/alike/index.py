@@ -17,9 +17,10 @@ from heapq import nlargest
 from itertools import pairwise
 from typing import TypeVar
 
+from sandbox.lines import lines_of
+
 from ...registry.function import Function
 from ...registry.snapshot import Snapshot
-from ..tree import lines_of
 from .kept import Bones, Key, Shelf, find, keep
 from .normal import normal_form
 

@@ -2,7 +2,8 @@
 
 import ast
 
-from ..tree import lines_of
+from sandbox.lines import lines_of
+
 from .view import View
 
 # Imported whole where every use is `name.attribute`.

@@ -6,6 +6,8 @@ Only a call of the promised function beside a literal is taken for an example; b
 import ast
 import re
 
+from sandbox.lines import bare_lines
+
 from .prose import prose
 from .view import View
 
@@ -21,7 +23,7 @@ def has_other_examples(view: View) -> bool:
     if "```" in view.words and ">>>" in view.words:
         return True
     call, marks = f"{view.name}(", ("->", "=>", "→", "==", "#", "return", "gives")
-    for line in view.words.splitlines():
+    for line in bare_lines(view.words):
         if call in line and (not line.lstrip().startswith(">>> ") or any(mark in line for mark in marks)):
             return True
     return False

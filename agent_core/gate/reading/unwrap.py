@@ -10,6 +10,8 @@ import textwrap
 from collections.abc import Callable
 from itertools import starmap
 
+from sandbox.lines import bare_lines
+
 from ..tree import parse
 
 _FENCE = re.compile(
@@ -35,7 +37,7 @@ def strip_prompts(text: str) -> str:
         return text
     code: list[list[str]] = []
     printed: list[list[str]] = []
-    for line in text.splitlines():
+    for line in bare_lines(text):
         bare = line.strip()
         if bare.startswith(">>>") or not code:
             code.append([])
