@@ -209,7 +209,7 @@ class Cage:
                 return (Refused(str(missing)),) * len(attempts)
 
     def _masked(self, access: Access) -> Callable[[Outcome], Outcome]:
-        """How an outcome without requests is masked: a package that was imported ahead may remember its owner's calls."""
+        """How outcomes without requests are masked: a package imported ahead may remember its owner's calls."""
         return Session(self.secrets, access.owner.rpartition(".")[2]).over
 
     async def aclose(self) -> None:

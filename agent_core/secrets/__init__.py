@@ -1,7 +1,8 @@
 """Secrets: where they are kept, who is given one, and that none is shown, kept or sent to a model.
 
 A value goes to one running function, at the moment of `self.secret(name)`, if a human granted it by name. Whatever
-comes out of its worker passes the curtain, which masks it; so are the log and the file of a crash masked. May touch the user's configuration folder.
+comes out of its worker passes the curtain, which masks it; the log and the file of a crash are masked too. May touch
+the user's configuration folder.
 """
 
 from .curtain import Curtain

@@ -36,7 +36,7 @@ class Keep(Protocol):
 class Curtain:
     """Stands between the worker of one call and everybody in the host; a handler of its requests.
 
-    Without a broker nothing is reached, as in a replay: then the handler answers fetches and gives what stands for secrets.
+    Without a broker nothing is reached, as in a replay: then the handler answers for the broker and the vault.
     """
 
     def __init__(
