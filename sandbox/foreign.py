@@ -30,12 +30,13 @@ _LONG_KEY: Final = re.compile(rf"(?<![\w.-]){_NAME}(?:[ \t]*+\.[ \t]*+{_NAME}){{
 class Malformed(SandboxError, ValueError):
     """A text that is not what it should be; `code` says in which way, the message what was expected and where."""
 
-    def __init__(self, message: str, code: Code = "syntax", position: int = 0, text: str = "") -> None:
+    def __init__(self, message: str, code: Code = "syntax", position: int = 0, text: str | None = None) -> None:
         self.code = code
         self.position = position
-        self.line = text.count("\n", 0, position) + 1
-        self.column = position - (text.rfind("\n", 0, position) + 1) + 1
-        where = f" at line {self.line} column {self.column}" if text else ""
+        known = text or ""
+        self.line = known.count("\n", 0, position) + 1
+        self.column = position - known.rfind("\n", 0, position)
+        where = "" if text is None else f" at line {self.line} column {self.column}"
         super().__init__(message.replace("{where}", where))
 
 

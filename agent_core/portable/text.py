@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sandbox.foreign import Malformed, read_json
+from sandbox.foreign import Malformed, Strictness, read_json
 
 from ..untrusted import in_json, one_line
 from .errors import AgentFileError
@@ -13,6 +13,7 @@ from .errors import AgentFileError
 LARGEST = 256 << 20
 """Bytes of a file."""
 DEEPEST = 100
+_AS_A_FILE = Strictness(whole=False)  # who keeps a text says where in the file half a character stands
 
 
 def read_file(path: Path) -> str:
@@ -42,7 +43,7 @@ def parse(text: str) -> dict[str, Any]:  # Any: JSON
         AgentFileError: it holds none; or is too large or deep; or has a key twice, or a number that JSON does not know.
     """
     try:
-        value = read_json(text, most=LARGEST, deepest=DEEPEST)
+        value = read_json(text, _AS_A_FILE, most=LARGEST, deepest=DEEPEST)
     except Malformed as error:
         if error.code == "syntax":
             where = f"line {error.line}, column {error.column}"
