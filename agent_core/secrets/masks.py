@@ -74,6 +74,8 @@ class Masks:
         """Return the value with each of its texts, keys and bytes cleaned as what may have been said in pieces."""
         if not self._pairs:
             return value
+        if isinstance(value, str):
+            return self.clean_said(value)
         texts, is_plain = texts_of(value, frozenset() if self._numbers else PLAIN)
         found = self._found_in("\0".join(texts))
         if is_plain and not found and not any(map(self._pieces.may_hold, texts)):
