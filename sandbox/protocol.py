@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from .errors import ProtocolError
-from .foreign import DEEPEST_ROW, MESSAGE, Malformed, read_json
+from .foreign import DEEPEST_ROW, FRAME, Malformed, read_json
 
 Frame: TypeAlias = dict[str, Any]  # lives between reading and the check of its shape
 
@@ -29,7 +29,7 @@ def pack(frame: Frame) -> bytes:
 def unpack(body: bytes) -> Frame:
     """The frame in these bytes, which are not trusted."""
     try:
-        frame = read_json(body, MESSAGE, most=MAX_JOB, deepest=DEEPEST_ROW)
+        frame = read_json(body, FRAME, most=MAX_JOB, deepest=DEEPEST_ROW)
     except Malformed as error:
         raise ProtocolError(f"a frame cannot be read: {error}") from error
     if not isinstance(frame, dict) or not isinstance(frame.get("kind"), str):
