@@ -13,11 +13,14 @@ from typing import Any, Protocol
 
 import apsw
 
+from sandbox.foreign import DEEPEST_ROW, LOOSE, Malformed, read_json
+
 from ..errors import StorageError
 from .migrate import migrate, schema
 
 BUSY_MS = 10_000
 KEEP_CALLS = 100
+_LONGEST_ROW = 1 << 30  # characters, as SQLite has it
 # apsw runs a text of several statements lazily and stops at the first row, so each pragma goes alone and is read out.
 PRAGMAS = (
     "pragma journal_mode = wal",
@@ -106,6 +109,18 @@ def abandon(db: apsw.Connection) -> None:
     with suppress(apsw.ConnectionClosedError):
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         db.close(True)
+
+
+def parse_row(text: str) -> Any:  # Any: JSON
+    """The value of a row, which somebody else may have written.
+
+    Raises:
+        StorageError: the row holds none.
+    """
+    try:
+        return read_json(text, LOOSE, most=_LONGEST_ROW, deepest=DEEPEST_ROW)
+    except Malformed as error:
+        raise StorageError(f"A row of the state file is no JSON: {error}.", mend="Restore the state file.") from error
 
 
 def dump(value: object) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import IntegrityError
-from .connection import Session
+from .connection import Session, parse_row
 from .store import OpenWrite, ReadingRow, VersionRow, YesRow
 from .tallies import CallRow, KindRow, Stats
 from .writes import content_hash
@@ -59,7 +59,7 @@ def pending(session: Session, function: str) -> dict[str, Any] | None:  # Any: J
 
 def all_pending(session: Session) -> dict[str, dict[str, Any]]:  # Any: JSON
     """The kept candidates by name."""
-    return {name: json.loads(text) for name, text in session.all("select function, candidate from pending order by 1")}
+    return {name: parse_row(text) for name, text in session.all("select function, candidate from pending order by 1")}
 
 
 def open_writes(session: Session) -> list[OpenWrite]:
@@ -164,7 +164,7 @@ def _checked(name: str, text: str) -> str:
 
 
 def _json(row: tuple[Any, ...] | None) -> dict[str, Any] | None:  # Any: JSON
-    return json.loads(row[0]) if row else None
+    return parse_row(row[0]) if row else None
 
 
 def check(session: Session) -> str | None:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from .connection import Session, dump
+from .connection import Session, dump, parse_row
 
 MOST_OF_ONE, MOST = 20, 500
 T = TypeVar("T")
@@ -85,4 +85,4 @@ def _calls(session: Session, function: str, outcomes: tuple[str, ...]) -> list[R
 
 def _row(row: tuple[Any, ...]) -> RecordedRow:  # Any: columns as SQLite types them
     n, function, outcome, turn, at, data = row
-    return RecordedRow(n, function, outcome, turn, at, json.loads(data))
+    return RecordedRow(n, function, outcome, turn, at, parse_row(data))
