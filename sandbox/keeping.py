@@ -6,8 +6,6 @@ rest, and whatever it says after its reply.
 """
 
 import asyncio
-import contextlib
-import signal
 import socket
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
@@ -66,12 +64,12 @@ class Kept:
             self.rest.cancel()
         worker, self.worker, self.rest = self.worker, None, None
         if worker is not None:
-            _signal(worker, signal.SIGCONT)
+            worker.go_on()
         return worker
 
     def lay_down(self, worker: Worker) -> None:
         """Let the worker rest: it stands still until it is taken."""
-        _signal(worker, signal.SIGSTOP)
+        worker.stop()
         self.worker = worker
         self.rest = asyncio.get_running_loop().call_later(REST_S, self.end)
 
@@ -138,11 +136,6 @@ class Keeper:
         self._is_closed = True
         for kept in self._kept.values():
             kept.end()
-
-
-def _signal(worker: Worker, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):  # it has died, which is noticed when it is heard
-        signal.pidfd_send_signal(worker.pidfd, number)
 
 
 def _is_silent(worker: Worker | None) -> bool:
