@@ -34,7 +34,7 @@ def explained(rows: Sequence[tuple[str, str]], screen: int, most: int = 30) -> l
 
 def width(text: str) -> int:
     """How many cells of a terminal the text takes."""
-    return sum(_cells(character) for character in text)
+    return len(text) if text.isascii() else sum(_cells(character) for character in text)
 
 
 def meter(done: float, total: float, cells: int) -> str:

@@ -1,6 +1,5 @@
 """How a conversation speaks to its human: a seam with one side for the prompt and one for plain text."""
 
-import shutil
 import sys
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -9,7 +8,7 @@ from typing import Protocol
 from agent_core.debugging import Debugger
 from agent_core.grants import Approver, Decision, Question
 
-from .asked import EXPLAINED, TYPED, question_lines, typed_decision
+from .asked import answered
 from .choices import Table
 from .debugging_plainly import PlainHuman
 from .listeners import Listener, PlainText
@@ -129,10 +128,4 @@ class PlainVoice:
 
     async def _decide(self, question: Question) -> Decision:
         assert self._fresh is not None
-        self.aloud(question_lines(question, shutil.get_terminal_size().columns))
-        while (typed := await self._fresh(TYPED)) is not None:
-            decision = typed_decision(typed)
-            if decision is not None:
-                return decision
-            self.aloud([line(EXPLAINED)])
-        return Decision("no")
+        return await answered(question, self.aloud, self._fresh)

@@ -19,7 +19,13 @@ def fitted(lines: Iterable[Line], stream: IO[str]) -> list[Line]:
 
 def wrapped(lines: Iterable[Line], columns: int) -> list[Line]:
     """The same lines, none wider than the screen; what has no space is broken where it must be."""
-    return [folded for each in lines for folded in _folded(each, columns)]
+    return list(folded(lines, columns))
+
+
+def folded(lines: Iterable[Line], columns: int) -> Iterator[Line]:
+    """The same, one after another: the rows of a page cost no more than the page."""
+    for each in lines:
+        yield from _folded(each, columns)
 
 
 def _folded(line: Line, columns: int) -> Iterator[Line]:
@@ -27,7 +33,7 @@ def _folded(line: Line, columns: int) -> Iterator[Line]:
         yield from quoted(_folded(line[1:], max(columns - width(BAR[1]), HANG)))
         return
     shown: Line = tuple((role, visible(text).replace("\n", " ").replace("\t", "    ")) for role, text in line)
-    if sum(width(text) for _, text in shown) <= columns:
+    if sum(len(text) for _, text in shown) <= 4 * columns and sum(width(text) for _, text in shown) <= columns:
         yield shown
         return
     margin = min(_indentation(shown) + HANG, columns // 2)
@@ -67,6 +73,12 @@ def _split(text: str) -> Iterator[str]:
 
 
 def _pieces(role: Role, word: str, longest: int) -> Iterator[Span]:
+    if word.isascii():
+        bare = len(word.rstrip(" "))
+        for start in range(0, max(bare, 1), longest):
+            is_last = start + longest >= bare
+            yield role, word[start:] if is_last else word[start : start + longest]
+        return
     piece, used = "", 0
     for character in word:
         cells = width(character)

@@ -20,6 +20,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from agent_core.untrusted import visible
+from sandbox.lines import bare_lines
 
 from ..views import Row
 from .code import Code
@@ -57,7 +58,7 @@ def source(code: str, first: int, columns: int, theme: str = DARK, marked: Colle
     """Python source with line numbers and colours; `marked` are numbers of lines."""
     return _drawn(
         Syntax(
-            visible(code).rstrip("\n"),
+            _plain(code).rstrip("\n"),
             "python",
             theme=theme,
             line_numbers=True,
@@ -72,9 +73,13 @@ def source(code: str, first: int, columns: int, theme: str = DARK, marked: Colle
 
 def listing(code: str, rows: Sequence[Row], columns: int, theme: str = DARK) -> str:
     """Some lines of a source with their marks; the colours are those that they have within all of it."""
-    painted = _lines(visible(code), theme)
+    painted = _lines(_plain(code), theme)
     shown = [_cut(row, painted[row.number - 1] if row.number <= len(painted) else Text(row.text)) for row in rows]
     return _drawn(Group(*shown), columns)
+
+
+def _plain(code: str) -> str:
+    return visible("\n".join(bare_lines(code)))
 
 
 @lru_cache(maxsize=4)
