@@ -8,8 +8,9 @@ import logging
 from collections.abc import Iterable
 from dataclasses import replace
 
+from .claims import Claimed, Text
 from .code import Modules, Source
-from .compiled import Broken, Compiled, Shelf, line_of
+from .compiled import Broken, Compiled, Shelf
 from .debugging import CallEnded
 from .errors import ProtocolError
 from .outcome import Frame, Outcome, Raised
@@ -32,11 +33,19 @@ class Call:
         self._handler = handler
         self._folders: frozenset[str] | None = None
         self.asked: frozenset[str] = frozenset()  # modules that were not sent along
-        self._shown: dict[str, str] = {}  # path → text, for the frames of a failure
+        self._shown: dict[str, str] = {}  # path → text, for the frames of a failure and the places of a debugger
+        self._texts: dict[str, Text] = {}  # the same, cut into lines
+        self._claimed = Claimed(self._text)
 
     def show(self, path: str, text: str) -> None:
         """Remember what stands behind a path that frames may name."""
         self._shown[path] = text
+        self._texts.pop(path, None)
+
+    def know(self, names: Iterable[str]) -> None:
+        """Show the modules that earlier calls in a kept worker asked for."""
+        for source in filter(None, map(self._modules.get, names)):
+            self.show(source.path, source.text)
 
     async def serve(self, frame: Message) -> Message:
         """The answer to one frame of the worker; the call's place is free for others meanwhile."""
@@ -85,6 +94,8 @@ class Call:
     async def _request(self, name: str, arguments: object) -> Message:
         if not isinstance(arguments, dict):
             raise ProtocolError("a request's arguments are no dictionary")
+        if name == "debug":
+            self._claimed.check(arguments)
         try:
             return {"kind": "answer", "value": encode(await answered(self._handler, name, arguments))}
         except (RequestRefused, Unsendable) as refusal:
@@ -105,7 +116,13 @@ class Call:
         return replace(outcome, failure=outcome.failure.each_frame(self._illustrated))
 
     def _illustrated(self, frame: Frame) -> Frame:
-        return replace(frame, source=line_of(self._shown.get(frame.path, ""), frame.line))
+        return replace(frame, source=text.line(frame.line) if (text := self._text(frame.path)) else "")
+
+    def _text(self, path: str) -> Text | None:
+        """Return the text behind a path that frames may name, cut into lines once."""
+        if path not in self._texts and path in self._shown:
+            self._texts[path] = Text.of(self._shown[path])
+        return self._texts.get(path)
 
 
 def parents(name: str) -> list[str]:

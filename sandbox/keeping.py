@@ -108,6 +108,7 @@ class Keeper:
             worker = await kept.pool.take(kernel_limits(replace(work.limits, cpu_s=cpu_s)))
             kept.calls, kept.asked = 0, frozenset()
         assert kept.pool is not None
+        work.call.know(kept.asked)
         async with Session(kept.pool, work.limits, worker, was_used=not is_new, onlookers=work.onlookers) as session:
             reply = await session.reply(lambda: session.talk.go_on(pack(work.job), work.call.serve))
             session.talk.output.empty()

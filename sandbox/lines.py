@@ -18,7 +18,8 @@ def lines_of(text: str) -> list[str]:
 
 def bare_lines(text: str) -> list[str]:
     """Return the lines of a text without their ends."""
-    return [line.rstrip("\r\n") for line in lines_of(text)]
+    lines = _END.sub("\n", text).split("\n")
+    return lines if lines[-1] else lines[:-1]
 
 
 def reader_of(text: str) -> Callable[[], str]:

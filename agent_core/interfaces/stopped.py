@@ -92,12 +92,13 @@ def _row(stop: Stop, number: int, text: str) -> Row:
 
 
 def tail_lines(stop: Stop) -> list[Line]:
-    """What is returned, what was raised, and what is displayed at each stop."""
+    """What is returned, what was raised, and what is displayed at each stop: a worker's words, so behind a bar."""
     kind, _, shown = (stop.error or "").partition(": ")
     raised = shown if shown.startswith(f"{kind}(") else stop.error or ""
     lines = [line(("bad", "✗ "), one_line(raised, 2_000))] if raised else []
     lines += [line(("dim", "← "), one_line(stop.value, 2_000))] if stop.value is not None else []
-    return [*lines, *(line(("dim", f"  {one_line(name, 80)} = "), one_line(text, 400)) for name, text in stop.shown)]
+    lines += [line(("dim", f"  {one_line(name, 80)} = "), one_line(text, 400)) for name, text in stop.shown]
+    return quoted(lines)
 
 
 def said_lines(stop: Stop, last: Command) -> list[Line]:
