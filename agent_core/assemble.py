@@ -4,7 +4,6 @@ Starting is cheap: the sandbox and the model are opened when something needs the
 """
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -28,6 +27,7 @@ from .memory.classes import Memory
 from .memory.sources import Sources
 from .model.discover import choose
 from .offline import installed_models
+from .own_environment import environment as own_environment
 from .packages import Environment
 from .registry.registry import Registry
 from .registry.snapshot import Snapshot
@@ -53,7 +53,7 @@ class Workspace:
         self._cage = cage
         self._clock = Clock()
         self._agents: list[Agent] = []
-        self._environment: Mapping[str, str] = os.environ
+        self._environment: Mapping[str, str] = own_environment()
 
     @property
     def debugging(self) -> Debugging:
@@ -92,7 +92,7 @@ class Workspace:
             stack.push_async_callback(cage.aclose)
             workspace = cls(root, settings, store, _workshop(root, settings, store, cage), cage)
             stack.callback(workspace.workshop.granting.packing.environment.close)
-            workspace._environment = os.environ if environment is None else environment
+            workspace._environment = own_environment() if environment is None else environment
             workspace.workshop.granting.approver = approver
             stack.push_async_callback(workspace._close_agents)
             await workspace.workshop.loader.start()

@@ -1,6 +1,5 @@
 """Whether a model answers: chosen as a turn would choose it, and asked once, for real, before anything is kept."""
 
-import os
 import time
 from collections.abc import Mapping
 from contextlib import aclosing
@@ -16,6 +15,7 @@ from .model.reply import Reply
 from .model.request import Request
 from .model.tour.script import NAME as TOUR
 from .offline import installed_models
+from .own_environment import environment
 from .settings import ModelSettings, Settings, keyless_address, load
 
 KEY: Final = "OPENAI_API_KEY"
@@ -60,8 +60,8 @@ def in_force(root: Path, flags: Mapping[str, Any] | None = None) -> tuple[Settin
     A key in the environment is left out where only the workspace's file names the address.
     """
     settings = load(root, flags)
-    keyless = keyless_address(settings, os.environ) is not None
-    return settings, {name: value for name, value in os.environ.items() if not (keyless and name == KEY)}
+    keyless = keyless_address(settings, environment()) is not None
+    return settings, {name: value for name, value in environment().items() if not (keyless and name == KEY)}
 
 
 def check_new_address(url: str) -> str:

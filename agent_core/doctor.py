@@ -1,6 +1,5 @@
 """What this platform can do: Python, sandbox layers, endpoint, storage."""
 
-import os
 import platform
 import sys
 from collections.abc import Callable, Iterable
@@ -16,6 +15,7 @@ from .errors import ModelError, ToolwrightError
 from .model.dialect import dialect_of
 from .model.discover import choose, sends_key
 from .model.strict import loosened
+from .own_environment import environment
 from .registry.function import Function
 from .settings import Settings, keyless_address
 from .storage import Store
@@ -65,8 +65,8 @@ def check_address(settings: Settings, name: str | None = None) -> None:
     Raises:
         ModelError: the message says how to confirm the address.
     """
-    url = keyless_address(settings, os.environ) if sends_key(name or settings.model.name) else None
-    if url is not None and os.environ.get("OPENAI_API_KEY"):
+    url = keyless_address(settings, environment()) if sends_key(name or settings.model.name) else None
+    if url is not None and environment().get("OPENAI_API_KEY"):
         raise ModelError(
             f"toolwright.toml names {url}, and a key in your environment would be sent there.",
             mend=f"If you know that address: export TOOLWRIGHT_MODEL_BASE_URL={url}",
@@ -94,7 +94,7 @@ async def _model(
 ) -> dict[str, Any]:  # Any: JSON
     try:
         check_address(settings)
-        chosen = await choose(settings.model, os.environ, weights=weights)
+        chosen = await choose(settings.model, environment(), weights=weights)
     except ModelError as error:
         return {"ok": False, "problem": error.message, "mend": error.mend}
     if chosen.kind == "local" and find_spec("xllamacpp") is None:

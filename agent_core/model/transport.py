@@ -42,6 +42,7 @@ class Transport:
         self._client = openai.AsyncOpenAI(
             base_url=url, api_key=key or _NO_KEY, max_retries=0, http_client=_http_client(url, timeout_s)
         )
+        self._client._platform = "Unknown"  # else it starts programs to find out, and tells the endpoint
 
     async def complete(self, content: bytes, *, streamed: bool) -> AsyncGenerator[Chunk, None]:
         """One try: the chunks of the answer, or the whole answer as one."""

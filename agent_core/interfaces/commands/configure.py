@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from agent_core.errors import SettingsError, UsageError
+from agent_core.own_environment import environment as own_environment
 
 from ..scene import Scene, scene
 from ..spans import Line, line
@@ -126,7 +127,7 @@ def _answer(root: Path, asked: Asked, now: Any) -> dict[str, Any]:
 
 def _keyless(url: str, environment: Any) -> list[Line]:
     """Where a key is held back, because nobody but a file names the address: said plainly."""
-    if "OPENAI_API_KEY" in environment or not os.environ.get("OPENAI_API_KEY"):
+    if "OPENAI_API_KEY" in environment or not own_environment().get("OPENAI_API_KEY"):
         return []
     return [
         line(("warn", "! "), f"Only toolwright.toml names {url}: a file that may come from somebody else gets no key."),
