@@ -28,16 +28,17 @@ from sandbox.debugging import PLAIN
 
 from .broker import Broker
 from .debugging.debugging import Debugging
+from .grants.left import left_no_repository
+from .grants.permit import UNWRITTEN
 from .secrets import Secrets
 from .settings import SandboxSettings
 
 _OWN: Final = tuple(str(Path(__file__).parents[1] / room) for room in ("agent_core", "meta_functions", "sandbox"))
-_GUARDED: Final = ("functions", ".toolwright", "toolwright.toml", ".git")
 
 
 def guarded_in(root: Path) -> tuple[str, ...]:
     """What no function can ever be granted to write in a workspace."""
-    return tuple(str(root.resolve() / name) for name in _GUARDED)
+    return tuple(str(root.resolve() / name) for name in UNWRITTEN)
 
 
 def limits_of(settings: SandboxSettings) -> Limits:
@@ -101,7 +102,7 @@ class Cage:
         own = limits or self.limits
         match await self.ready():
             case Sandbox() as sandbox:
-                outcome = await sandbox.call(
+                running = sandbox.call(
                     modules,
                     module,
                     function,
@@ -113,6 +114,7 @@ class Cage:
                     around=around,
                     on_output=on_output,
                 )
+                outcome = await left_no_repository(running, access.writable)
                 return over(outcome) if over else outcome
             case SandboxUnavailable() as missing:
                 return Refused(str(missing))
@@ -131,7 +133,7 @@ class Cage:
         """Run one example of a module in a worker of its own."""
         match await self.ready():
             case Sandbox() as sandbox:
-                return await sandbox.evaluate(
+                running = sandbox.evaluate(
                     modules,
                     module,
                     evaluation,
@@ -140,6 +142,7 @@ class Cage:
                     access=access,
                     around=around,
                 )
+                return await left_no_repository(running, access.writable)
             case SandboxUnavailable() as missing:
                 return Refused(str(missing))
 

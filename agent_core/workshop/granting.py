@@ -212,7 +212,7 @@ class Granting:
             grants,
             self.reach.access(grants, f"{function.module}.{function.name}"),
             function.name if grants.stateful else "",
-            note or self.reach.refusal(grants) or _unnamed(function.name, grants),
+            note or self.reach.refusal(grants) or self.reach.grown(grants) or _unnamed(function.name, grants),
         )
 
     def _around(self, function: Function, snapshot: Snapshot) -> Grants:
