@@ -33,7 +33,7 @@ from .registry.registry import Registry
 from .registry.snapshot import Snapshot
 from .registry.watch import Watcher
 from .secrets import GIVEN, Secrets, shade_logs
-from .settings import FILE_NAME, Settings, keyless_address, load
+from .settings import FILE_NAME, Settings, load
 from .storage import Store, lock_agent, open_store, prepare_state_dir
 from .workshop import Workshop
 from .workshop.granting import Granting
@@ -172,14 +172,14 @@ class Workspace:
         return doctor.level(await self._cage.ready())
 
     def _embedder(self) -> Embedder | None:
-        """What finds texts by meaning; no key goes to an address that only the workspace's file names."""
+        """What finds texts by meaning; before the user confirmed the address it fails, and nothing is sent."""
         wanted, environment = self.settings.memory, self._environment
         url = self.settings.model.base_url or environment.get("OPENAI_BASE_URL") or ""
-        key = "" if keyless_address(self.settings, environment) else environment.get("OPENAI_API_KEY", "")
-        return embedder(wanted.embedding, model=wanted.embedding_model, url=url, key=key)
+        key, check = environment.get("OPENAI_API_KEY", ""), partial(doctor.check_texts, self.settings, environment)
+        return embedder(wanted.embedding, model=wanted.embedding_model, url=url, key=key, check=check)
 
     async def _open_model(self, name: str | None) -> Opened:
-        doctor.check_address(self.settings, name)
+        doctor.check_address(self.settings, name, self._environment)
         settings = self.settings.model.model_copy(update={"name": name}) if name else self.settings.model
         # The SDK takes half a second to import: only a turn pays for it, and the prompt is not held up by it.
         await asyncio.to_thread(import_module, "agent_core.model.client")
