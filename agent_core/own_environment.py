@@ -26,7 +26,7 @@ _taken: dict[str, str] = {}
 
 def environment() -> Mapping[str, str]:
     """Return the variables of this process, those among them that it took out of its environment."""
-    return {**os.environ, **_taken}
+    return {**_taken, **os.environ}
 
 
 def without_secrets(variables: Mapping[str, str]) -> dict[str, str]:
@@ -53,7 +53,7 @@ def enter() -> None:
     """
     sys.path[:] = places()
     if "PATH" in os.environ:
-        os.environ["PATH"] = absolute(os.environ["PATH"])
+        os.environ["PATH"] = absolute(os.environ["PATH"]) or os.defpath  # an empty one means the current folder, too
     secrets = {name: value for name, value in os.environ.items() if _is_secret(name, value)}
     _taken.update({name: value for name, value in secrets.items() if not _PROXY.fullmatch(name)})
     for name in _taken.keys() & os.environ.keys():

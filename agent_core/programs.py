@@ -23,8 +23,8 @@ def given(*more: str, around: Mapping[str, str] | None = None) -> dict[str, str]
     """Return what a program is given of the environment: where programs are, the language, and the variables named."""
     held = os.environ if around is None else around
     kept = {name: held[name] for name in (*_PASSED_ON, *more) if name in held}
-    searched = {name: absolute(held[name]) for name in _SEARCHED if name in held}
-    return {**kept, **searched, "PATH": absolute(held.get("PATH", os.defpath))}
+    searched = {name: path for name in _SEARCHED if (path := absolute(held.get(name, "")))}
+    return {**kept, **searched, "PATH": absolute(held.get("PATH", "")) or os.defpath}
 
 
 def given_to_python(*more: str) -> dict[str, str]:

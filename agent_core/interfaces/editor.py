@@ -31,7 +31,7 @@ async def open_editor(path: Path, line: int) -> None:
         running = await programs.start(
             [_program(command[0]), *command[1:]],
             env=without_secrets(environment()),
-            cwd=Path.home(),
+            cwd=_home(),
             start_new_session=False,  # the terminal is its own for the while
         )
     except OSError as error:
@@ -49,6 +49,11 @@ def editor_command(path: Path, line: int) -> list[str]:
     if name in _COLON:
         return [*chosen, *waiting, f"{path}:{line}"]
     return [*chosen, f"+{line}", str(path)]
+
+
+def _home() -> Path:
+    home = Path(environment().get("HOME", ""))
+    return home if home.is_absolute() and home.is_dir() else Path("/")
 
 
 def _program(name: str) -> str:

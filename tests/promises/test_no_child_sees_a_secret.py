@@ -94,7 +94,9 @@ def test_fetching_a_model_imports_nothing_of_the_current_folder(
     assert not (tmp_path / "pwned").exists()
 
 
-@pytest.mark.parametrize("path", [".", "", "bin"], ids=["a-dot", "an-empty-entry", "a-folder-below"])
+@pytest.mark.parametrize(
+    "path", [".:{own}", ":{own}", "bin:{own}", "."], ids=["a-dot", "an-empty-entry", "a-folder-below", "a-dot-alone"]
+)
 def test_an_entry_of_path_that_means_the_folder_executes_nothing_there(
     launched: Launched, folder: Path, tmp_path: Path, path: str
 ) -> None:
@@ -103,7 +105,7 @@ def test_an_entry_of_path_that_means_the_folder_executes_nothing_there(
         for place in (folder, folder / "bin"):
             (place / name).write_text(f"#!/bin/sh\necho {name} > {tmp_path}/pwned\n")
             (place / name).chmod(0o755)
-    around = {"PATH": f"{path}{os.pathsep}{os.environ['PATH']}", "XDG_DATA_HOME": str(tmp_path / "data")}
+    around = {"PATH": path.replace("{own}", os.environ["PATH"]), "XDG_DATA_HOME": str(tmp_path / "data")}
     with scripted([Say("hello")], key="sk-planted-0001") as model:
         launched.run(
             "run", "--base-url", model.base_url, "--model", "scripted", "--message", "go", cwd=folder, **around
