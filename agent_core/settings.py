@@ -9,7 +9,6 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from pydantic import Field, PrivateAttr, ValidationError
 from pydantic_settings import (
@@ -50,7 +49,7 @@ __all__ = [
     "Settings",
     "StandingSettings",
     "TurnSettings",
-    "keyless_address",
+    "address_of_file",
     "known_keys",
     "load",
 ]
@@ -58,7 +57,6 @@ __all__ = [
 FILE_NAME = "toolwright.toml"
 PREFIX = "TOOLWRIGHT_"
 SECRET = f"{PREFIX}SECRET_"  # what functions are given by name, and no setting
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class Settings(BaseSettings):
@@ -80,8 +78,8 @@ class Settings(BaseSettings):
         """Only what `load` hands in: it has read the other sources, in their order, from the right folder."""
         return (init_settings,)
 
-    # Whether `model.base_url` was read from the file, which travels with the folder: no key goes there unasked.
-    _address_is_from_file: bool = PrivateAttr(default=False)
+    # The folder whose file alone names `model.base_url`, and travels with it: nothing goes there unasked.
+    _address_from: Path | None = PrivateAttr(default=None)
 
     agent: str = Field("main", pattern=r"^[A-Za-z0-9_-]{1,64}$", description="The agent that `run` talks to.")
     instructions: str | None = Field(None, description="Replaces the built-in instructions of the agent.")
@@ -96,11 +94,12 @@ class Settings(BaseSettings):
     repl: ReplSettings = ReplSettings()
 
 
-def keyless_address(settings: Settings, environment: Mapping[str, str]) -> str | None:
-    """An address elsewhere that only the workspace's file names: a stranger's file must not collect the user's key."""
-    url = settings.model.base_url or ""
-    is_known = url == environment.get("OPENAI_BASE_URL") or urlsplit(url).hostname in _LOOPBACK
-    return url if url and settings._address_is_from_file and not is_known else None
+def address_of_file(settings: Settings, environment: Mapping[str, str]) -> tuple[Path, str] | None:
+    """Return the address that only a workspace's file names, with the workspace: the file may be a stranger's."""
+    url = settings.model.base_url
+    if not url or settings._address_from is None or url == environment.get("OPENAI_BASE_URL"):
+        return None
+    return settings._address_from, url
 
 
 def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any: checked by the model
@@ -115,7 +114,7 @@ def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any
     if unknown:
         raise _unknown(unknown[0], [*_variables()])
     try:
-        return _combine(_read_file(root / FILE_NAME), given)
+        return _combine(root, _read_file(root / FILE_NAME), given)
     except ValidationError as error:
         raise _explain(error) from error
     except UnreadableVariable as error:
@@ -126,7 +125,7 @@ def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any
         ) from error
 
 
-def _combine(file: dict[str, Any], given: list[tuple[list[str], Any]]) -> Settings:
+def _combine(root: Path, file: dict[str, Any], given: list[tuple[list[str], Any]]) -> Settings:
     _check_file(file)
     mine: dict[str, Any] = EnvSettingsSource(Settings)()
     for path, value in given:
@@ -135,7 +134,8 @@ def _combine(file: dict[str, Any], given: list[tuple[list[str], Any]]) -> Settin
             nested = {part: nested}
         mine = _merge(mine, nested)
     settings = Settings(**_merge(file, mine))
-    settings._address_is_from_file = "base_url" in _section(file, "model") and "base_url" not in _section(mine, "model")
+    if "base_url" in _section(file, "model") and "base_url" not in _section(mine, "model"):
+        settings._address_from = root
     return settings
 
 

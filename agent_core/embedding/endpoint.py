@@ -2,7 +2,7 @@
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import httpx2
@@ -22,17 +22,24 @@ class EndpointModel:
 
     recipe = "minilm"
 
-    def __init__(self, url: str, model: str, key: str = "") -> None:
+    def __init__(self, url: str, model: str, key: str = "", check: Callable[[], None] | None = None) -> None:
         self.space = f"{model}@endpoint"
         self.lexicon = wordllama()
         self._model = model
+        self._check = check or (lambda: None)
         self._url = f"{url.rstrip('/')}/embeddings"
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
 
     async def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """A vector for each text, made length 1 whatever the endpoint gives."""
+        """A vector for each text, made length 1 whatever the endpoint gives.
+
+        Raises:
+            EmbeddingUnavailable: it does not answer.
+            ToolwrightError: it may not be asked.
+        """
+        self._check()
         vectors: list[bytes] = []
-        async with httpx2.AsyncClient(headers=self._headers, timeout=_TIMEOUT_S) as client:
+        async with httpx2.AsyncClient(headers=self._headers, timeout=_TIMEOUT_S, follow_redirects=False) as client:
             for start in range(0, len(texts), _BATCH):
                 vectors += await self._batch(client, [text or "." for text in texts[start : start + _BATCH]])
         return vectors

@@ -58,7 +58,7 @@ class Sealer:
             except (OSError, RuntimeError):  # no key, or no home
                 return b""
             try:
-                self._key = os.read(descriptor, _SIZE + 1) if _is_private(descriptor) else b""
+                self._key = os.read(descriptor, _SIZE + 1) if is_private(descriptor) else b""
             finally:
                 os.close(descriptor)
         return self._key if len(self._key) == _SIZE else b""
@@ -86,7 +86,8 @@ class Sealer:
 _MEND = "Set XDG_DATA_HOME to a folder that you may write to."
 
 
-def _is_private(descriptor: int) -> bool:
+def is_private(descriptor: int) -> bool:
+    """Return whether it is a plain file of this user that nobody else can read or change."""
     found = os.fstat(descriptor)
     return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
 

@@ -82,7 +82,8 @@ def _masked(text: str) -> str:
 def _keep(error: BaseException, root: Path) -> Path:
     text = _masked("".join(traceback.format_exception(error)))
     state = root / ".toolwright"
-    folder = state if os.access(state, os.W_OK) else Path(tempfile.gettempdir())
+    is_usable = os.access(state, os.W_OK) and not state.is_symlink()
+    folder = state if is_usable else Path(tempfile.gettempdir())
     handle, path = tempfile.mkstemp(".log", f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-", folder)
     with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(text)

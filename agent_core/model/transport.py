@@ -18,6 +18,7 @@ import openai
 from sandbox.foreign import LOOSE, Malformed, read_json
 
 from ..errors import ModelError
+from ..untrusted import one_line
 from .failures import Refusal, Unavailable, explain, explain_in_stream
 from .quirks import quirks
 from .sse import Decoder
@@ -33,6 +34,10 @@ _PATH_HINT: Final = "Is this the base URL? It usually ends in /v1."
 _HEADERS: Final = {"Content-Type": "application/json"}
 
 
+class _Elsewhere(httpx2.RequestError):
+    """A redirect would lead to another server than the one that the user chose."""
+
+
 class Transport:
     """Sends completions to one address."""
 
@@ -43,6 +48,7 @@ class Transport:
         self._client = openai.AsyncOpenAI(
             base_url=url, api_key=key or _NO_KEY, max_retries=0, http_client=_http_client(url, timeout_s)
         )
+        self._client._platform = "Unknown"  # else it starts programs to find out, and tells the endpoint
 
     async def complete(self, content: bytes, *, streamed: bool) -> AsyncGenerator[Chunk, None]:
         """One try: the chunks of the answer, or the whole answer as one."""
@@ -93,6 +99,9 @@ class Transport:
                 raise Unavailable(f"{self.url} did not take the connection within {_CONNECT_S:g} s.") from error
             raise self._silent() from error
         except openai.APIConnectionError as error:
+            if isinstance(error.__cause__, _Elsewhere):
+                what = f"{self.url} redirects to {error.__cause__}, which is not followed: it was sent nothing."
+                raise ModelError(what, mend="If you know that address, set it as `model.base_url`.") from error
             mend = "Is it running?" if is_loopback(self.url) else "Check the address, and that this machine is online."
             raise Unavailable(f"{self.url} cannot be reached: {error.__cause__}.", mend=mend) from error
         return cast("httpx2.Response", answer)  # what `cast_to` names, whatever the overload says
@@ -147,13 +156,23 @@ def is_loopback(url: str) -> bool:
 
 
 def _http_client(url: str, timeout_s: float) -> httpx2.AsyncClient:
-    secure = url.startswith("https:")
+    secure, chosen = url.startswith("https:"), _origin(httpx2.URL(url))
+
+    async def check(request: httpx2.Request) -> None:
+        if _origin(request.url) != chosen:
+            raise _Elsewhere(one_line(str(request.url)), request=request)
+
     return httpx2.AsyncClient(
         timeout=httpx2.Timeout(timeout_s, connect=_CONNECT_S),
         verify=_tls() if secure else False,
         follow_redirects=secure,
+        event_hooks={"request": [check]},  # called for what a redirect makes of a request, too
         trust_env=not is_loopback(url),  # a proxy of the environment does not reach this machine's own servers
     )
+
+
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
 
 
 @cache

@@ -7,6 +7,7 @@ the owner's number for the message to a second process; its time is when the own
 import fcntl
 import os
 import re
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -29,9 +30,8 @@ def prepare_state_dir(root: Path) -> Path:
         folder.mkdir(mode=0o700, exist_ok=True)
         if folder.stat().st_uid == os.geteuid():
             folder.chmod(0o700)
-        ignore = folder / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n", encoding="utf-8")
+        with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="utf-8") as file:
+            file.write("*\n")
     except OSError as error:
         raise WorkspaceError(
             f"The state folder `{folder}` cannot be made: {error.strerror}.",

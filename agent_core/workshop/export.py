@@ -24,6 +24,7 @@ from ..registry.function import Function
 from ..registry.snapshot import Snapshot
 from ..registry.source import FOLDER, Source
 from ..registry.spans import column_of
+from ..registry.within import is_behind_link
 from .closure import Parts, only
 from .export_text import CONTEXT, PROJECT, README, TESTS, WITH_CONTEXT
 from .taking import fitting
@@ -117,6 +118,8 @@ def export(handing: Handing, snapshot: Snapshot) -> dict[str, Any]:  # Any: JSON
 
 
 def _check_folder(folder: Path) -> None:
+    if is_behind_link(folder):
+        raise UsageError(f"{folder} is not written: {folder.parent} is a link.", mend="Name the place itself.")
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise UsageError(
             f"{folder} is not empty, and nothing is written over.", mend="Name a folder that is not there."

@@ -221,7 +221,10 @@ class Granting:
             grants,
             self.reach.access(grants, f"{function.module}.{function.name}"),
             function.name if grants.stateful else "",
-            note or self.reach.refusal(grants, function.name) or _unnamed(function.name, grants),
+            note
+            or self.reach.refusal(grants, function.name)
+            or self.reach.grown(grants)
+            or _unnamed(function.name, grants),
         )
 
     def _around(self, function: Function, snapshot: Snapshot) -> Grants:
