@@ -26,7 +26,7 @@ _ACTING = re.compile(f"[{CONTROLS}{UNSEEN}]")
 
 def visible(text: str) -> str:
     """The text as it may be printed: lines and tabs kept, everything that acts escaped."""
-    return _ACTING.sub(_escape, text.replace("\r\n", "\n"))
+    return _ACTING.sub(lambda match: escaped(match[0]), text.replace("\r\n", "\n"))
 
 
 def in_json(document: str) -> str:
@@ -59,8 +59,9 @@ def shorten(text: str, limit_chars: int) -> str:
     return f"{head}\n… {len(text) - len(head) - len(tail):,} characters left out …\n{tail}"
 
 
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def escaped(character: str) -> str:
+    """Return the character as a Python string would write it."""
+    code = ord(character)
     if code < 0x100:
         return {0x0D: "\\r"}.get(code, f"\\x{code:02x}")
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -15,8 +15,8 @@ from agent_core.errors import ToolwrightError, UsageError
 from agent_core.untrusted import one_line
 
 from .scene import print_json
-from .spans import Line, line, write
-from .wrap import fitted
+from .spans import Line, line
+from .wrap import write
 
 REFUSED, USAGE = 1, 2
 
@@ -50,7 +50,7 @@ def tell(code: str, message: str, mend: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"error": {"code": code, "message": message, "mend": mend or None}})
     else:
-        write(fitted(fault_lines(message, mend), sys.stderr), sys.stderr)
+        write(fault_lines(message, mend), sys.stderr)
 
 
 def innermost(error: BaseException) -> BaseException:

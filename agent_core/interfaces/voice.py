@@ -1,6 +1,5 @@
 """How a conversation speaks to its human: a seam with one side for the prompt and one for plain text."""
 
-import shutil
 import sys
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -13,9 +12,10 @@ from .asked import EXPLAINED, TYPED, question_lines, typed_decision
 from .choices import Table
 from .debugging_plainly import PlainHuman
 from .listeners import Listener, PlainText
-from .spans import Line, line, takes_colour, write
+from .spans import Line, line, takes_colour
 from .told import CallLog
 from .views import source_lines
+from .wrap import screen_columns, write
 
 
 class Voice(Protocol):
@@ -129,7 +129,7 @@ class PlainVoice:
 
     async def _decide(self, question: Question) -> Decision:
         assert self._fresh is not None
-        self.aloud(question_lines(question, shutil.get_terminal_size().columns))
+        self.aloud(question_lines(question, screen_columns()))
         while (typed := await self._fresh(TYPED)) is not None:
             decision = typed_decision(typed)
             if decision is not None:

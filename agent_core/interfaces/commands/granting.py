@@ -1,6 +1,5 @@
 """`toolwright functions grant, revoke, grants`: what functions may reach, in a human's hand."""
 
-import shutil
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +14,7 @@ from ..granted import given_lines, grants_lines, revoked_lines
 from ..scene import Scene, scene
 from ..status_line import StatusLine
 from ..verdicts import verdict_lines
+from ..wrap import screen_columns
 
 _ITEMS = (
     ("--network", "network", "HOST", "A host: api.example.org, localhost:8000 or *.example.org."),
@@ -110,7 +110,7 @@ def _agrees(question: Question) -> bool:
 
     if not sys.stdin.isatty():
         raise UsageError("There is no terminal to ask at.", mend="Look at what it would get, then give -y.")
-    say(question_lines(question, shutil.get_terminal_size().columns))
+    say(question_lines(question, screen_columns()))
     return agreed("Grant it?")
 
 

@@ -6,9 +6,13 @@ Code comes line by line as it is written, for it never reflows; so does what gro
 import re
 from dataclasses import dataclass
 
-_FENCE = re.compile(r"( *)(`{3,}|~{3,}) *([^\s`]*)[^`]*$")
-_RULE = re.compile(r" {0,3}\|?[ :|-]*-[ :|-]*$")
-_PROSE_LINES, _TABLE_LINES = 40, 200
+_FENCE = re.compile(r"( *)(`{3,}|~{3,}) *([^\s`]*)")
+_RULE = frozenset(" :|-")
+_PROSE_LINES = 40
+MOST_CHARS = 3_000
+"""What is drawn as Markdown at once, in characters: the worst takes 50 ms."""
+MOST_CELLS = 240
+"""The same in cells of a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,7 @@ class Blocks:
         self._lines: list[str] = []
         self._rest: list[str] = []
         self._fence = self._language = ""
-        self._indent = 0
+        self._indent = self._chars = self._cells = 0
 
     def feed(self, piece: str) -> list[Block]:
         """What this piece finished."""
@@ -61,13 +65,13 @@ class Blocks:
     def _take(self, line: str) -> list[Block]:
         if self._fence:
             return self._inside(line)
+        if not line or line.isspace():
+            return self._flush() if self._lines else []
         opened = _FENCE.match(line)
-        if opened:
+        if opened and "`" not in line[opened.end() :]:
             before = self._flush()
             self._indent, self._fence, self._language = len(opened[1]), opened[2], opened[3]
             return before
-        if not line.strip():
-            return self._flush()
         self._lines.append(line)
         return self._part()
 
@@ -87,20 +91,30 @@ class Blocks:
 
     def _part(self) -> list[Block]:
         """The beginning of a block that has become long; a table goes on under the same head."""
-        if len(self._lines) < _PROSE_LINES:
+        self._chars += len(self._lines[-1]) + 1
+        self._cells += cells(self._lines[-1])
+        head = self._lines[:2] if len(self._lines) > 2 and _is_rule(self._lines[1]) else []
+        is_short = head or len(self._lines) < _PROSE_LINES
+        if is_short and self._chars < MOST_CHARS * 2 // 3 and self._cells <= MOST_CELLS:
             return []
-        if not _RULE.match(self._lines[1]):
-            return self._flush(ends=False)
-        if len(self._lines) < _TABLE_LINES:
-            return []
-        head = self._lines[:2]
         part = self._flush(ends=False)
-        self._lines = head
+        if sum(map(len, head)) < MOST_CHARS // 3:
+            self._lines = head
         return part
 
     def _flush(self, *, ends: bool = True) -> list[Block]:
         text, self._lines = "\n".join(self._lines), []
+        self._chars = self._cells = 0
         return [Block(text, None, ends)] if text.strip() else []
+
+
+def cells(row: str) -> int:
+    """Return how many cells a row of a table has."""
+    return max(row.count("|") - 1, 0)
+
+
+def _is_rule(line: str) -> bool:
+    return "-" in line and _RULE.issuperset(line)
 
 
 def _joined(blocks: list[Block]) -> list[Block]:
