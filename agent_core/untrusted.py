@@ -40,6 +40,11 @@ def one_line(text: str, limit_chars: int = 200) -> str:
     return shown if len(shown) <= limit_chars else shown[: limit_chars - 1] + "…"
 
 
+def whole_line(text: str) -> str:
+    """The text on one line, whole: for what a human decides by."""
+    return visible(text.strip()).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def fence(text: str, limit_chars: int = 400) -> str:
     """One line between backquotes, which the text itself cannot close."""
     return f"`{one_line(text, limit_chars).replace('`', chr(39))}`"

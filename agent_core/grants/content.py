@@ -17,9 +17,8 @@ from ..problem import Place
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
 from ..registry.source import Source
-from ..untrusted import shorten
 
-_LONGEST_DIFF = 20_000
+_LONGEST_DIFF = 300_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,4 +84,12 @@ def differences(before: Mapping[str, str], after: Iterable[Source]) -> str:
         lines += difflib.unified_diff(
             bare_lines(old), bare_lines(new), f"{path} (agreed)", f"{path} (now)", lineterm=""
         )
-    return shorten("\n".join(lines), _LONGEST_DIFF)
+    return "\n".join(lines)
+
+
+def unshowable(diff: str) -> str:
+    """Return why no human can be asked about what is different: it is more than anybody reads; "" where they can."""
+    if len(diff) <= _LONGEST_DIFF:
+        return ""
+    what = f"What is different since the last yes is {len(diff):,} characters long, and at most {_LONGEST_DIFF:,} are"
+    return f"{what} put before a human, so nothing is granted. Split the module, or change it in smaller steps."

@@ -8,14 +8,14 @@ from typing import Protocol
 from agent_core.debugging import Debugger
 from agent_core.grants import Approver, Decision, Question
 
-from .asked import EXPLAINED, TYPED, question_lines, typed_decision
+from .asked import answered
 from .choices import Table
 from .debugging_plainly import PlainHuman
 from .listeners import Listener, PlainText
 from .spans import Line, line, takes_colour
 from .told import CallLog
 from .views import source_lines
-from .wrap import screen_columns, write
+from .wrap import write
 
 
 class Voice(Protocol):
@@ -129,10 +129,4 @@ class PlainVoice:
 
     async def _decide(self, question: Question) -> Decision:
         assert self._fresh is not None
-        self.aloud(question_lines(question, screen_columns()))
-        while (typed := await self._fresh(TYPED)) is not None:
-            decision = typed_decision(typed)
-            if decision is not None:
-                return decision
-            self.aloud([line(EXPLAINED)])
-        return Decision("no")
+        return await answered(question, self.aloud, self._fresh)

@@ -20,7 +20,7 @@ from ..gate.trial import Granted
 from ..gate.uses import needs_of, uses
 from ..grants import NOTHING, Approver, Decision, Denied, Giving, Grants, Permit, Question, Reach
 from ..grants.book import who
-from ..grants.content import content_of, misleading, modules_of
+from ..grants.content import content_of, misleading, modules_of, unshowable
 from ..grants.desk import Desk
 from ..grants.items import UNSAID
 from ..grants.permit import raised
@@ -134,7 +134,7 @@ class Granting:
         question = replace(question, why=work.reason, lines=verdict.asking, diff=diff, moment="join")
         decision = await self._ask(question, held.now | question.missing)
         if decision.answer == "no":
-            return Allowance(denied=denial(question, decision), is_human=decision.by in ("human", "earlier"))
+            return Allowance(denied=denial(question, decision), is_human=decision.by in ("human", "earlier", "often"))
         giving = Giving(function.name, question.missing, content, who(), held.now) if question.missing else None
         if decision.answer == "once":
             return Allowance(held.now | question.missing, lent=giving)
@@ -238,6 +238,8 @@ class Granting:
         """The answer; what it is about is installed with a yes, by which the function has all this."""
         if never := self.reach.refusal(question.missing):
             return self._desk.close(question, Decision("no", never, "never"))
+        if why := unshowable(question.diff):
+            return self._desk.close(question, Decision("no", why, "unavailable"))
         approver = None if self._settings.ask == "never" else self.approver
         with standing_still():
             try:

@@ -8,7 +8,7 @@ from ..errors import UsageError, WorkspaceError
 from ..gate.verdict import GRANTABLE
 from ..grants import NOTHING, Giving, Grants, Question
 from ..grants.book import who
-from ..grants.content import content_of, misleading
+from ..grants.content import content_of, misleading, unshowable
 from ..grants.file import checked
 from ..registry.function import Function
 from ..registry.registry import Registry
@@ -71,6 +71,8 @@ class Grantor:
         return Grants(packages=now.packages) if self._granting.packing.lacks(now) else NOTHING
 
     async def _explained(self, question: Question) -> Question:
+        if why := unshowable(question.diff):
+            raise WorkspaceError(why)
         by_hand = replace(question, moment="grant")
         return await self._granting.explained(by_hand, question.granted | question.missing)
 

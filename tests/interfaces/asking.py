@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from tests.grants.support import FETCHES, weather_service
@@ -66,3 +67,16 @@ def ended(screen: Terminal) -> None:
 
 DONE = Say("That is all.")
 REFUSED: Script = [DONE, DONE]  # a reply after a refusal gets one more step
+
+
+def shown_whole(screen: Terminal) -> None:
+    """Until every page of the question has been on the screen: only then is a yes taken."""
+    while not any("That was all of it." in row for row in screen.screen()):
+        screen.wait_for("o once")
+        page_printed = partial(_is_longer, screen, len(screen.scrolled()))
+        screen.type("d")
+        screen.wait(page_printed, "the next page")
+
+
+def _is_longer(screen: Terminal, chars: int) -> bool:
+    return len(screen.scrolled()) > chars

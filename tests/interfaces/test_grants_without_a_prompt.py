@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from tests.interfaces.asking import CALL, DONE, home, made, service, weather
 from tests.interfaces.support import flags
 from tests.kit import Ask, Expect, Wanted, contains, scripted
 from tests.kit.program import toolwright
-from tests.kit.terminal import CTRL_C, terminal
+from tests.kit.terminal import CTRL_C, Terminal, terminal
 
 ASKS = "o once, y yes (kept), n no, or w and a word; then Enter:"
 
@@ -67,6 +68,42 @@ def test_a_command_at_a_terminal_asks(tmp_path: Path, place: str, typed: str, co
         screen.type(typed)
         assert screen.exit_code() == code
     assert (tmp_path / "functions" / "grants.toml").exists() == entry
+
+
+PAGED = "Enter shows more"
+
+
+def long(place: str, root: Path) -> tuple[str, ...]:
+    """A command that asks about more than a screen shows."""
+    comments = "".join(f"    # {number}\n" for number in range(60))
+    (root / "new.py").write_text(weather(place).replace("    return", f"{comments}    return"))
+    return "functions", "create", "weather", "--file", "new.py"
+
+
+def test_a_yes_at_a_terminal_counts_only_below_the_last_page(tmp_path: Path, place: str) -> None:
+    with terminal(*long(place, tmp_path), cwd=tmp_path, environment=home(tmp_path)) as screen:
+        screen.wait_for(PAGED)
+        screen.type("y\n")
+        screen.wait_for("not all of it has been shown")
+        while not any(ASKS in row for row in screen.screen()):
+            seen = screen.scrolled()
+            screen.type("\n")
+            screen.wait(partial(_is_other, screen, seen), "the next page")
+        assert "│ +    return" in screen.scrolled()
+        screen.type("y\n")
+        assert screen.exit_code() == 0
+
+
+def _is_other(screen: Terminal, seen: str) -> bool:
+    return screen.scrolled() != seen and any(text in screen.screen()[-1] for text in (PAGED, ASKS))
+
+
+def test_a_no_at_a_terminal_counts_on_every_page(tmp_path: Path, place: str) -> None:
+    with terminal(*long(place, tmp_path), cwd=tmp_path, environment=home(tmp_path)) as screen:
+        screen.wait_for(PAGED)
+        screen.type("n\n")
+        assert screen.exit_code() == 1
+    assert "│ +    return" not in screen.scrolled()
 
 
 def test_a_human_at_a_dumb_terminal_answers_with_a_line(tmp_path: Path, place: str) -> None:

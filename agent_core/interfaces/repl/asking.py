@@ -6,7 +6,7 @@ alone; typing stays what it was, in the input line. Heavy: loaded behind the pro
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Literal
 
@@ -16,7 +16,7 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from agent_core.grants import Decision, Question
 from agent_core.untrusted import one_line
 
-from ..asked import ANSWERS, EXPLAINED, KEYS, answer_line, fitting, hides_grants, kept, question_lines
+from ..asked import ANSWERS, EXPLAINED, KEYS, UNSEEN, answer_line, fitting, kept, more_rows, pages
 from ..spans import Line, Role, Span, line, painted
 from ..wrap import wrapped
 from .prompt import Prompt
@@ -25,6 +25,7 @@ QUIET_S = 0.6
 ALONE_S = 0.25
 _BELOW = 3  # rows under the keys and over them: that more is left out, the input line, the bar
 _LONGEST_WORD = 2_000
+_LEAST_PAGE = 8  # rows
 _STYLES: dict[Role, str] = {
     "": "",
     "ok": "ansigreen",
@@ -36,7 +37,8 @@ _STYLES: dict[Role, str] = {
     "alarm": "bold",
 }
 _TYPED = "That was typing, so it went into the line below. A key answers when it comes alone."
-_UNSEEN = "Nothing was answered, for not all that it asks for is on the screen: press d first."
+_MORE = "There is more: press d for the next page."
+_ALL = "That was all of it."
 _ENTER = "Enter answers nothing. " + EXPLAINED.removeprefix("Nothing was answered. ")
 State = Literal["quiet", "armed", "pressed", "word"]
 
@@ -51,6 +53,7 @@ class Asking:
         self._prompt = prompt
         self._note = ""
         self._pressed = ""
+        self._pages: Iterator[tuple[list[Line], bool]] | None = None
         self._seen = False
         self._draft = Document()
         self._timer: asyncio.TimerHandle | None = None
@@ -118,7 +121,7 @@ class Asking:
 
     def _shown(self, columns: int, below: int) -> tuple[list[Line], int]:
         lines, left = fitting(self._question, columns, self._room(below))
-        return [*lines, *([line(("dim", f"  … {left} more rows"))] if left else [])], left
+        return [*lines, *([line(("dim", f"  … {more_rows(left)}"))] if left else [])], left
 
     def _room(self, below: int) -> int:
         return max(self._prompt.output.get_size().rows - _BELOW - below, 1)
@@ -143,19 +146,27 @@ class Asking:
     def _take(self, key: str) -> None:
         self.state = "armed"
         columns = self._prompt.columns
-        room = self._room(len(self._below(columns, 1)))
-        unseen = not self._seen and hides_grants(self._question, columns, room)
+        is_cut = self._shown(columns, len(self._below(columns, 1)))[1] > 0
         if key == "d":
-            self._seen = True
-            self._print(question_lines(self._question, columns))
+            self._page(columns)
         elif key == "w":
             self.state, self._note, self._draft = "word", "", self._prompt.buffer.document
             self._prompt.buffer.reset()
             self._prompt.app.layout.focus(self._prompt.buffer)
-        elif unseen and key != "n":
-            self._explain(_UNSEEN)
+        elif is_cut and not self._seen and key != "n":
+            self._explain(f"{UNSEEN} Press d.")
         else:
             self._close(Decision(ANSWERS[key]))
+
+    def _page(self, columns: int) -> None:
+        """Print the next page, or after the last the first one again."""
+        room = max(self._room(0), _LEAST_PAGE)
+        self._pages = self._pages or pages(self._question, columns, room)
+        page, is_last = next(self._pages)
+        self._seen = self._seen or is_last
+        self._pages = None if is_last else self._pages
+        self._print(page)
+        self._explain(_ALL if is_last else _MORE)
 
     def _typing(self, text: str) -> None:
         self.state = "quiet"
