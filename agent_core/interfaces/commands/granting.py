@@ -1,5 +1,6 @@
 """`toolwright functions grant, revoke, grants`: what functions may reach, in a human's hand."""
 
+import shutil
 import sys
 from collections.abc import Callable
 from typing import Any

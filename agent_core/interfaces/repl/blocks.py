@@ -9,10 +9,10 @@ from dataclasses import dataclass
 _FENCE = re.compile(r"( *)(`{3,}|~{3,}) *([^\s`]*)")
 _RULE = frozenset(" :|-")
 _PROSE_LINES = 40
-MOST_CHARS = 3_000
-"""What is drawn as Markdown at once, in characters: the worst takes 50 ms."""
-MOST_CELLS = 240
-"""The same in cells of a table."""
+MOST_CHARS, MOST_SPANS = 6_000, 480
+"""What is drawn as Markdown at once, in characters and in what has to be laid out: the worst takes 50 ms."""
+_PROSE_CHARS, _TABLE_CHARS = 2_000, 4_000
+_MARKS = "*_`[<~&\\"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Blocks:
         self._lines: list[str] = []
         self._rest: list[str] = []
         self._fence = self._language = ""
-        self._indent = self._chars = self._cells = 0
+        self._indent = self._chars = self._spans = 0
 
     def feed(self, piece: str) -> list[Block]:
         """What this piece finished."""
@@ -92,25 +92,27 @@ class Blocks:
     def _part(self) -> list[Block]:
         """The beginning of a block that has become long; a table goes on under the same head."""
         self._chars += len(self._lines[-1]) + 1
-        self._cells += cells(self._lines[-1])
+        self._spans += spans(self._lines[-1])
         head = self._lines[:2] if len(self._lines) > 2 and _is_rule(self._lines[1]) else []
-        is_short = head or len(self._lines) < _PROSE_LINES
-        if is_short and self._chars < MOST_CHARS * 2 // 3 and self._cells <= MOST_CELLS:
+        is_short = (
+            self._chars < _TABLE_CHARS if head else self._chars < _PROSE_CHARS and len(self._lines) < _PROSE_LINES
+        )
+        if is_short and self._spans <= MOST_SPANS // 2:
             return []
         part = self._flush(ends=False)
-        if sum(map(len, head)) < MOST_CHARS // 3:
+        if sum(map(len, head)) < _PROSE_CHARS // 2:
             self._lines = head
         return part
 
     def _flush(self, *, ends: bool = True) -> list[Block]:
         text, self._lines = "\n".join(self._lines), []
-        self._chars = self._cells = 0
+        self._chars = self._spans = 0
         return [Block(text, None, ends)] if text.strip() else []
 
 
-def cells(row: str) -> int:
-    """Return how many cells a row of a table has."""
-    return max(row.count("|") - 1, 0)
+def spans(line: str) -> int:
+    """Return how many stretches of a line may have to be laid out by themselves: cells of a table, and marks."""
+    return max(line.count("|") - 1, 0) + sum(map(line.count, _MARKS))
 
 
 def _is_rule(line: str) -> bool:

@@ -39,6 +39,11 @@ class Code:
         self._styles = ANSISyntaxTheme(RICH_SYNTAX_THEMES[theme])
         self._stack = ["root"]
 
+    @property
+    def is_coloured(self) -> bool:
+        """Whether a lexer is at work."""
+        return self._lexer is not None
+
     def draw(self, text: str, columns: int) -> Iterator[str]:
         """Draw the next lines, row by row, folded to the width."""
         for parts in self.lines(text):

@@ -23,7 +23,7 @@ from ..columns import cut, width
 from ..spans import line, plain
 from ..views import MARK, Row
 from ..wrap import folded
-from .blocks import MOST_CELLS, MOST_CHARS, cells
+from .blocks import MOST_CHARS, MOST_SPANS, spans
 from .code import Code, Part, painted, rows
 
 _THEME = Theme({"markdown.code": "bold cyan"})  # usually on black, which on a light screen is a bar
@@ -39,7 +39,7 @@ _DOCUMENT = Markdown("", code_theme=DARK, hyperlinks=False)
 
 def markdown(text: str, columns: int, theme: str = DARK) -> Iterator[str]:
     """Draw one block of Markdown to the width; one that would take long as it was written, row by row."""
-    if len(text) > MOST_CHARS or sum(map(cells, text.split("\n"))) > 2 * MOST_CELLS:
+    if len(text) > MOST_CHARS or sum(map(spans, text.split("\n"))) > MOST_SPANS:
         for row in folded((line(each) for each in text.strip("\n").split("\n")), columns, 0):
             yield plain([row])
         return
