@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from sandbox.lines import bare_lines
+
 from .errors import SettingsError
 from .settings import FILE_NAME
 
@@ -47,7 +49,7 @@ def with_values(text: str, values: Values) -> str:
     before = _parsed(text)
     if before is None:
         raise _by_hand(f"{FILE_NAME} is not valid TOML.", values)
-    lines = text.splitlines()
+    lines = bare_lines(text)
     for key, value in values.items():
         section, _, name = key.rpartition(".")
         lines = _with_value(lines, section, name, value)

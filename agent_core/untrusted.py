@@ -7,6 +7,7 @@ screen or says more than it shows; text for a model is fenced; length is capped.
 
 import json
 import re
+import unicodedata
 
 CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\ufff9-\ufffb\ud800-\udfff"
 """As the inside of a character class: C0 but tab and newline, DEL and C1, marks of annotations, lone surrogates."""
@@ -21,12 +22,20 @@ UNSEEN = (
 )
 """The same for what no eye sees, and a model may read."""
 
+# Marks that stand on one letter: languages and their notations have fewer, and a flood of them covers other rows.
+_MOST_MARKS = 5
+_MARK = (
+    "[^\\w\\s\x00-\u02ff\u2000-\u200b\u200e-\u20cf\u2100-\u2bff\u3000-\u3029\u3030-\u303f"
+    "\uff00-\uffef\U0001f000-\U0001faff]"
+)
+_FLOOD = re.compile(f"({_MARK}{{{_MOST_MARKS}}})({_MARK}+)")
 _ACTING = re.compile(f"[{CONTROLS}{UNSEEN}]")
 
 
 def visible(text: str) -> str:
     """The text as it may be printed: lines and tabs kept, everything that acts escaped."""
-    return _ACTING.sub(lambda match: escaped(match[0]), text.replace("\r\n", "\n"))
+    shown = _ACTING.sub(lambda match: escaped(match[0]), text.replace("\r\n", "\n"))
+    return shown if shown.isascii() else _FLOOD.sub(_without_flood, shown)
 
 
 def in_json(document: str) -> str:
@@ -62,6 +71,12 @@ def shorten(text: str, limit_chars: int) -> str:
         return text
     head, tail = text[: limit_chars * 2 // 3], text[len(text) - limit_chars // 3 :]
     return f"{head}\n… {len(text) - len(head) - len(tail):,} characters left out …\n{tail}"
+
+
+def _without_flood(found: re.Match[str]) -> str:
+    if not any(unicodedata.category(char) in ("Mn", "Me") for char in found[1]):
+        return found[0]
+    return found[1] + found[2].encode("unicode_escape").decode("ascii")
 
 
 def escaped(character: str) -> str:

@@ -6,7 +6,7 @@ from functools import reduce
 from types import MappingProxyType
 from typing import Any, Final
 
-from .items import KINDS, UNSAID, covered
+from .items import KINDS, UNSAID, covered, spelled
 
 _SAID: Mapping[str, str] = MappingProxyType(
     {
@@ -173,4 +173,4 @@ def _sentence(kind: str, item: str) -> str:
     if item == UNSAID:
         return _SAID[kind].format(_UNSAID_AS[kind])
     outside = " (outside the workspace)" if kind in ("read", "write") and item.startswith("/") else ""
-    return _SAID[kind].format(item) + outside
+    return _SAID[kind].format(spelled(item)) + outside

@@ -50,7 +50,7 @@ _BECAUSE = {
     "unavailable": "what it needs cannot be had",
 }
 _NEW, _HEAD = "@@ -0,0 ", 3  # a text where none was: below the names of the files, and all of what follows
-_LONGEST_WHY, _LONGEST_DENIED, _MOST_DENIED = 300, 480, 12
+_LONGEST_WHY, _LONGEST_DENIED, _LONGEST_HEAD, _MOST_DENIED = 300, 480, 2_000, 12
 MOST_COUNTED = 200  # rows beyond the screen; to count all would take as long as to show them
 _BAR, _GOES_ON = line(("dim", "  │ ")), line(("dim", "  ↪ "))
 _DIFF_ROLES: dict[str, Role] = {"+": "ok", "-": "bad", "@": "dim"}
@@ -112,7 +112,7 @@ def kept(question: Question) -> Question:
 
 
 def _is_new(question: Question) -> bool:
-    head = question.diff.split("\n", _HEAD)[:_HEAD]
+    head = bare_lines(question.diff[:_LONGEST_HEAD])[:_HEAD]
     return len(head) == _HEAD and head[-1].startswith(_NEW)
 
 

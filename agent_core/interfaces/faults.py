@@ -13,6 +13,7 @@ from pathlib import Path
 
 from agent_core.errors import ToolwrightError, UsageError
 from agent_core.untrusted import one_line
+from sandbox.lines import bare_lines
 
 from .scene import print_json
 from .spans import Line, line
@@ -23,9 +24,9 @@ REFUSED, USAGE = 1, 2
 
 def fault_lines(message: str, mend: str = "") -> list[Line]:
     """What went wrong, and what to do next."""
-    first, *others = message.splitlines() or [""]
+    first, *others = bare_lines(message) or [""]
     lines = [line(("bad", "✗ "), first), *(line("  ", other) for other in others)]
-    return [*lines, *(line("  ", ("strong", each)) for each in mend.splitlines())]
+    return [*lines, *(line("  ", ("strong", each)) for each in bare_lines(mend))]
 
 
 def report(error: ToolwrightError, *, as_json: bool) -> int:

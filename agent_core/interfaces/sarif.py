@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
+from sandbox.lines import lines_of
+
 Document: TypeAlias = dict[str, Any]  # Any: JSON of SARIF
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -127,7 +129,7 @@ class SarifLog:
     def _fix(self, verdict: Mapping[str, Any]) -> Document | None:
         """All mends of a function at once, where its text is a file of its own."""
         file, row = _file_of(verdict["path"])
-        before, after = _lines_of(file), verdict["source"].splitlines(keepends=True)
+        before, after = _lines_of(file), lines_of(verdict["source"])
         if row or not before or not after:
             return None
         matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
@@ -153,6 +155,6 @@ def _file_of(path: str) -> tuple[str, int]:
 @lru_cache(maxsize=4)  # verdicts come file by file
 def _lines_of(file: str) -> tuple[str, ...]:
     try:
-        return tuple(Path(file).read_text("utf-8-sig").splitlines(keepends=True)) if file.endswith(".py") else ()
+        return tuple(lines_of(Path(file).read_text("utf-8-sig"))) if file.endswith(".py") else ()
     except (OSError, UnicodeDecodeError):
         return ()

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from agent_core.errors import ToolwrightError, UsageError
 from agent_core.messages import Answer, Assistant, Message, Notice, System, User
 from agent_core.untrusted import one_line
+from sandbox.lines import bare_lines
 
 from . import slash_create, slash_debug, slash_grants, slash_history, slash_memory, slash_session
 from .agents import write_new
@@ -228,7 +229,7 @@ def _message_lines(message: Message) -> list[Line]:
 
 
 def _said(who: str, text: str) -> list[Line]:
-    return [line(("strong", who)), *(line("  ", each) for each in text.splitlines())]
+    return [line(("strong", who)), *(line("  ", each) for each in bare_lines(text))]
 
 
 _RUNS: dict[str, Run] = {

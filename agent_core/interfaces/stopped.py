@@ -10,6 +10,7 @@ from typing import Final
 from agent_core.debugging import COMMANDS, Command, Stop
 from agent_core.errors import UsageError
 from agent_core.untrusted import one_line, shorten
+from sandbox.lines import bare_lines
 
 from .faults import fault_lines
 from .spans import Line, Role, line, quoted
@@ -82,7 +83,7 @@ def listed_rows(stop: Stop, last: Command) -> list[Row]:
     if last.do not in _LISTS:
         return []
     numbers = [int(found[1]) for each in stop.said.split("\n") if (found := _NUMBERED.match(each.lstrip("→B ")))]
-    source = stop.source.split("\n")
+    source = bare_lines(stop.source)
     return [_row(stop, number, source[number - 1]) for number in numbers if 0 < number <= len(source)]
 
 

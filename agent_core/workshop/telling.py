@@ -145,7 +145,7 @@ def changes(found: Iterable[FunctionsChanged], functions: dict[str, Function]) -
             f"`{name}` changed: it is now {signature(functions[name])}." for name in change.changed if name in functions
         ]
         sentences += [f"`{name}` is a draft now: {how}." for name, how in change.disagreeing.items()]
-        sentences += [f"Of `{name}`: {what}." for name, said in change.noted.items() for what in said.split("\n")]
+        sentences += [f"Of `{name}`: {what}." for name, said in change.noted.items() for what in bare_lines(said)]
         sentences += [f"`{name}` is gone." for name in change.removed]
         sentences += [f"`{path}`, which was rejected, is good again." for path in change.mended]
         sentences += [

@@ -9,6 +9,7 @@ import click
 
 from agent_core import __version__
 from agent_core.errors import UsageError
+from sandbox.lines import bare_lines
 
 from ..progress import Progress
 from ..sarif import SarifLog
@@ -108,7 +109,7 @@ class _Told:
         headline, *others = verdict_lines(shown, "could join")
         path = verdict["path"]
         if self.with_diffs:
-            others += [each for mend in verdict["mends"] for each in coloured(mend["diff"].splitlines())]
+            others += [each for mend in verdict["mends"] for each in coloured(bare_lines(mend["diff"]))]
         return [headline if path.endswith(".py") else (*headline, ("dim", f" · {path}")), *others]
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

@@ -18,6 +18,7 @@ from rich.style import Style
 from rich.theme import Theme
 
 from agent_core.untrusted import visible
+from sandbox.lines import bare_lines
 
 from ..columns import cut, width
 from ..spans import line, plain
@@ -61,7 +62,7 @@ def code(language: str, theme: str = DARK) -> Code:
 
 def source(code: str, first: int, columns: int, theme: str = DARK, marked: Collection[int] = ()) -> Iterator[str]:
     """Draw Python source with line numbers and colours, row by row; `marked` are numbers of lines."""
-    text = code.rstrip("\n")
+    text = "\n".join(bare_lines(code)).rstrip("\n")
     digits = len(str(first + text.count("\n")))
     margin = " " * (len(MARK) + digits + 1)
     for number, parts in enumerate(_python(text, theme), first):
@@ -82,7 +83,7 @@ def listing(code: str, shown: Sequence[Row], columns: int, theme: str = DARK) ->
 @lru_cache(maxsize=4)
 def _painting(code: str, theme: str) -> tuple[list[list[Part]], Iterator[list[Part]]]:
     """The lines that are painted, and those that are not yet."""
-    return [], _python(code if len(code) <= _LONGEST_PAINTED else "", theme)
+    return [], _python("\n".join(bare_lines(code)) if len(code) <= _LONGEST_PAINTED else "", theme)
 
 
 def _python(text: str, theme: str) -> Iterator[list[Part]]:

