@@ -34,7 +34,7 @@ _ACTING = re.compile(f"[{CONTROLS}{UNSEEN}]")
 
 def visible(text: str) -> str:
     """The text as it may be printed: lines and tabs kept, everything that acts escaped."""
-    shown = _ACTING.sub(_escape, text.replace("\r\n", "\n"))
+    shown = _ACTING.sub(lambda match: escaped(match[0]), text.replace("\r\n", "\n"))
     return shown if shown.isascii() else _FLOOD.sub(_without_flood, shown)
 
 
@@ -79,8 +79,9 @@ def _without_flood(found: re.Match[str]) -> str:
     return found[1] + found[2].encode("unicode_escape").decode("ascii")
 
 
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def escaped(character: str) -> str:
+    """Return the character as a Python string would write it."""
+    code = ord(character)
     if code < 0x100:
         return {0x0D: "\\r"}.get(code, f"\\x{code:02x}")
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -16,8 +16,9 @@ from agent_core.grants import Answer, Decision, Question
 from agent_core.untrusted import one_line, visible, whole_line
 from sandbox.lines import bare_lines, first_lines
 
+from .columns import certain
 from .spans import Line, Role, Span, indented, line
-from .wrap import folded
+from .wrap import folded, screen_columns
 
 Key = Literal["o", "y", "n", "w"]
 KEYS: tuple[tuple[Key, str], ...] = (("o", "once"), ("y", "yes, kept"), ("n", "no"), ("w", "no, with a word"))
@@ -82,9 +83,10 @@ def question_rows(question: Question, columns: int) -> Iterator[Line]:
     is_new = _is_new(question)
     rows = bare_lines(question.diff)[_HEAD if is_new else 0 :]
     differing = (line(_diff_span(text)) for text in rows if text)
-    yield from folded(grant_lines(question), columns)
+    yield from folded(_certain(grant_lines(question)), columns)
     if held:
-        yield from folded([line("  ", ("dim", "It may already: "), whole_line("; ".join(held)))], columns)
+        says = whole_line("; ".join(held))
+        yield from folded(_certain([line("  ", ("dim", "It may already: "), says)]), columns)
     yield from _quoted("The reason given:", [line(why)] if why else [], columns)
     yield from _quoted("The lines that need it:", needing, columns)
     yield from _quoted("The whole of it:" if is_new else "What is different:", differing, columns)
@@ -92,11 +94,16 @@ def question_rows(question: Question, columns: int) -> Iterator[Line]:
 
 def _quoted(title: str, lines: Iterable[Line], columns: int) -> Iterator[Line]:
     """What a model wrote: every row of it stands behind a bar, or a mark where it goes on with the row above."""
-    for at, each in enumerate(lines):
+    for at, each in enumerate(_certain(lines)):
         if not at:
             yield from folded([line("  ", ("dim", title))], columns)
         for number, row in enumerate(folded([each], max(columns - 4, 8))):
             yield (*(_GOES_ON if number else _BAR), *row)
+
+
+def _certain(lines: Iterable[Line]) -> Iterator[Line]:
+    """Write what terminals draw in different widths as escapes: no end of a row hides behind the margin."""
+    return (tuple((role, certain(text)) for role, text in each) for each in lines)
 
 
 def kept(question: Question) -> Question:
@@ -138,8 +145,7 @@ async def answered(
     question: Question, show: Callable[[Iterable[Line]], None], ask: Callable[[str], Awaitable[str | None]]
 ) -> Decision:
     """What a human types below the last page of a question; a no can be typed below each; no at the end of input."""
-    screen = shutil.get_terminal_size()
-    for page, is_last in pages(question, screen.columns, max(screen.lines - 2, 8)):
+    for page, is_last in pages(question, screen_columns(), max(shutil.get_terminal_size().lines - 2, 8)):
         show(page)
         while (typed := await ask(TYPED if is_last else PAGED)) is not None:
             decision = typed_decision(typed)

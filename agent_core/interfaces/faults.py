@@ -16,8 +16,8 @@ from agent_core.untrusted import one_line
 from sandbox.lines import bare_lines
 
 from .scene import print_json
-from .spans import Line, line, write
-from .wrap import fitted
+from .spans import Line, line
+from .wrap import write
 
 REFUSED, USAGE = 1, 2
 
@@ -51,7 +51,7 @@ def tell(code: str, message: str, mend: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"error": {"code": code, "message": message, "mend": mend or None}})
     else:
-        write(fitted(fault_lines(message, mend), sys.stderr), sys.stderr)
+        write(fault_lines(message, mend), sys.stderr)
 
 
 def innermost(error: BaseException) -> BaseException:

@@ -14,8 +14,9 @@ from .listeners import JsonLines, Listener
 from .options import RunOptions
 from .question_of_grants import decide, is_attended
 from .slash import take
-from .spans import line, write
+from .spans import line
 from .voice import PlainVoice
+from .wrap import write
 
 MARK = "› "
 

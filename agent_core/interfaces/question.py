@@ -8,13 +8,13 @@ from collections.abc import Iterable
 
 from agent_core.untrusted import visible
 
-from .spans import Line, line, write
-from .wrap import fitted
+from .spans import Line, line
+from .wrap import write
 
 
 def say(lines: Iterable[Line]) -> None:
     """Show lines, folded to the screen."""
-    write(fitted(lines, sys.stderr), sys.stderr)
+    write(lines, sys.stderr)
 
 
 def ask(question: str) -> str | None:

@@ -12,7 +12,7 @@ from agent_core.untrusted import one_line
 from sandbox.lines import bare_lines
 
 from .columns import cut, width
-from .spans import Line, Role, Span, indented, line
+from .spans import Line, Role, Span, indented, line, quoted
 from .verdicts import changes_line, compact_call, duration, outcome_role, save_lines, verdict_lines
 from .versions import coloured
 
@@ -107,7 +107,7 @@ def changed_lines(event: FunctionsChanged, when: str = "") -> list[Line]:
 
 def _rejected(event: FunctionsChanged, text: str) -> list[Line]:
     told = line(("bad", "✗ rejected: "), text)
-    return [told, line(("dim", "  │ "), event.lines[text])] if text in event.lines else [told]
+    return [told, *indented(quoted([line(event.lines[text])]))] if text in event.lines else [told]
 
 
 def was_told(reply: str, heard: str) -> bool:

@@ -12,6 +12,7 @@ from .spans import Line, Role, Span, indented, line, quoted
 
 Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a shape that the design publishes
 
+_LONGEST_READ = 100_000  # characters of arguments: to read and write them takes some milliseconds
 _OUTCOME_ROLES: dict[str, Role] = {"returned": "ok", "interrupted": "warn", "skipped": "warn", "unknown": "warn"}
 
 
@@ -168,9 +169,9 @@ def value_lines(outcome: Document, *, as_it_is: bool = False) -> list[Line]:
 
 
 def compact_call(name: str, arguments: str) -> str:
-    """`name(key=value, …)` from the model's own JSON; text that is not an object is shown as it is."""
+    """`name(key=value, …)` from the model's own JSON; text that is no object, or long, is shown as it is."""
     try:
-        given = read_json(arguments or "{}", LOOSE)
+        given = read_json(arguments or "{}", LOOSE) if len(arguments) <= _LONGEST_READ else None
     except Malformed:
         given = None
     if not isinstance(given, dict):

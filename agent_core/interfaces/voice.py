@@ -12,9 +12,10 @@ from .asked import answered
 from .choices import Table
 from .debugging_plainly import PlainHuman
 from .listeners import Listener, PlainText
-from .spans import Line, line, takes_colour, write
+from .spans import Line, line, takes_colour
 from .told import CallLog
 from .views import source_lines
+from .wrap import write
 
 
 class Voice(Protocol):

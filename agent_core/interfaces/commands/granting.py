@@ -15,6 +15,7 @@ from ..granted import given_lines, grants_lines, revoked_lines
 from ..scene import Scene, scene
 from ..status_line import StatusLine
 from ..verdicts import verdict_lines
+from ..wrap import screen_columns
 
 _ITEMS = (
     ("--network", "network", "HOST", "A host: api.example.org, localhost:8000 or *.example.org."),
@@ -110,8 +111,7 @@ def _agrees(question: Question) -> bool:
 
     if not sys.stdin.isatty():
         raise UsageError("There is no terminal to ask at.", mend="Look at what it would get, then give -y.")
-    screen = shutil.get_terminal_size()
-    for page, is_last in pages(question, screen.columns, max(screen.lines - 2, 8)):
+    for page, is_last in pages(question, screen_columns(), max(shutil.get_terminal_size().lines - 2, 8)):
         say(page)
         if not is_last and ask("This is not all of it. Enter shows more; anything else grants nothing.") != "":
             return False

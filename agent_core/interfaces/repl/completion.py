@@ -11,6 +11,7 @@ from prompt_toolkit.document import Document
 from agent_core.untrusted import one_line
 
 from ..catalogue import BY_NAME, ENTRIES, Entry
+from ..columns import certain
 from ..fuzzy import fitting
 
 _LEAST_OF_HELP = 3
@@ -81,7 +82,7 @@ class Words(Completer):
 
     def _functions(self, typed: str) -> Iterable[Completion]:
         return [
-            Completion(name, start_position=-len(typed), display=one_line(name))
+            Completion(name, start_position=-len(typed), display=certain(one_line(name)))
             for name in fitting(typed, sorted(self._names()), str)
         ]
 
@@ -121,7 +122,7 @@ def _named(typed: str) -> list[Entry]:
 def _paths(typed: str) -> Iterable[Completion]:
     found = PathCompleter(expanduser=True).get_completions(Document(typed), CompleteEvent(completion_requested=True))
     return [
-        Completion(each.text, each.start_position, display=one_line(each.display_text))
+        Completion(each.text, each.start_position, display=certain(one_line(each.display_text)))
         for each in islice(found, _MOST_PATHS)
         if one_line(each.text) == each.text  # what would act on the screen is typed by hand
     ]
@@ -129,7 +130,12 @@ def _paths(typed: str) -> Iterable[Completion]:
 
 def _following(found: Iterable[tuple[str, str]], typed: str) -> Iterable[Completion]:
     return [
-        Completion(text, start_position=-len(typed), display=one_line(text), display_meta=one_line(says, _META))
+        Completion(
+            text,
+            start_position=-len(typed),
+            display=certain(one_line(text)),
+            display_meta=certain(one_line(says, _META)),
+        )
         for text, says in found
         if text.startswith(typed)
     ]

@@ -14,7 +14,7 @@ from ..choices import Table
 from ..listeners import Listener
 from ..spans import Line, painted
 from ..told import CallLog
-from ..wrap import wrapped
+from ..wrap import folded
 from . import render
 from .asking import open_question
 from .browser import fits, open_browser, preview
@@ -54,7 +54,7 @@ class TerminalVoice:
 
     def source(self, code: str, first: int, marked: Collection[int] = ()) -> None:
         """Show Python source with colours, and with some of its lines marked."""
-        self._prompt.print_above(lambda: render.source(code, first, self._prompt.columns, self._theme, marked))
+        self._prompt.print_above(render.source(code, first, self._prompt.columns, self._theme, marked))
 
     def listener(self, log: CallLog) -> Listener:
         """Somebody who tells a turn's events here."""
@@ -62,8 +62,8 @@ class TerminalVoice:
         screen = Screen(prompt.print_above, self._painted, prompt.moved, self._theme)
         return Heard(Teller(log, prompt.live, lambda: prompt.columns, screen), prompt.debug)
 
-    def _painted(self, lines: Iterable[Line]) -> str:
-        return painted(wrapped(lines, self._prompt.columns), sys.stdout)
+    def _painted(self, lines: Iterable[Line]) -> Iterator[str]:
+        return (painted([row], sys.stdout) for row in folded([*lines], self._prompt.columns))
 
     async def browse(self, table: Table) -> None:
         """Let a human look through it, and print what they take; on a low screen print all of it."""
@@ -73,7 +73,7 @@ class TerminalVoice:
         async with open_browser(table, self._prompt, self._theme) as browser:
             choice = await browser.chosen
         if choice is not None:
-            self._prompt.print_above(lambda: preview(choice, self._prompt.columns, self._theme))
+            self._prompt.print_above(preview(choice, self._prompt.columns, self._theme))
 
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
