@@ -7,6 +7,7 @@ what it says (the code, and which names are imported) is as good as the compiler
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 from .code import Modules, Source
@@ -95,8 +96,14 @@ def imported_names(closure: Mapping[str, Compiled]) -> set[str]:
 
 def line_of(text: str, line: int) -> str:
     """One line of a text, stripped."""
-    lines = text.splitlines()
+    lines = _lines(text)
     return lines[line - 1].strip() if 0 < line <= len(lines) else ""
+
+
+@lru_cache(maxsize=4)
+def _lines(text: str) -> list[str]:
+    """A failure has many frames, most of them of one text."""
+    return text.splitlines()
 
 
 def _neighbours(compiled: Compiled, modules: Modules) -> list[str]:

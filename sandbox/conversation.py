@@ -16,7 +16,7 @@ from .outcome import Failure, Frame, Outcome, Raised, Refused, Returned
 from .policy import Limits
 from .protocol import Frame as Message
 from .protocol import FrameBuffer, pack
-from .values import decode
+from .values import read
 
 Serve = Callable[[Message], Awaitable[Message]]
 OnOutput = Callable[[str], None]  # hears what is printed, piece by piece, up to the cap
@@ -24,6 +24,7 @@ OnOutput = Callable[[str], None]  # hears what is printed, piece by piece, up to
 _READ = 1 << 16
 _SLACK = 64 * 1024  # a reply's shown text and frames, beside its value
 _MOST_CAUSES = 3  # of a failure, one in another
+_MOST_FRAMES, _MOST_LOCALS = 64, 64  # of a failure; `inside.failure` tells a third of it
 _FLOOD = 64  # times the output limit, after which a worker is stopped
 
 
@@ -188,7 +189,7 @@ def judge(reply: Message, output: str, seconds: float) -> Outcome:
     """The outcome that a reply claims; ProtocolError where it has no known shape."""
     match reply:
         case {"kind": "returned", "value": value, "shown": str(shown)}:
-            return Returned(decode(value), shown, output, seconds)
+            return Returned(read(value), shown, output, seconds)
         case {"kind": "raised"}:
             return Raised(_failure(reply), output, seconds)
         case {"kind": "refused", "reason": str(reason)}:
@@ -199,7 +200,7 @@ def judge(reply: Message, output: str, seconds: float) -> Outcome:
 
 def _failure(claim: Message, depth: int = 0) -> Failure:
     match claim:
-        case {"type": str(kind), "message": str(message), "frames": list(frames)}:
+        case {"type": str(kind), "message": str(message), "frames": list(frames)} if len(frames) <= _MOST_FRAMES:
             cause = _cause(claim.get("cause"), depth + 1)
             was_handling = cause is not None and claim.get("was_handling") is True
             return Failure(kind, message, tuple(_frame(frame) for frame in frames), cause, was_handling)
@@ -217,7 +218,9 @@ def _cause(claim: object, depth: int) -> Failure | None:
 
 def _frame(frame: object) -> Frame:
     match frame:
-        case [str(path), int(line), str(function), list(names)] if all(_is_pair(pair) for pair in names):
+        case [str(path), int(line), str(function), list(names)] if len(names) <= _MOST_LOCALS and all(
+            _is_pair(pair) for pair in names
+        ):
             return Frame(path, line, function, "", tuple((name, text) for name, text in names))
         case _:
             raise ProtocolError("a frame of its failure has no known shape")

@@ -5,8 +5,11 @@ Where nothing is found, which is looked for first, a text stays as it is.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import Any, TypeAlias
+
+from sandbox.unhashed import Members, Pairs
 
 from .forms import byte_forms, forms, needed, normal
 from .pieces import Pieces
@@ -78,6 +81,8 @@ class Masks:
                 return {self._walked(key, found): self._walked(item, found) for key, item in value.items()}
             case list() | tuple() | set() | frozenset():
                 return type(value)(self._walked(item, found) for item in value)
+            case Members() | Pairs():
+                return replace(value, items=self._walked(value.items, found))
             case _:
                 return self._as_text(value)
 

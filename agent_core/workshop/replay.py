@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from sandbox import RequestRefused
-from sandbox.values import decode, encode
+from sandbox.values import encode, read
 
 from ..answers import outcome_json, show_value
 from ..cage import Cage
@@ -72,7 +72,7 @@ class Replays:
                     snapshot.modules,
                     module,
                     row.function,
-                    decode(row.data["arguments"]),
+                    read(row.data["arguments"]),
                     heard,
                     around=around,
                 )
@@ -160,7 +160,7 @@ class Heard:
         self._rows.remove(row)
         if "refused" in row:
             raise RequestRefused(row["refused"])
-        return f"secret {arguments.get('name')}" if name == "secret" else decode(row["value"])
+        return f"secret {arguments.get('name')}" if name == "secret" else read(row["value"])
 
     def _row(self, name: str, arguments: Any) -> Row | None:
         same = [row for row in self._rows if row["name"] == name]
@@ -204,7 +204,7 @@ def _ended(outcome: Row) -> str:
         return f"{word} {kind}{error['message']}"
     if outcome["outcome"] != "returned":
         return word
-    value = decode(outcome["value"])
+    value = read(outcome["value"])
     if value is None and outcome["digest"] != _NONE:
         return f"{word} a value too large to be kept, of SHA-256 {outcome['digest'][:12]}"
     text = value if isinstance(value, str) and "\n" in value else show_value(value)
