@@ -4,7 +4,6 @@ One model validates all of them; an unknown key is an error that names the neare
 Secrets never come from the file: they are read from the environment by `model.discover`.
 """
 
-import difflib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -23,6 +22,7 @@ from pydantic_settings import (
 from pydantic_settings import SettingsError as UnreadableVariable
 
 from .errors import SettingsError
+from .matching import nearest
 from .setting_sections import (
     GateSettings,
     GrantSettings,
@@ -214,6 +214,6 @@ def _explain(error: ValidationError) -> SettingsError:
 
 
 def _unknown(key: str, known: list[str]) -> SettingsError:
-    near = difflib.get_close_matches(key, known, n=1)
+    near = nearest(key, known)
     hint = f"Did you mean `{near[0]}`?" if near else f"Known are: {', '.join(sorted(known))}."
     return SettingsError(f"`{key}` is not a setting.", mend=hint)

@@ -4,11 +4,11 @@ Immutable: every stage takes one and returns another, so stages can be tested an
 """
 
 import ast
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ..grants import NOTHING, Grants
+from ..matching import diff_lines
 from ..problem import Place, Problem
 from ..registry.function import Function, Reading
 from ..registry.snapshot import Snapshot
@@ -139,7 +139,5 @@ class Draft:
 
 def unified(before: str, after: str, path: str) -> str:
     """What changed between two texts, as a unified diff."""
-    lines = difflib.unified_diff(
-        before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{path}", f"b/{path}", n=1
-    )
+    lines = diff_lines(before.splitlines(keepends=True), after.splitlines(keepends=True), (f"a/{path}", f"b/{path}"), 1)
     return "".join(line if line.endswith("\n") else line + "\n" for line in lines)

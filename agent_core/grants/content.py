@@ -3,12 +3,12 @@
 A function with grants runs with these modules alone, so that nothing else, however it is imported, inherits them.
 """
 
-import difflib
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from ..matching import diff_lines
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
 from ..registry.source import Source
@@ -61,7 +61,5 @@ def differences(before: Mapping[str, str], after: Iterable[Source]) -> str:
     for name in sorted(before.keys() | now.keys()):
         path = now[name].path if name in now else name
         old, new = before.get(name, ""), now[name].text if name in now else ""
-        lines += difflib.unified_diff(
-            old.splitlines(), new.splitlines(), f"{path} (agreed)", f"{path} (now)", lineterm=""
-        )
+        lines += diff_lines(old.splitlines(), new.splitlines(), (f"{path} (agreed)", f"{path} (now)"))
     return shorten("\n".join(lines), _LONGEST_DIFF)

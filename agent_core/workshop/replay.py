@@ -3,7 +3,7 @@
 A replay reaches nothing: what the function asks through `self` is answered from the record, or refused.
 """
 
-import difflib
+import asyncio
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Final
@@ -16,6 +16,7 @@ from ..cage import Cage
 from ..debugging import Watch
 from ..debugging.recording import Row, compared, first_few
 from ..errors import UsageError
+from ..matching import diff_lines
 from ..registry.registry import Registry
 from ..registry.schema import read_module
 from ..registry.snapshot import Snapshot
@@ -117,7 +118,7 @@ class Replays:
         return module, found
 
     async def _versions(self, function: str) -> tuple[history.Version, ...]:
-        return history.versions(await self._store.function_history(function), function)
+        return await asyncio.to_thread(history.versions, await self._store.function_history(function), function)
 
     async def _version(self, function: str, module: str, snapshot: Snapshot) -> dict[str, Any]:
         """Which version of the function it is: its hash, and its number, 0 where history does not have it."""
@@ -194,7 +195,7 @@ def _difference(then: Row, now: Row) -> str:
     head = [f"then: {before}", f"now: {after}"] if is_short and before != after else []
     long = [[] if is_short else text.split("\n") for text in (before, after)]
     old, new = [*long[0], *then["output"].splitlines()], [*long[1], *now["output"].splitlines()]
-    return visible("\n".join([*head, *difflib.unified_diff(old, new, "then", "now", lineterm="", n=2)]))[:8_000]
+    return visible("\n".join([*head, *diff_lines(old, new, ("then", "now"), 2)]))[:8_000]
 
 
 def _ended(outcome: Row) -> str:

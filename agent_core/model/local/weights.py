@@ -4,7 +4,6 @@ May touch the user's data folder. A file counts as there only in its whole size;
 compares its hash, once for each state of the file.
 """
 
-import difflib
 import hashlib
 import os
 import tomllib
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from ...errors import IntegrityError, UsageError
+from ...matching import nearest
 
 PREFIX: Final = "local/"
 _BLOCK: Final = 1 << 22
@@ -65,7 +65,7 @@ def named(name: str) -> Weights:
     names = [weights.name for weights in available()]
     if wanted in names:
         return available()[names.index(wanted)]
-    near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.3)
+    near = nearest(wanted, names, likeness=0.3)
     hint = f"Did you mean `{PREFIX}{near[0]}`?" if near else f"There are: {', '.join(names)}."
     raise UsageError(f"There is no local model `{wanted}`.", mend=hint)
 
