@@ -78,6 +78,12 @@ class Draft:
         return find(self.tree, self.candidate.name) if self.tree else None
 
     @property
+    def size(self) -> int:
+        """How many characters are looked at: its own, and those of the module that it goes into."""
+        around = self.snapshot.modules.get(self.candidate.module)
+        return len(self.text) + (len(around.text) if around else 0)
+
+    @property
     def loaded(self) -> Function | None:
         """The promised function as its module has it, once that could be imported."""
         functions = self.reading.functions if self.reading and self.trial else ()

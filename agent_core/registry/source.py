@@ -21,6 +21,16 @@ from .within import folder, read_only
 FOLDER = "functions"
 MODULE_LIMIT = 256 * 1024
 _LONGEST_NAME = 200
+# Texts and comments, which the parser passes by, then what it takes its time over.
+_TOKEN = re.compile(
+    r'''"""(?:[^"\\]|\\.|"(?!""))*+(?:""")?|"(?:[^"\\\n]|\\.)*+"?'''
+    r"""|'''(?:[^'\\]|\\.|'(?!''))*+(?:''')?|'(?:[^'\\\n]|\\.)*+'?|#[^\n]*+|\s++|(\w++|[^\w\s])""",
+    re.DOTALL,
+)
+_FIELDS = re.compile(r"\b[rR]?[fF][rR]?['\"]")
+_OF_A_FIELD = 8  # tokens: each field of a text is parsed by itself
+MOST_TOKENS = 40_000
+"""Of a text that is parsed: so many hold the program up for 0.1 s. 190 KB of usual code have as many."""
 # Python refuses a decimal number of more than 4,300 digits; one that is written otherwise fails when it is shown.
 HUGE_NUMBER = re.compile(r"0[xXoObB][0-9a-fA-F_]{3500}")
 _COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
@@ -197,15 +207,23 @@ def _decode(content: bytes, where: Place) -> str | Problem:
         return Problem("encoding", what, Place(where.path, number), "save the file as UTF-8")
 
 
+def has_many_tokens(text: str) -> bool:
+    """Return whether a text has more names, numbers and signs than are parsed."""
+    if len(text) <= MOST_TOKENS:
+        return False
+    tokens = sum(1 for token in _TOKEN.finditer(text) if token.lastindex)
+    fields = text.count("{") if _FIELDS.search(text) else 0
+    return tokens + _OF_A_FIELD * fields > MOST_TOKENS
+
+
+MANY_TOKENS = f"it has more than {MOST_TOKENS:,} names, numbers and signs"
+
+
 def parse(source: Source, limit: int = MODULE_LIMIT) -> ast.Module | Problem:
     """The syntax tree of a source, or why there is none. A text beyond `limit` bytes is not parsed."""
     where = Place(source.path)
-    if len(source.text) > limit or len(source.text.encode("utf-8", "surrogatepass")) > limit:
-        return too_large(where, limit)
-    if huge := HUGE_NUMBER.search(source.text):
-        line = source.text.count("\n", 0, huge.start()) + 1
-        what = "a number of thousands of digits cannot be shown"
-        return Problem("huge-number", what, Place(source.path, line), "compute it: `2**20_000`, say")
+    if problem := _too_much(source, where, limit):
+        return problem
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a bad escape in a string is not for the host's terminal
@@ -217,6 +235,20 @@ def parse(source: Source, limit: int = MODULE_LIMIT) -> ast.Module | Problem:
     except (RecursionError, MemoryError):
         what = "the code is nested too deeply to be parsed"
         return Problem("too-deep", what, where, "split long expressions and nested blocks")
+
+
+def _too_much(source: Source, where: Place, limit: int) -> Problem | None:
+    """Why a text is not even parsed."""
+    if len(source.text) > limit or len(source.text.encode("utf-8", "surrogatepass")) > limit:
+        return too_large(where, limit)
+    if has_many_tokens(source.text):
+        what = f"`{source.path}` is not read: {MANY_TOKENS}"
+        return Problem("too-large", what, where, "split it, or keep data out of code")
+    if huge := HUGE_NUMBER.search(source.text):
+        line = source.text.count("\n", 0, huge.start()) + 1
+        what = "a number of thousands of digits cannot be shown"
+        return Problem("huge-number", what, Place(source.path, line), "compute it: `2**20_000`, say")
+    return None
 
 
 def _syntax_problem(source: Source, error: SyntaxError) -> Problem:

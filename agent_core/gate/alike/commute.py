@@ -36,6 +36,10 @@ class Act:
     reads: frozenset[str]
     writes: frozenset[str]
 
+    def commutes_with(self, other: "Act") -> bool:
+        """The two may change places."""
+        return not (self.writes & (other.reads | other.writes) or other.writes & self.reads)
+
 
 _NOTHING = Act(frozenset(), frozenset())
 

@@ -6,6 +6,7 @@ Only a call of the promised function beside a literal is taken for an example; b
 import ast
 import re
 
+from ..tree import literal
 from .prose import prose
 from .view import View
 
@@ -87,7 +88,6 @@ def _is_call(text: str, name: str) -> bool:
 
 def _is_literal(text: str) -> bool:
     try:
-        ast.literal_eval(text)
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return literal(ast.parse(text.strip(), mode="eval").body)[0]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
-    return True
