@@ -5,7 +5,6 @@ another in their order; workers run beside them. The translating edge between th
 """
 
 import asyncio
-import difflib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from .debugging import Watch
 from .errors import ToolwrightError
 from .grants import Denied, Permit
 from .interruption import Interrupted as StopRequested
+from .matching import nearest
 from .memory.blocks import Blocks
 from .memory.door import Door
 from .messages import Call
@@ -238,7 +238,7 @@ class Dispatcher:
         if held := snapshot.functions.get(call.name):
             return await self._close(running, Refused(""), await self._workshop.quarantine.refusal(held))
         made_now = call.name in self._workshop.registry.snapshot().functions
-        near = difflib.get_close_matches(call.name, [*self._host, *snapshot.functions], n=3)
+        near = nearest(call.name, [*self._host, *snapshot.functions], 3)
         return await self._close(running, Refused(""), answers.unknown_name(call.name, near, made_now=made_now))
 
     async def _close(

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from sandbox import Outcome, RequestRefused, Returned
 from sandbox.debugging import PLAIN
+from sandbox.unhashed import Members, Pairs
 
 from .answers import answer, bad_arguments
 from .broker import Broker
@@ -201,8 +202,10 @@ def _as_text(arguments: object) -> str:
 def _as_argument(value: object) -> object:
     """What a schema has in the place of a value that JSON cannot hold; the worker builds the value again."""
     match value:
-        case set() | frozenset() | tuple():
-            return list(value)
+        case Members():
+            return list(value.items)
+        case Pairs():
+            return value.as_object()
         case bytes():
             return base64.b64encode(value).decode("ascii")
         case _:

@@ -4,7 +4,6 @@ One model validates all of them; an unknown key is an error that names the neare
 Secrets never come from the file: they are read from the environment by `model.discover`.
 """
 
-import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +21,7 @@ from pydantic_settings import SettingsError as UnreadableVariable
 from sandbox.foreign import Malformed, read_toml
 
 from .errors import SettingsError
+from .matching import nearest
 from .setting_sections import (
     GateSettings,
     GrantSettings,
@@ -212,6 +212,6 @@ def _explain(error: ValidationError) -> SettingsError:
 
 
 def _unknown(key: str, known: list[str]) -> SettingsError:
-    near = difflib.get_close_matches(key, known, n=1)
+    near = nearest(key, known)
     hint = f"Did you mean `{near[0]}`?" if near else f"Known are: {', '.join(sorted(known))}."
     return SettingsError(f"`{key}` is not a setting.", mend=hint)

@@ -150,6 +150,7 @@ class Series:
             if not isinstance(frame, dict):
                 return frame
             self._take(frame, loop.time() - began)
+            await asyncio.sleep(0)  # what is here already never waits, and each may be large
         return None
 
     async def _more(self, talk: Conversation) -> bool:

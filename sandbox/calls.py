@@ -4,6 +4,7 @@ Lives for one call. Looks modules up one by one; their names are walked only whe
 name that is no module, to tell a folder from a mistake, and once per call.
 """
 
+import asyncio
 import logging
 from collections.abc import Iterable
 from dataclasses import replace
@@ -17,7 +18,7 @@ from .outcome import Frame, Outcome, Raised
 from .pool import Places
 from .protocol import Frame as Message
 from .requests import RequestHandler, RequestRefused, answered
-from .values import Unsendable, decode, encode
+from .values import Unsendable, encode, is_large, read
 
 _MODULE_NAME_LIMIT = 500
 _log = logging.getLogger(__name__)
@@ -63,7 +64,8 @@ class Call:
                 source = self._modules.get(name)
                 return {"kind": "source", "text": None if source is None else source.text}
             case {"kind": "request", "name": str(name), "arguments": arguments}:
-                return await self._request(name, decode(arguments))
+                given = await asyncio.to_thread(read, arguments) if is_large(arguments) else read(arguments)
+                return await self._request(name, given)
             case _:
                 raise ProtocolError("it asked for something that has no known shape")
 

@@ -18,7 +18,7 @@ from .outcome import Failure, Frame, Outcome, Raised, Refused, Returned
 from .policy import Limits
 from .protocol import Frame as Message
 from .protocol import FrameBuffer, pack
-from .values import decode
+from .values import read
 
 Serve = Callable[[Message], Awaitable[Message]]
 OnOutput = Callable[[str], None]  # hears what is printed, piece by piece, up to the cap
@@ -190,7 +190,7 @@ def judge(reply: Message, output: str, seconds: float, most_shown: int = caps.MO
     match reply:
         case {"kind": "returned", "value": value, "shown": str(shown)}:
             within("characters of a representation", len(shown), most_shown)
-            return Returned(decode(value), shown, output, seconds)
+            return Returned(read(value), shown, output, seconds)
         case {"kind": "raised"}:
             return Raised(_failure(reply), output, seconds)
         case {"kind": "refused", "reason": str(reason)}:

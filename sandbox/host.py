@@ -212,7 +212,7 @@ class Sandbox:
             return await self._keeper.call(terms.keep, work)
         async with self._places:
             pool = await self._pools.get(ready.ahead, limits, terms.access)
-            return judged(await run(pool, job, limits, ready.call.serve, onlookers))
+            return await judged(await run(pool, job, limits, ready.call.serve, onlookers))
 
     async def _prepare(
         self, modules: Modules, job: Message, said: str, handler: RequestHandler | None

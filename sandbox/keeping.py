@@ -113,9 +113,12 @@ class Keeper:
             reply = await session.reply(lambda: session.talk.go_on(pack(work.job), work.call.serve))
             session.talk.output.empty()
             session.goes_on = isinstance(reply, dict) and reply.get("kind") == "returned" and session.talk.is_well
-        outcome = judged(await told(session, reply))
-        if session.goes_on:
-            self._let_rest(kept, worker, work, stays=isinstance(outcome, Returned))
+        outcome: Outcome | None = None
+        try:
+            outcome = await judged(await told(session, reply))
+        finally:
+            if session.goes_on:
+                self._let_rest(kept, worker, work, stays=isinstance(outcome, Returned))
         return outcome
 
     def _let_rest(self, kept: Kept, worker: Worker, work: Work, *, stays: bool) -> None:

@@ -5,7 +5,6 @@ is nearest to the old place counts. One whose line is gone stays, says so, and i
 """
 
 import ast
-import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
@@ -13,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 from sandbox import Point
 from sandbox.lines import bare_lines
 
+from .. import matching
 from ..errors import UsageError
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
@@ -191,7 +191,7 @@ def _always(one: Breakpoint) -> bool:
 def _function(name: str, snapshot: Snapshot) -> Function:
     function = snapshot.functions.get(name)
     if function is None:
-        near = difflib.get_close_matches(name, snapshot.functions, n=1)
+        near = matching.nearest(name, snapshot.functions)
         raise UsageError(f"There is no function `{name}`.", mend=f"Did you mean `{near[0]}`?" if near else "")
     return function
 

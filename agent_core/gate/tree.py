@@ -13,9 +13,11 @@ from typing import Any
 
 from sandbox.lines import lines_of, place_of
 
-from ..registry.source import HUGE_NUMBER
+from ..registry.literals import has_many_keys
+from ..registry.source import HUGE_NUMBER, MANY_TOKENS, has_many_tokens
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+_COLLECTIONS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
 BUILTINS = frozenset(dir(builtins))
 
 
@@ -32,6 +34,8 @@ class Unparsable:
 @lru_cache(maxsize=64)
 def parse(text: str) -> ast.Module | Unparsable:
     """The tree of a text, or why there is none; kept for a while, so a tree is never changed."""
+    if has_many_tokens(text):
+        return Unparsable(MANY_TOKENS)
     if huge := HUGE_NUMBER.search(text):
         return Unparsable("a number of thousands of digits cannot be shown", place_of(text, huge.start())[0])
     try:
@@ -175,6 +179,8 @@ def literal(node: ast.expr | None) -> tuple[bool, object]:
     """Whether an expression is a literal, and its value; a missing expression is the literal None."""
     if node is None:
         return True, None
+    if isinstance(node, _COLLECTIONS) and has_many_keys(node):
+        return False, None
     try:
         return True, ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

@@ -116,7 +116,8 @@ class GrantBook:
         if not missing:
             return None
         texts = {module: await self._store.text(version) or "" for module, version in held.before}
-        diff = differences(texts, modules_of(function.module, snapshot).values()) if texts else ""
+        now = modules_of(function.module, snapshot).values()
+        diff = await asyncio.to_thread(differences, texts, now) if texts else ""
         is_again = bool(texts) and held.last.covers(missing)
         return Question(function.name, missing, held.last, diff=diff, version=function.version, is_again=is_again)
 

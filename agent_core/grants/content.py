@@ -4,7 +4,6 @@ A function with grants runs with these modules alone, so that nothing else, howe
 """
 
 import ast
-import difflib
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +13,7 @@ from functools import lru_cache
 from sandbox.lines import bare_lines
 
 from ..characters import Flaw, flaw_of, name_flaw_of
+from ..matching import diff_lines
 from ..problem import Place
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
@@ -85,9 +85,7 @@ def differences(before: Mapping[str, str], after: Iterable[Source]) -> str:
     for name in sorted(before.keys() | now.keys()):
         path = now[name].path if name in now else name
         old, new = before.get(name, ""), now[name].text if name in now else ""
-        lines += difflib.unified_diff(
-            bare_lines(old), bare_lines(new), f"{path} (agreed)", f"{path} (now)", lineterm=""
-        )
+        lines += diff_lines(bare_lines(old), bare_lines(new), (f"{path} (agreed)", f"{path} (now)"))
     return "\n".join(lines)
 
 

@@ -136,6 +136,32 @@ def _covers(kind: str, one: str, wanted: str) -> bool:
             return one == wanted
 
 
+def sign_of(kind: str, item: str) -> str:
+    """Return what all items that it covers show in `signs_over`."""
+    match kind:
+        case "network":
+            return item.removeprefix("*")
+        case "read" | "write":
+            return item.rstrip("/")
+        case "packages":
+            return project(item)
+        case _:
+            return item
+
+
+def signs_over(kind: str, item: str) -> set[str]:
+    """Return the signs of all items that can cover it."""
+    match kind:
+        case "network":
+            parts = item.split(".")
+            return {item, *(f".{'.'.join(parts[at:])}" for at in range(len(parts)))}
+        case "read" | "write":
+            parts = item.rstrip("/").split("/")
+            return {"/".join(parts[:size]) for size in range(len(parts) + 1)}
+        case _:
+            return {sign_of(kind, item)}
+
+
 def project(text: str) -> str:
     """The normalised name of the project that a requirement asks for."""
     found = _REQUIREMENT.fullmatch(text)

@@ -4,7 +4,6 @@ Refusals are errors, warnings warnings, mends notes with what they would change.
 scanning takes: rules with descriptions, one location a result, relative addresses, fingerprints.
 """
 
-import difflib
 import hashlib
 import json
 from collections import Counter
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
+from agent_core.matching import compare
 from sandbox.lines import lines_of
 
 Document: TypeAlias = dict[str, Any]  # Any: JSON of SARIF
@@ -132,13 +132,12 @@ class SarifLog:
         before, after = _lines_of(file), lines_of(verdict["source"])
         if row or not before or not after:
             return None
-        matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
         changes = [
             {
                 "deletedRegion": {"startLine": start + 1, "startColumn": 1, "endLine": end + 1, "endColumn": 1},
                 "insertedContent": {"text": "".join(after[low:high])},
             }
-            for tag, start, end, low, high in matcher.get_opcodes()
+            for tag, start, end, low, high in compare(before, after).opcodes
             if tag != "equal"
         ]
         change = {"artifactLocation": self._address(file), "replacements": changes}

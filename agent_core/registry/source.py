@@ -24,6 +24,16 @@ from .within import folder, read_only
 FOLDER = "functions"
 MODULE_LIMIT = 256 * 1024
 _LONGEST_NAME = 200
+# Texts and comments, which the parser passes by, then what it takes its time over.
+_TOKEN = re.compile(
+    r'''"""(?:[^"\\]|\\.|"(?!""))*+(?:""")?|"(?:[^"\\\n]|\\.)*+"?'''
+    r"""|'''(?:[^'\\]|\\.|'(?!''))*+(?:''')?|'(?:[^'\\\n]|\\.)*+'?|#[^\n]*+|\s++|(\w++|[^\w\s])""",
+    re.DOTALL,
+)
+_FIELDS = re.compile(r"\b[rR]?[fF][rR]?['\"]")
+_OF_A_FIELD = 8  # tokens: each field of a text is parsed by itself
+MOST_TOKENS = 40_000
+"""Of a text that is parsed: so many hold the program up for 0.1 s. 190 KB of usual code have as many."""
 # Python refuses a decimal number of more than 4,300 digits; one that is written otherwise fails when it is shown.
 HUGE_NUMBER = re.compile(r"0[xXoObB][0-9a-fA-F_]{3500}")
 _BOM = b"\xef\xbb\xbf"
@@ -211,18 +221,26 @@ def _problem(flaw: Flaw, path: str) -> Problem:
     return Problem(flaw.code, flaw.what, Place(path, flaw.line, flaw.column), flaw.fix)
 
 
+def has_many_tokens(text: str) -> bool:
+    """Return whether a text has more names, numbers and signs than are parsed."""
+    if len(text) <= MOST_TOKENS:
+        return False
+    tokens = sum(1 for token in _TOKEN.finditer(text) if token.lastindex)
+    fields = text.count("{") if _FIELDS.search(text) else 0
+    return tokens + _OF_A_FIELD * fields > MOST_TOKENS
+
+
+MANY_TOKENS = f"it has more than {MOST_TOKENS:,} names, numbers and signs"
+
+
 def parse(source: Source, limit: int = MODULE_LIMIT) -> ast.Module | Problem:
     """The syntax tree of a source, or why there is none. A text beyond `limit` bytes is not parsed."""
-    text = source.text
-    if len(text) > limit or len(text.encode("utf-8", "surrogatepass")) > limit:
-        return too_large(Place(source.path), limit)
-    if flaw := flaw_of(text):
+    if problem := _too_much(source, limit):
+        return problem
+    if flaw := flaw_of(source.text):
         return _problem(flaw, source.path)
-    if huge := HUGE_NUMBER.search(text):
-        what, (line, _) = "a number of thousands of digits cannot be shown", place_of(text, huge.start())
-        return Problem("huge-number", what, Place(source.path, line), "compute it: `2**20_000`, say")
     tree = parse_accepted(source)
-    flaw = name_flaw_of(text, tree) if isinstance(tree, ast.Module) else None
+    flaw = name_flaw_of(source.text, tree) if isinstance(tree, ast.Module) else None
     return tree if flaw is None else _problem(flaw, source.path)
 
 
@@ -239,6 +257,20 @@ def parse_accepted(source: Source) -> ast.Module | Problem:
     except (RecursionError, MemoryError):
         what = "the code is nested too deeply to be parsed"
         return Problem("too-deep", what, Place(source.path), "split long expressions and nested blocks")
+
+
+def _too_much(source: Source, limit: int) -> Problem | None:
+    """Why a text is not even parsed."""
+    where = Place(source.path)
+    if len(source.text) > limit or len(source.text.encode("utf-8", "surrogatepass")) > limit:
+        return too_large(where, limit)
+    if has_many_tokens(source.text):
+        what = f"`{source.path}` is not read: {MANY_TOKENS}"
+        return Problem("too-large", what, where, "split it, or keep data out of code")
+    if huge := HUGE_NUMBER.search(source.text):
+        what, (line, _) = "a number of thousands of digits cannot be shown", place_of(source.text, huge.start())
+        return Problem("huge-number", what, Place(source.path, line), "compute it: `2**20_000`, say")
+    return None
 
 
 def _syntax_problem(source: Source, error: SyntaxError) -> Problem:

@@ -8,6 +8,7 @@ import re
 
 from sandbox.lines import bare_lines
 
+from ..tree import literal
 from .prose import prose
 from .view import View
 
@@ -89,7 +90,6 @@ def _is_call(text: str, name: str) -> bool:
 
 def _is_literal(text: str) -> bool:
     try:
-        ast.literal_eval(text)
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return literal(ast.parse(text.strip(), mode="eval").body)[0]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
-    return True
