@@ -28,7 +28,7 @@ from sandbox.debugging import PLAIN
 
 from .broker import Broker
 from .debugging.debugging import Debugging
-from .grants.left import left_no_repository
+from .grants.leftovers import without_repositories
 from .grants.permit import UNWRITTEN
 from .secrets import Secrets
 from .settings import SandboxSettings
@@ -114,7 +114,7 @@ class Cage:
                     around=around,
                     on_output=on_output,
                 )
-                outcome = await left_no_repository(running, access.writable)
+                outcome = await without_repositories(running, access.writable)
                 return over(outcome) if over else outcome
             case SandboxUnavailable() as missing:
                 return Refused(str(missing))
@@ -142,7 +142,7 @@ class Cage:
                     access=access,
                     around=around,
                 )
-                return await left_no_repository(running, access.writable)
+                return await without_repositories(running, access.writable)
             case SandboxUnavailable() as missing:
                 return Refused(str(missing))
 
