@@ -27,7 +27,7 @@ from sandbox.debugging import PLAIN
 
 from .broker import Broker
 from .debugging.debugging import Debugging
-from .grants.left import left_no_repository
+from .grants.leftovers import without_repositories
 from .grants.permit import UNWRITTEN
 from .secrets import Curtain, Secrets, Session
 from .settings import SandboxSettings
@@ -112,7 +112,7 @@ class Cage:
                         around=around,
                         on_output=hear,
                     )
-                    return curtain.over(await left_no_repository(running, access.writable))
+                    return curtain.over(await without_repositories(running, access.writable))
             case SandboxUnavailable() as missing:
                 return Refused(str(missing))
 
@@ -140,7 +140,7 @@ class Cage:
                     access=access,
                     around=around,
                 )
-                return over(await left_no_repository(running, access.writable))
+                return over(await without_repositories(running, access.writable))
             case SandboxUnavailable() as missing:
                 return Refused(str(missing))
 

@@ -31,7 +31,7 @@ def environment(around: Mapping[str, str], scratch: Path) -> dict[str, str]:
     own = {name: value for name, value in around.items() if name.upper() in _KEPT or _configures(name)}
     path = {} if "PIP_KEYRING_PROVIDER" in around else {"PATH": str(scratch / "no-programs")}
     fixed = {"TMPDIR": str(scratch), "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore"}
-    return {**programs.given(around=around), **own, **path, **fixed}
+    return {**programs.variables(around=around), **own, **path, **fixed}
 
 
 async def start(

@@ -19,7 +19,7 @@ _PASSED_ON: Final = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")
 _SEARCHED: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
-def given(*more: str, around: Mapping[str, str] | None = None) -> dict[str, str]:
+def variables(*more: str, around: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return what a program is given of the environment: where programs are, the language, and the variables named."""
     held = os.environ if around is None else around
     kept = {name: held[name] for name in (*_PASSED_ON, *more) if name in held}
@@ -27,9 +27,9 @@ def given(*more: str, around: Mapping[str, str] | None = None) -> dict[str, str]
     return {**kept, **searched, "PATH": absolute(held.get("PATH", "")) or os.defpath}
 
 
-def given_to_python(*more: str) -> dict[str, str]:
+def variables_for_python(*more: str) -> dict[str, str]:
     """Return the same for a `python` that needs the packages of this process."""
-    return {**given(*more), "PYTHONPATH": os.pathsep.join(places())}
+    return {**variables(*more), "PYTHONPATH": os.pathsep.join(places())}
 
 
 def python(*arguments: str) -> list[str]:

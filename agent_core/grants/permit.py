@@ -111,11 +111,11 @@ class Reach:
 
     def grown(self, grants: Grants) -> str:
         """Why a folder is not given for now, as a sentence: at its yes it could be looked through."""
-        found = [item for item in grants.write if item != UNSAID and self._has_grown(item)]
-        if not found:
+        large = [item for item in grants.write if item != UNSAID and self._has_grown(item)]
+        if not large:
             return ""
         why = "holds more by now than is looked through, so a repository may lie in it, and it is not given"
-        return f"{fence(found[0])} {why}. A human who has looked grants it again with `functions grant NAME --write`."
+        return f"{fence(large[0])} {why}. A human who has looked grants it again with `functions grant NAME --write`."
 
     def _has_grown(self, item: str) -> bool:
         real = Path(os.path.realpath(self.root / item))

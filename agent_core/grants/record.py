@@ -23,7 +23,7 @@ _MEND = "Set XDG_DATA_HOME to a folder of yours that you may write to."
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Statements:
     """What is in the record. Where it cannot be trusted, `is_trusted` says so, and no yes counts."""
 
     taken_back: Mapping[str, int] = field(default_factory=dict)
@@ -58,21 +58,21 @@ class Record:
         self._name = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:32]
         self._folder = folder
 
-    def read(self) -> Said:
+    def read(self) -> Statements:
         """Return what was said; nothing where there is no record."""
         try:
             descriptor = os.open(self._file(), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except (FileNotFoundError, RuntimeError):  # no record, or no home
-            return Said()
+            return Statements()
         except OSError:
-            return Said(is_trusted=False)
+            return Statements(is_trusted=False)
         with os.fdopen(descriptor, "rb") as file:
             if not is_private(descriptor):
-                return Said(is_trusted=False)
+                return Statements(is_trusted=False)
             try:
-                return Said.from_text(file.read(_LARGEST))
+                return Statements.from_text(file.read(_LARGEST))
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-                return Said(is_trusted=False)
+                return Statements(is_trusted=False)
 
     def take_back(self, function: str) -> None:
         """Have no yes count any more that was given to a function up to now, not even one that is brought back."""
@@ -91,7 +91,7 @@ class Record:
     def _file(self) -> Path:
         return (self._folder or data_folder()) / "workspaces" / f"{self._name}.json"
 
-    def _change(self, different: Callable[[Said], Said]) -> None:
+    def _change(self, different: Callable[[Statements], Statements]) -> None:
         try:
             with _alone(self._file().parent) as folder:
                 said = self.read()
@@ -103,7 +103,7 @@ class Record:
             raise WorkspaceError(f"What you said here cannot be kept: {error}.", mend=_MEND) from error
 
 
-def _counted(said: Said, function: str) -> Said:
+def _counted(said: Statements, function: str) -> Statements:
     return replace(said, taken_back={**said.taken_back, function: said.taken_back.get(function, 0) + 1})
 
 

@@ -95,7 +95,7 @@ async def _spawn() -> Process:
         stdin=PIPE,
         stdout=PIPE,
         stderr=DEVNULL,
-        env=programs.given_to_python("HOME", "TMPDIR"),
+        env=programs.variables_for_python("HOME", "TMPDIR"),
         cwd="/",
         limit=_LONGEST_LINE,
     )

@@ -120,7 +120,7 @@ class _Process:
             stdin=PIPE,
             stdout=PIPE,
             stderr=self._said,
-            env=programs.given_to_python("HOME", "TMPDIR"),
+            env=programs.variables_for_python("HOME", "TMPDIR"),
             cwd="/",
             limit=_LONGEST_LINE,
         )

@@ -200,7 +200,7 @@ async def _spawn() -> Process:
         stdin=PIPE,
         stdout=PIPE,
         stderr=DEVNULL,
-        env={**programs.given_to_python(), "GGML_NO_BACKTRACE": "1"},  # a failed engine starts no debugger
+        env={**programs.variables_for_python(), "GGML_NO_BACKTRACE": "1"},  # a failed engine starts no debugger
         cwd="/",
         limit=_LONGEST_LINE,
     )

@@ -16,7 +16,7 @@ _LOG: Final = logging.getLogger("toolwright.grants")
 _MOST_NAMED: Final = 5
 
 
-async def left_no_repository(running: Awaitable[Outcome], writable: Sequence[str]) -> Outcome:
+async def without_repositories(running: Awaitable[Outcome], writable: Sequence[str]) -> Outcome:
     """Return how a call ended; as killed, if it made a repository where it may write, or too much to look through."""
     if not writable:
         return await running
@@ -25,13 +25,13 @@ async def left_no_repository(running: Awaitable[Outcome], writable: Sequence[str
     try:
         outcome = await running
     finally:  # where it was interrupted too
-        reason = await asyncio.to_thread(_left, writable, before)
+        reason = await asyncio.to_thread(_reason, writable, before)
         if reason and outcome is None:
             _LOG.warning(reason)
     return _with_reason(outcome, reason) if reason else outcome
 
 
-def _left(writable: Sequence[str], before: frozenset[str]) -> str:
+def _reason(writable: Sequence[str], before: frozenset[str]) -> str:
     """What is told of what a call left behind; nothing, if that is no repository."""
     made: list[str] = []
     grown = _too_large(writable) - before
