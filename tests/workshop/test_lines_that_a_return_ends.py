@@ -51,7 +51,7 @@ async def test_every_difference_has_the_lines_of_python() -> None:
 async def test_every_listing_has_the_lines_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     assert "  17     text.nothing\n" in plain(source_lines(RETURNS, 1))
-    assert any(row.strip().endswith("text.nothing") for row in render.source(RETURNS, 1, 80).split("\n"))
+    assert any(row.strip().endswith("text.nothing") for row in render.source(RETURNS, 1, 80))
 
 
 async def test_the_lines_that_need_something_are_those_of_python(here: Room) -> None:
