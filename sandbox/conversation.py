@@ -218,9 +218,8 @@ def _most(depth: int, first: int, cause: int) -> int:
 
 
 def _cause(claim: object, depth: int) -> Failure | None:
-    if claim is None:
+    if claim is None or depth > caps.MOST_CAUSES:
         return None
-    within("causes", depth, caps.MOST_CAUSES)
     if not isinstance(claim, dict):
         raise ProtocolError("the cause of its failure has no known shape")
     return _failure(claim, depth)

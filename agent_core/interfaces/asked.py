@@ -16,6 +16,7 @@ from agent_core.grants import Answer, Decision, Question
 from agent_core.untrusted import one_line, visible, whole_line
 from sandbox.lines import bare_lines, first_lines
 
+from .agreement import Agreement
 from .columns import certain
 from .spans import Line, Role, Span, indented, line
 from .wrap import folded, screen_columns
@@ -27,9 +28,9 @@ EXPLAINED = (
     "Nothing was answered. o: for its next call alone. y: for good, for exactly this code. n: no."
     " w: no, and you type a word for the model."
 )
+_WORD = "o and y take the word next to them: so nothing that was typed before the question answers it."
 UNSEEN = "Nothing was answered, for not all of it has been shown."
 PAGED = "This is not all of it. Enter shows more, n no, or w and a word; then Enter: "
-TYPED = "o once, y yes (kept), n no, or w and a word; then Enter: "
 _TITLES = {
     "join": (" asks to join, and to", " asks to join"),
     "call": (" asks, before it runs, to", " asks to run"),
@@ -145,15 +146,16 @@ async def answered(
     question: Question, show: Callable[[Iterable[Line]], None], ask: Callable[[str], Awaitable[str | None]]
 ) -> Decision:
     """What a human types below the last page of a question; a no can be typed below each; no at the end of input."""
-    for page, is_last in pages(question, screen_columns(), max(shutil.get_terminal_size().lines - 2, 8)):
+    rows, agreement = max(shutil.get_terminal_size().lines - 2, 8), Agreement()
+    for page, is_last in pages(question, screen_columns(), rows):
         show(page)
-        while (typed := await ask(TYPED if is_last else PAGED)) is not None:
-            decision = typed_decision(typed)
+        while (typed := await ask(typed_keys(agreement) if is_last else PAGED)) is not None:
+            decision = typed_decision(typed, agreement)
             if decision is not None and (is_last or decision.answer == "no"):
                 return decision
             if not is_last and not typed.strip():
                 break
-            show([line(("warn", EXPLAINED if is_last else UNSEEN))])
+            show([line(("warn", f"{EXPLAINED} {_WORD}" if is_last else UNSEEN))])
         else:
             return Decision("no")
     return Decision("no")
@@ -183,12 +185,18 @@ def _denied(event: GrantAnswered) -> Sequence[Line]:
     return [head, *indented([*why_not, *how])]
 
 
-def typed_decision(text: str) -> Decision | None:
-    """The answer that a typed line is, if it is one: a key, and after `w` the word."""
+def typed_keys(agreement: Agreement) -> str:
+    """Return what can be typed below a question."""
+    word = agreement.word
+    return f"o {word} once, y {word} yes (kept), n no, or w and a word; then Enter: "
+
+
+def typed_decision(text: str, agreement: Agreement) -> Decision | None:
+    """Return the answer that a typed line is, if it is one: after `o` and `y` the question's word, after `w` any."""
     key, _, word = text.strip().partition(" ")
     if key.lower() == "w" and word.strip():
         return Decision("no", word.strip())
-    answer = ANSWERS.get(text.strip().lower())
+    answer = "no" if text.strip().lower() == "n" else ANSWERS.get(agreement.key(text))
     return Decision(answer) if answer else None
 
 

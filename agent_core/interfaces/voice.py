@@ -8,6 +8,7 @@ from typing import Protocol
 from agent_core.debugging import Debugger
 from agent_core.grants import Approver, Decision, Question
 
+from .agreement import Agreement
 from .asked import answered
 from .choices import Table
 from .debugging_plainly import PlainHuman
@@ -110,10 +111,10 @@ class PlainVoice:
 
     async def confirm(self, question: str) -> bool:
         """Ask for a yes; from a pipe, what came is what was meant."""
-        if self._answers is None:
+        if self._fresh is None:
             return True
-        answer = await self._answers(f"{question} Type y and Enter for yes. ")
-        return answer is not None and answer.strip().lower() in ("y", "yes")
+        agreement = Agreement()
+        return agreement.is_given(await self._fresh(f"{question} {agreement.asks} "))
 
     @property
     def approver(self) -> Approver | None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from agent_core.events import GrantAnswered
 from agent_core.grants import Grants, Question
 from agent_core.grants.approval import Moment
+from agent_core.interfaces.agreement import Agreement
 from agent_core.interfaces.asked import denied_lines, fitting, kept, pages, question_lines, typed_decision
 from agent_core.interfaces.columns import width
 from agent_core.interfaces.spans import Line, plain
@@ -60,18 +61,18 @@ def test_a_question_is_cut_to_the_screen_and_says_by_how_much(rows: int) -> None
 
 @pytest.mark.parametrize(
     ("typed", "answer", "word"),
-    [("o", "once", ""), (" Y ", "yes", ""), ("n", "no", ""), ("w use less", "no", "use less")],
+    [("o 4f", "once", ""), (" Y  4F ", "yes", ""), ("n", "no", ""), ("w use less", "no", "use less")],
     ids=["once", "yes", "no", "word"],
 )
 def test_a_typed_line_is_an_answer_by_its_key(typed: str, answer: str, word: str) -> None:
-    decision = typed_decision(typed)
+    decision = typed_decision(typed, Agreement("4f"))
     assert decision is not None
     assert (decision.answer, decision.word) == (answer, word)
 
 
-@pytest.mark.parametrize("typed", ["", "yes", "ok", "w", "w  ", "yy", "y please"])
+@pytest.mark.parametrize("typed", ["", "y", "o", "y 4g", "4f", "yes", "ok", "w", "w  ", "yy", "y please"])
 def test_a_typed_line_that_is_no_key_is_no_answer(typed: str) -> None:
-    assert typed_decision(typed) is None
+    assert typed_decision(typed, Agreement("4f")) is None
 
 
 def test_hostile_words_of_the_model_never_reach_the_terminal_as_they_are(tmp_path: Path, place: str) -> None:

@@ -38,9 +38,8 @@ def raised(**claims: object) -> dict[str, Any]:
     return {"kind": "raised", "type": "E", "message": "m", "frames": [FRAME], **claims}
 
 
-def caused(depth: int = 1, **claims: object) -> dict[str, Any]:
-    cause = {"type": "C", "message": "m", "frames": [FRAME], **claims}
-    return raised(cause=cause if depth == 1 else {**cause, "cause": caused(depth - 1, **claims)["cause"]})
+def caused(**claims: object) -> dict[str, Any]:
+    return raised(cause={"type": "C", "message": "m", "frames": [FRAME], **claims})
 
 
 def framed(path: str = "functions/forged.py", line: object = 1, function: str = "f", *pairs: list[str]) -> object:
@@ -61,7 +60,6 @@ def framed(path: str = "functions/forged.py", line: object = 1, function: str = 
         pytest.param(framed("functions/forged.py", -1), id="line"),
         pytest.param(caused(frames=[FRAME] * (caps.MOST_CAUSE_FRAMES + 1)), id="frames-of-a-cause"),
         pytest.param(caused(message="m" * (caps.MOST_CAUSE_MESSAGE + 1)), id="message-of-a-cause"),
-        pytest.param(caused(depth=caps.MOST_CAUSES + 1), id="causes"),
         pytest.param({"kind": "returned", "value": 1, "shown": "s" * (caps.MOST_SHOWN + 1)}, id="representation"),
         pytest.param({"kind": "refused", "reason": "r" * (caps.MOST_MESSAGE + 1)}, id="reason"),
     ],

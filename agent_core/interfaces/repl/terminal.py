@@ -10,6 +10,7 @@ from prompt_toolkit.application import in_terminal
 
 from agent_core.grants import Approver, Decision, Question
 
+from ..agreement import Agreement
 from ..choices import Table
 from ..listeners import Listener
 from ..spans import Line, painted
@@ -30,7 +31,7 @@ class TerminalVoice:
 
     def __init__(self, prompt: Prompt) -> None:
         self._prompt = prompt
-        self._asked: asyncio.Future[bool] | None = None
+        self._asked: tuple[Agreement, asyncio.Future[bool]] | None = None
         self._one_at_a_time = asyncio.Lock()  # a question, or a stop of the debugger
         self.debugger = Human(prompt, self.lines, self._one_at_a_time)
         self._theme = render.LIGHT if prompt.taste.is_light else render.DARK
@@ -101,11 +102,11 @@ class TerminalVoice:
 
     async def confirm(self, question: str) -> bool:
         """Ask above the input line; the next line typed is the answer."""
-        self._asked = asyncio.get_running_loop().create_future()
-        self._prompt.live.question = f"{question} Type y and Enter for yes."
+        agreement, answer = self._asked = Agreement(), asyncio.get_running_loop().create_future()
+        self._prompt.live.question = f"{question} {agreement.asks}"
         self._prompt.app.invalidate()
         try:
-            return await self._asked
+            return await answer
         finally:
             self._asked = None
             self._prompt.live.question = ""
@@ -134,7 +135,8 @@ class TerminalVoice:
 
     def answers(self, text: str) -> bool:
         """Take a typed line as the answer, if a question is open."""
-        if self._asked is None or self._asked.done():
+        if self._asked is None or self._asked[1].done():
             return False
-        self._asked.set_result(text.strip().lower() in ("y", "yes"))
+        agreement, answer = self._asked
+        answer.set_result(agreement.is_given(text))
         return True
