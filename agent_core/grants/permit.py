@@ -17,11 +17,11 @@ from sandbox import Access, Limits
 from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.code import Modules
 
+from ..seal import data_folder
 from ..secrets import config_folder
 from ..untrusted import fence
 from .items import UNSAID
 from .repositories import repository_in
-from .seal import data_folder
 from .value import NOTHING, Grants
 
 _UNWRITTEN = ("functions", ".toolwright", "toolwright.toml", ".git")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import WorkspaceError
-from ..grants.seal import Sealer
+from ..seal import Sealer
 from .failures import PackagesError
 
 _STAGING = ".new-"

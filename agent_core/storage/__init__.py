@@ -6,7 +6,7 @@ stand in its place. What a method returned is on disk.
 
 from .errors import BlockConflict, InboxFull, ManifestConflict
 from .folder import NAME as STATE
-from .folder import AgentLock, lock_agent, prepare_state_dir
+from .folder import STATE_FILE, AgentLock, lock_agent, open_lock, prepare_state_dir
 from .memory_store import Counts, Hit, MemoryStore
 from .memory_writes import (
     AttachBlock,
@@ -33,6 +33,7 @@ from .memory_writes import (
     Value,
 )
 from .recorded import Recorded, RecordedRow, SaveRecorded
+from .recovery import adopt
 from .sqlite import SqliteStore, open_store
 from .store import (
     SAID,
@@ -78,6 +79,7 @@ __all__ = [
     "FAILURES",
     "SAID",
     "STATE",
+    "STATE_FILE",
     "SUMMARY",
     "AgentLock",
     "AgentRow",
@@ -145,8 +147,10 @@ __all__ = [
     "VersionRow",
     "Write",
     "YesRow",
+    "adopt",
     "content_hash",
     "lock_agent",
+    "open_lock",
     "open_store",
     "prepare_state_dir",
 ]

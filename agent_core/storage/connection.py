@@ -4,19 +4,32 @@ Everything is written ahead to a log and synced on commit. A session is used by 
 time: the store's own.
 """
 
+import hashlib
 import json
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any, Protocol
 
 import apsw
 
 from ..errors import StorageError
-from .migrate import migrate, schema
+from ..seal import Sealer
+from .migrate import check_schema, migrate, schema
 
 BUSY_MS = 10_000
+PATIENCE_S = 60.0  # for one method of the store: a file may make any statement take for ever
+LARGEST = 1 << 27  # bytes of a row
+_STEPS = 50_000  # of SQLite's machine between two looks at the clock: some milliseconds
+# What this program uses none of, and what somebody else's file could act by.
+_SWITCHES = (
+    (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
+    (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
+    (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
+    (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
+)
 KEEP_CALLS = 100
 # apsw runs a text of several statements lazily and stops at the first row, so each pragma goes alone and is read out.
 PRAGMAS = (
@@ -50,6 +63,7 @@ class Session:
     clock: Clock
     keep_calls: int = KEEP_CALLS
     kept: dict[Hashable, object] = field(default_factory=dict)
+    sealer: Sealer = field(default_factory=lambda: Sealer(None))
 
     def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:  # Any: columns as SQLite types them
         """Every row."""
@@ -87,18 +101,34 @@ class Session:
 
 
 def connect(path: Path) -> apsw.Connection:
-    """An open state file at the schema of this program; a new one where there was none."""
+    """Return an open state file at the schema of this program; a new one where there was none."""
     db = apsw.Connection(str(path), statementcachesize=200)
     try:
         db.set_busy_timeout(BUSY_MS)
-        schema(db)  # before the first pragma that would write into somebody else's file
-        for pragma in PRAGMAS:
-            list(db.execute(pragma))
-        migrate(db)
+        for switch, value in _SWITCHES:
+            db.config(switch, value)
+        db.limit(apsw.SQLITE_LIMIT_LENGTH, LARGEST)
+        with bounded(db):
+            schema(db)  # before the first pragma that would write into somebody else's file
+            for pragma in PRAGMAS:
+                list(db.execute(pragma))
+            check_schema(db)
+            migrate(db)
     except BaseException:
         abandon(db)
         raise
     return db
+
+
+@contextmanager
+def bounded(db: apsw.Connection, within_s: float | None = None) -> Iterator[None]:
+    """End each statement in here with `apsw.InterruptError` when the time is over."""
+    end = monotonic() + (PATIENCE_S if within_s is None else within_s)
+    db.set_progress_handler(lambda: monotonic() > end, _STEPS)
+    try:
+        yield
+    finally:
+        db.set_progress_handler(None)
 
 
 def abandon(db: apsw.Connection) -> None:
@@ -106,6 +136,29 @@ def abandon(db: apsw.Connection) -> None:
     with suppress(apsw.ConnectionClosedError):
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         db.close(True)
+
+
+def sign(sealer: Sealer, table: str, *values: str) -> str:
+    """Return the seal of a row: what was derived from texts, and what a human believes, is only taken from oneself."""
+    return sealer.seal(f"row of {table}", *values[:-1], _digest(values[-1]))
+
+
+def is_signed(sealer: Sealer, seal: str, table: str, *values: str) -> bool:
+    """Return whether this user's program wrote the row."""
+    return sealer.holds(seal, f"row of {table}", *values[:-1], _digest(values[-1]))
+
+
+def sign_verdicts(db: apsw.Connection, sealer: Sealer) -> None:
+    """Seal every verdict of a file that its human takes over."""
+    rows = list(db.execute("select version, function, verdict from verdict"))
+    db.executemany(
+        "update verdict set seal = ? where version = ? and function = ?",
+        [(sign(sealer, "verdict", *row), *row[:2]) for row in rows],
+    )
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def dump(value: object) -> str:

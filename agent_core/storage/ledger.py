@@ -6,7 +6,7 @@ from typing import Any
 from ..errors import StorageError
 from . import memory_ledger, recorded
 from . import writes as w
-from .connection import Session, dump
+from .connection import Session, dump, sign
 from .errors import ManifestConflict
 
 NAME_CHARS, MESSAGE_CHARS = 80, 200
@@ -65,9 +65,10 @@ def _point(session: Session, module: str, version: str) -> None:
 
 
 def _save_verdict(session: Session, write: w.SaveVerdict) -> None:
+    row = (write.version, write.function, dump(write.verdict))
     session.all(
-        "insert or replace into verdict (version, function, verdict, at) values (?, ?, ?, ?)",
-        *(write.version, write.function, dump(write.verdict), session.clock.now()),
+        "insert or replace into verdict (version, function, verdict, at, seal) values (?, ?, ?, ?, ?)",
+        *(*row, session.clock.now(), sign(session.sealer, "verdict", *row)),
     )
 
 
@@ -150,9 +151,11 @@ def _release(session: Session, write: w.ReleaseFunction) -> None:
 
 
 def _save_reading(session: Session, write: w.SaveReading) -> None:
+    seal = sign(session.sealer, "reading", write.path, write.version, write.reading)
     session.all(
-        "insert or replace into reading (path, mtime_ns, size, inode, version, reading) values (?, ?, ?, ?, ?, ?)",
-        *(write.path, *write.stamp[:2], str(write.stamp[2]), write.version, write.reading),
+        "insert or replace into reading (path, mtime_ns, size, inode, version, reading, seal)"
+        " values (?, ?, ?, ?, ?, ?, ?)",
+        *(write.path, *write.stamp[:2], str(write.stamp[2]), write.version, write.reading, seal),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import IntegrityError
-from .connection import Session
+from .connection import Session, is_signed
 from .store import OpenWrite, ReadingRow, VersionRow, YesRow
 from .tallies import CallRow, KindRow, Stats
 from .writes import content_hash
@@ -48,8 +48,10 @@ def function_history(session: Session, function: str) -> list[VersionRow]:
 
 
 def verdict(session: Session, name: str, function: str) -> dict[str, Any] | None:  # Any: JSON
-    """The last verdict."""
-    return _json(session.one("select verdict from verdict where version = ? and function = ?", name, function))
+    """Return the last verdict, if this user's program wrote it."""
+    row = session.one("select verdict, seal from verdict where version = ? and function = ?", name, function)
+    is_own = row is not None and is_signed(session.sealer, row[1], "verdict", name, function, row[0])
+    return _json(row) if is_own else None
 
 
 def pending(session: Session, function: str) -> dict[str, Any] | None:  # Any: JSON
@@ -69,11 +71,12 @@ def open_writes(session: Session) -> list[OpenWrite]:
 
 
 def readings(session: Session) -> dict[str, ReadingRow]:
-    """The whole cache of readings."""
-    rows = session.all("select path, mtime_ns, size, inode, version, reading from reading")
+    """Return the whole cache of readings, as far as this user's program wrote it."""
+    rows = session.all("select path, mtime_ns, size, inode, version, reading, seal from reading")
     return {
         path: ReadingRow(path, (mtime_ns, size, int(inode)), version, reading)
-        for path, mtime_ns, size, inode, version, reading in rows
+        for path, mtime_ns, size, inode, version, reading, seal in rows
+        if is_signed(session.sealer, seal, "reading", path, version, reading) and inode.isdecimal()
     }
 
 
