@@ -251,7 +251,7 @@ def _workshop(root: Path, settings: Settings, store: Store, cage: Cage) -> Works
     listed, trials = settings.sandbox.packages, Trials(cage, cage.limits)
     environment = Environment(root, alone, trials, listed, settings.grants.packages_mib)
     packing = Packing(environment, GrantBook(root, store, alone))
-    granting = Granting(packing, Reach(root, environment.folders), settings.grants, cage.limits, listed)
+    granting = Granting(packing, Reach(root, environment.folders, cage.secrets), settings.grants, cage.limits, listed)
     return Workshop(
         root,
         store,

@@ -17,7 +17,6 @@ from sandbox import (
     Limits,
     Outcome,
     Refused,
-    RequestHandler,
     Sandbox,
     SandboxUnavailable,
     Then,
@@ -28,7 +27,7 @@ from sandbox.debugging import PLAIN
 
 from .broker import Broker
 from .debugging.debugging import Debugging
-from .secrets import Secrets
+from .secrets import Curtain, Secrets, Session
 from .settings import SandboxSettings
 
 _OWN: Final = tuple(str(Path(__file__).parents[1] / room) for room in ("agent_core", "meta_functions", "sandbox"))
@@ -85,35 +84,34 @@ class Cage:
         module: str,
         function: str,
         arguments: Mapping[str, Any],  # Any: values of JSON
-        handler: RequestHandler | None = None,
+        curtain: Curtain,
         *,
         limits: Limits | None = None,
         access: Access = NOTHING,
         keep: str = "",
-        over: Callable[[Outcome], Outcome] | None = None,
         around: Around = PLAIN,
-        on_output: Callable[[str], None] | None = None,
     ) -> Outcome:
         """Run one function in a worker of its own; with a key to keep, in the one of the call before.
 
-        What `over` gives is the outcome: secrets are masked here, before anybody has it. What `on_output` hears is not.
+        All that comes out of the worker comes through the curtain.
         """
         own = limits or self.limits
         match await self.ready():
             case Sandbox() as sandbox:
-                outcome = await sandbox.call(
-                    modules,
-                    module,
-                    function,
-                    arguments,
-                    limits=own,
-                    handler=handler,
-                    access=access,
-                    keep=keep,
-                    around=around,
-                    on_output=on_output,
-                )
-                return over(outcome) if over else outcome
+                with curtain.heard() as hear:
+                    outcome = await sandbox.call(
+                        modules,
+                        module,
+                        function,
+                        arguments,
+                        limits=own,
+                        handler=curtain,
+                        access=access,
+                        keep=keep,
+                        around=around,
+                        on_output=hear,
+                    )
+                    return curtain.over(outcome)
             case SandboxUnavailable() as missing:
                 return Refused(str(missing))
 
@@ -122,23 +120,26 @@ class Cage:
         modules: Modules,
         module: str,
         evaluation: Evaluation,
+        curtain: Curtain | None = None,
         *,
         limits: Limits | None = None,
-        handler: RequestHandler | None = None,
         access: Access = NOTHING,
         around: Around = PLAIN,
     ) -> Outcome:
         """Run one example of a module in a worker of its own."""
+        over = curtain.over if curtain else self._masked(access)
         match await self.ready():
             case Sandbox() as sandbox:
-                return await sandbox.evaluate(
-                    modules,
-                    module,
-                    evaluation,
-                    limits=limits or self.limits,
-                    handler=handler,
-                    access=access,
-                    around=around,
+                return over(
+                    await sandbox.evaluate(
+                        modules,
+                        module,
+                        evaluation,
+                        limits=limits or self.limits,
+                        handler=curtain,
+                        access=access,
+                        around=around,
+                    )
                 )
             case SandboxUnavailable() as missing:
                 return Refused(str(missing))
@@ -149,7 +150,8 @@ class Cage:
         """Import a module in a fresh worker."""
         match await self.ready():
             case Sandbox() as sandbox:
-                return await sandbox.load(modules, module, limits=limits or self.limits, access=access)
+                outcome = await sandbox.load(modules, module, limits=limits or self.limits, access=access)
+                return self._masked(access)(outcome)
             case SandboxUnavailable() as missing:
                 return Refused(str(missing))
 
@@ -165,7 +167,9 @@ class Cage:
         """Import a module in a fresh worker and ask for the schemas that syntax cannot give."""
         match await self.ready():
             case Sandbox() as sandbox:
-                return await sandbox.describe(modules, module, functions, limits=limits or self.limits, access=access)
+                own = limits or self.limits
+                outcome = await sandbox.describe(modules, module, functions, limits=own, access=access)
+                return self._masked(access)(outcome)
             case SandboxUnavailable() as missing:
                 return Refused(str(missing))
 
@@ -182,20 +186,31 @@ class Cage:
         access: Access = NOTHING,
     ) -> tuple[Outcome | None, ...]:
         """Try many things of a module in one worker, as far as it goes."""
+        masked = self._masked(access)
+
+        def over(outcomes: Sequence[Outcome | None]) -> tuple[Outcome | None, ...]:
+            return tuple(outcome and masked(outcome) for outcome in outcomes)
+
         match await self.ready():
             case Sandbox() as sandbox:
-                return await sandbox.attempt(
-                    modules,
-                    module,
-                    function,
-                    attempts,
-                    each_s=each_s,
-                    limits=limits or self.limits,
-                    then=then,
-                    access=access,
+                return over(
+                    await sandbox.attempt(
+                        modules,
+                        module,
+                        function,
+                        attempts,
+                        each_s=each_s,
+                        limits=limits or self.limits,
+                        then=then and (lambda outcomes: then(over(outcomes))),
+                        access=access,
+                    )
                 )
             case SandboxUnavailable() as missing:
                 return (Refused(str(missing)),) * len(attempts)
+
+    def _masked(self, access: Access) -> Callable[[Outcome], Outcome]:
+        """How outcomes without requests are masked: a package imported ahead may remember its owner's calls."""
+        return Session(self.secrets, access.owner.rpartition(".")[2]).over
 
     async def aclose(self) -> None:
         """End every worker."""

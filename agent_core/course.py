@@ -10,6 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from sandbox.foreign import Malformed, read_json
+
 from .dispatch import Done
 from .model.reply import Reply
 
@@ -145,7 +147,7 @@ def stands_refused(refused: Collection[str]) -> str:
 
 def _sameness(done: Done) -> _Same:
     try:
-        arguments = json.dumps(json.loads(done.call.arguments), sort_keys=True)
-    except ValueError:
+        arguments = json.dumps(read_json(done.call.arguments), sort_keys=True)
+    except Malformed:
         arguments = done.call.arguments
     return done.call.name, arguments, "" if done.failed else done.text

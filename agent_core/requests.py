@@ -1,13 +1,14 @@
 """What a running function may ask of the host: to show progress, to call another function, to have what was granted.
 
-A fetch and a secret need a grant. Arguments are checked like a model's, and depth is limited.
+Each request comes through the curtain of its call, so nothing here holds a secret's value: fetches and secrets are
+answered there. Arguments are checked like a model's, and depth is limited.
 """
 
 import base64
 import contextlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
@@ -16,19 +17,18 @@ from sandbox import Outcome, RequestRefused, Returned
 from sandbox.debugging import PLAIN
 
 from .answers import answer, bad_arguments
-from .broker import Broker, Session
+from .broker import Broker
 from .cage import Cage
 from .debugging.debugging import Watch
 from .grants import NOTHING, Denied, Grants, Permit
 from .memory.door import Door, DoorRefused
-from .printing import Printing
 from .registry.arguments import read as read_arguments
 from .registry.function import Function
 from .registry.snapshot import Snapshot
-from .secrets import Session as Given
+from .secrets import Curtain, Session
 
 MAX_DEPTH = 4
-MAX_NOTE = 400  # characters; beyond, it ends in the mark at which half a secret is found
+MAX_NOTE = 400  # characters
 
 OnProgress = Callable[[float, float | None, str], None]
 OnOutput = Callable[[str], None]
@@ -59,8 +59,7 @@ class Requests:
     broker: Broker = field(default_factory=Broker)
     caller: str = ""  # the function that runs, …
     grants: Grants = NOTHING  # … what it has, …
-    fetches: Session | None = None  # … what it fetches, …
-    secrets: Given | None = None  # … and the secrets that it is given
+    secrets: Session | None = None  # … and the secrets that it is given, which its callees' are masked with
     watch: Watch | None = None  # who debugs and records it
     memory: Door | None = None  # the blocks of the agent whose turn it is
     on_output: OnOutput | None = None  # hears what the call prints, masked; not what those print that it calls
@@ -72,72 +71,48 @@ class Requests:
             return await self.permits.want(function.name, self.snapshot, grants, self.caller)
 
         async def want_host(place: str) -> bool:
-            return secrets.told(place) == place and await want(Grants(network=(place,)))
+            return secrets.words(place) == place and await want(Grants(network=(place,)))
 
         async def want_secret(name: str) -> bool:
             return await want(Grants(secrets=(name,)))
 
-        secrets = Given(self.cage.secrets, function.name, permit.grants.secrets, want_secret, self.secrets)
+        secrets = Session(self.cage.secrets, function.name, permit.grants.secrets, want_secret, self.secrets)
         async with self.broker.session(function.name, permit.grants.network, want_host) as fetches:
-            own = replace(self, fetches=fetches, secrets=secrets, caller=function.name, grants=permit.grants)
+            own = replace(self, secrets=secrets, caller=function.name, grants=permit.grants)
+            is_first = self.depth == 1
+            keep = self.watch.recording.note if self.watch and is_first else None
+            curtain = Curtain(secrets, own, fetches, keep, self.on_output if is_first else None)
             watched = (
                 self.watch.over(function.name, self.snapshot, arguments)
                 if self.watch
                 else contextlib.nullcontext(PLAIN)
             )
-            with watched as around, self._heard(secrets) as hear:
+            with watched as around:
                 return await self.cage.call(
                     permit.modules,
                     function.module,
                     function.name,
                     arguments,
-                    own,
+                    curtain,
                     limits=permit.limits,
                     access=permit.access,
                     keep=permit.keep,
-                    over=secrets.over,
                     around=around,
-                    on_output=hear,
                 )
 
-    @contextlib.contextmanager
-    def _heard(self, secrets: Given) -> Iterator[OnOutput | None]:
-        """Who hears the prints of a call, all of them before it is answered."""
-        if self.on_output is None or self.depth > 1:
-            yield None
-            return
-        with contextlib.closing(Printing(self.on_output, secrets)) as printing:
-            yield printing.hear
-
     async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
-        """Answer one request, and keep the answer for a replay.
+        """Answer one request, which is masked.
 
         Raises:
             RequestRefused: it cannot be; the message is for the function's author.
         """
-        if self.watch is None:
-            return await self._answer(name, arguments)
-        if name == "debug":
-            return await self.watch.answer(arguments, self.snapshot, self._told)
-        keep = self.watch.recording.note if self.depth == 1 else _keep_nothing
-        try:
-            value = await self._answer(name, arguments)
-        except RequestRefused as refusal:
-            keep(name, arguments, None, self._masked, refused=str(refusal))
-            raise
-        keep(name, arguments, value, self._masked)
-        return value
-
-    async def _answer(self, name: str, arguments: dict[str, Any]) -> Any:
         match name:
+            case "debug" if self.watch is not None:
+                return await self.watch.answer(arguments, self.snapshot)
             case "progress":
                 return self._progress(arguments)
             case "call":
                 return await self._call(str(arguments.get("function")), arguments.get("arguments") or {})
-            case "fetch" | "fetch_send" | "fetch_read" | "fetch_close" if self.fetches is not None:
-                return await self.fetches.answer(name, arguments)
-            case "secret" if self.secrets is not None:
-                return await self.secrets.answer(arguments.get("name"))
             case "now":
                 return datetime.now().astimezone()
             case "memory":
@@ -153,15 +128,10 @@ class Requests:
         numbers = [one for one in given if one is not None]
         note = str(arguments.get("note") or "")
         shown = note if len(note) <= MAX_NOTE else f"{note[:MAX_NOTE]}…"
-        self.on_progress(numbers[0], None if total is None else numbers[1], self._told(shown))
+        self.on_progress(numbers[0], None if total is None else numbers[1], shown)
 
-    def _masked(self, value: Any) -> Any:  # Any: values that cross the sandbox
-        outcome = Returned(value, "", "", 0.0)
-        masked = self.secrets.over(outcome) if self.secrets else outcome
-        return masked.value if isinstance(masked, Returned) else None
-
-    def _told(self, text: str) -> str:
-        return self.secrets.told(text) if self.secrets else text
+    def _masked(self, text: str) -> str:
+        return self.secrets.words(text) if self.secrets else text
 
     async def _remember(self, arguments: dict[str, Any]) -> str | None:
         label = str(arguments.get("block"))
@@ -176,7 +146,7 @@ class Requests:
                 f"the memory block `{label}` is not granted to `{self.caller}`. A human grants it: {how}"
             )
         try:
-            return await self.memory.answer(self.caller, arguments)
+            return await self.memory.answer(self.caller, arguments, self._masked)
         except DoorRefused as refusal:
             raise RequestRefused(str(refusal)) from refusal
 
@@ -211,10 +181,6 @@ class Requests:
         if isinstance(permit, Denied):
             raise RequestRefused(permit.text)
         return permit
-
-
-def _keep_nothing(*_answer: object, **_options: object) -> None:
-    """What a call got that another made is kept as the answer to that one."""
 
 
 def _number(value: object) -> float | None:

@@ -6,7 +6,6 @@ Secrets never come from the file: they are read from the environment by `model.d
 
 import difflib
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,10 @@ from pydantic_settings import (
     EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
-    TomlConfigSettingsSource,
 )
 from pydantic_settings import SettingsError as UnreadableVariable
+
+from sandbox.foreign import Malformed, read_toml
 
 from .errors import SettingsError
 from .setting_sections import (
@@ -185,11 +185,9 @@ def _variable(key: str) -> str:
 
 def _read_file(path: Path) -> dict[str, Any]:
     try:
-        return TomlConfigSettingsSource(Settings, path)()
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return read_toml(path.read_bytes()) if path.is_file() else {}
+    except Malformed as error:
         raise SettingsError(f"{path} is not valid TOML: {error}.", mend="Mend it and try again.") from error
-    except RecursionError as error:
-        raise SettingsError(f"{path} is nested too deeply.", mend="Mend it and try again.") from error
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror}.") from error
 

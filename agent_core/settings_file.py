@@ -7,10 +7,11 @@ import contextlib
 import os
 import re
 import tempfile
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
+
+from sandbox.foreign import Malformed, read_toml
 
 from .errors import SettingsError
 from .settings import FILE_NAME
@@ -102,8 +103,8 @@ def _merged(before: dict[str, Any], values: Values) -> dict[str, Any]:  # Any: T
 
 def _parsed(text: str) -> dict[str, Any] | None:  # Any: TOML
     try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
+        return read_toml(text)
+    except Malformed:
         return None
 
 

@@ -23,6 +23,7 @@ from typing import Any, TypeAlias
 
 from . import cgroup
 from .errors import SandboxError
+from .foreign import MESSAGE, Malformed, read_json
 from .plan import THREADS, Plan, Rlimits
 from .policy import Limits
 from .usage import NOT_SEEN, Sight, descends, number_of, pid_of
@@ -264,10 +265,10 @@ def _is(kind: Callable[[int], bool], descriptor: int) -> bool:
 def _answer(data: bytes, descriptors: list[int], order: str) -> dict[str, Any] | None:
     """An answer to this kind of order, if it is one."""
     try:
-        answer = json.loads(data)
+        answer = read_json(data, MESSAGE)
         shape = _ANSWERS[order][answer["kind"]]
         is_whole = all(isinstance(answer[key], kind) for key, kind in shape.items())
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (Malformed, KeyError, TypeError):
         return None
     return answer if is_whole and len(descriptors) == (3 if answer["kind"] == "forked" else 0) else None
 

@@ -6,21 +6,17 @@ the cap, a shape that is known) is a ProtocolError: the worker that sent it is k
 
 import json
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 from .errors import ProtocolError
+from .foreign import DEEPEST_ROW, MESSAGE, Malformed, read_json
 
-Frame: TypeAlias = dict[str, Any]  # lives between json.loads and the check of its shape
+Frame: TypeAlias = dict[str, Any]  # lives between reading and the check of its shape
 
 HEADER = 4
 MAX_JOB = 64 << 20  # what the host may send; workers are sent sources and arguments, capped by their owners
 
 
-def _no_constant(text: str) -> NoReturn:
-    raise ProtocolError(f"a frame holds {text}, which JSON has not")
-
-
-_decoder = json.JSONDecoder(parse_constant=_no_constant)
 _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False)
 
 
@@ -33,9 +29,9 @@ def pack(frame: Frame) -> bytes:
 def unpack(body: bytes) -> Frame:
     """The frame in these bytes, which are not trusted."""
     try:
-        frame = _decoder.decode(body.decode())
-    except (ValueError, RecursionError) as error:
-        raise ProtocolError(f"a frame cannot be read: {type(error).__name__}") from error
+        frame = read_json(body, MESSAGE, most=MAX_JOB, deepest=DEEPEST_ROW)
+    except Malformed as error:
+        raise ProtocolError(f"a frame cannot be read: {error}") from error
     if not isinstance(frame, dict) or not isinstance(frame.get("kind"), str):
         raise ProtocolError("a frame is not an object with a kind")
     return frame

@@ -113,7 +113,7 @@ _ENCODERS: dict[type, Callable[[Any, Simplify, int], Encoded]] = {
 
 def decode(encoded: Encoded, depth: int = 0) -> Value:
     """The value in this JSON, which is not trusted; ProtocolError where it is none."""
-    if depth > 2 * MAX_DEPTH + 2:
+    if depth > MAX_DEPTH:  # what is taken can be sent again
         raise ProtocolError("a value is nested too deep")
     match encoded:
         case str() if not _is_utf8(encoded):
@@ -139,6 +139,8 @@ def _decode_tagged(encoded: dict[str, Encoded], depth: int) -> Value:
     try:
         if isinstance(body, str) and tag in _FROM_TEXT:
             return _FROM_TEXT[tag](body)
+        if isinstance(body, list) and tag == "dict":
+            return _pairs([(decode(key, depth), decode(item, depth)) for key, item in body])
         if isinstance(body, list) and tag in _FROM_LIST:
             return _FROM_LIST[tag]([decode(item, depth) for item in body])
     except (ValueError, TypeError, ArithmeticError) as error:
@@ -162,7 +164,7 @@ def _path(text: str) -> pathlib.PurePath:
     return pathlib.PurePosixPath(text)
 
 
-def _pairs(items: list[Value]) -> dict[Value, Value]:
+def _pairs(items: list[tuple[Value, Value]]) -> dict[Value, Value]:
     _check_hashes([key for key, _ in items])
     return dict(items)
 
@@ -194,7 +196,6 @@ _FROM_LIST: dict[str, Callable[[list[Value]], Value]] = {
     "tuple": tuple,
     "set": _members,
     "frozenset": lambda items: frozenset(_members(items)),
-    "dict": _pairs,
 }
 
 

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
+from sandbox.foreign import LOOSE, read_json
+
 from ..errors import UsageError
 from ..messages import Answer, Assistant, Call, Message, Notice, System, User
 from ..storage import SaveText, Store, content_hash
@@ -69,7 +71,7 @@ def _size(page_chars: int) -> int:
 
 def _repacked(packed: str, text: str) -> str:
     """A packed message with another text in it; an event, which says it under another name, is told unpacked."""
-    said = json.loads(packed) if packed else {}
+    said = read_json(packed, LOOSE) if packed else {}
     return json.dumps({**said, "message": text}, ensure_ascii=False) if "message" in said else ""
 
 

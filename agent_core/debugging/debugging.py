@@ -19,7 +19,7 @@ from ..storage import SaveRecorded
 from . import halt as halting
 from . import said
 from .breakpoints import Breakpoints
-from .claims import Claim, Line, Reader, Record, Told
+from .claims import Claim, Line, Reader, Record
 from .halt import Halt
 from .recording import Recording, kept_call
 from .spoken import Order
@@ -126,13 +126,13 @@ class Watch:
         finally:
             self.running.pop()
 
-    async def answer(self, claim: Claim, snapshot: Snapshot, told: Told) -> Any:  # Any: None, an order, or Patient
+    async def answer(self, claim: Claim, snapshot: Snapshot) -> Any:  # Any: None, an order, or Patient
         """The answer to a request of the debugger in the worker.
 
         Raises:
             RequestRefused: it has no known shape, or is not what its worker was sent for.
         """
-        reader = Reader(told)
+        reader = Reader()
         match claim.get("event"):
             case "record":
                 self._keep(claim, reader)

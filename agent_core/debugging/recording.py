@@ -20,7 +20,7 @@ MOST_BYTES: Final = 256 * 1024
 MOST_VALUE: Final = 64 * 1024
 MOST_LACKING: Final = 20
 Row: TypeAlias = dict[str, Any]  # Any: JSON
-Mask: TypeAlias = Callable[[Any], Any]  # Any: what `sandbox.values` carries
+Value: TypeAlias = Callable[[], Any]  # Any: what `sandbox.values` carries
 _RAN: Final = frozenset({"returned", "raised", "timed_out", "killed"})
 _SILENT: Final = frozenset({"progress", "debug"})
 
@@ -41,8 +41,8 @@ class Recording:
         """The seed of the call, and of calls that it makes."""
         return self.seed + depth
 
-    def note(self, name: str, arguments: Row, value: Any, mask: Mask, *, refused: str = "") -> None:  # Any: as Mask
-        """Keep an answer, or why there was none."""
+    def note(self, name: str, arguments: Row, value: Value, *, refused: str = "") -> None:
+        """Keep an answer, or why there was none; all of it is masked."""
         if name in _SILENT or self._size > MOST_BYTES:
             return
         if name == "secret":
@@ -50,8 +50,8 @@ class Recording:
             self.lack(f"the value of the secret {str(arguments.get('name'))[:80]}, which is never kept")
             return
         try:
-            row = {"name": name, "arguments": encode(mask(arguments))}
-            row |= {"refused": str(mask(refused))} if refused else {"value": encode(mask(value))}
+            row = {"name": name, "arguments": encode(arguments)}
+            row |= {"refused": refused} if refused else {"value": encode(value())}
         except Unsendable:
             self.lack(f"an answer to self.{name}, which JSON cannot hold")
             return

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import httpx2
 
+from sandbox.foreign import LOOSE, read_json
+
 from .embedder import EmbeddingUnavailable
 from .static import wordllama
 
@@ -43,7 +45,7 @@ class EndpointModel:
         if response.status_code != httpx2.codes.OK:
             raise self._unavailable(f"{response.status_code} {response.text[:_SHOWN]}")
         try:
-            return _vectors(response.json(), len(texts))
+            return _vectors(read_json(response.content, LOOSE), len(texts))
         except (ValueError, KeyError, TypeError) as error:
             raise self._unavailable("its answer has no list of vectors") from error
 

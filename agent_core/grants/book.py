@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from sandbox.foreign import read_json
+
 from ..errors import StorageError
 from ..problem import Problem
 from ..registry.function import Function
@@ -223,8 +225,8 @@ class GrantBook:
         found: dict[str, tuple[Yes, ...]] = {}
         for row in rows:
             if self._is_ours(row):
-                versions = tuple((module, version) for module, version in json.loads(row.content))
-                yes = Yes(row.digest, versions, Grants.from_json(json.loads(row.grants)), row.by, row.at)
+                versions = tuple((module, version) for module, version in read_json(row.content))
+                yes = Yes(row.digest, versions, Grants.from_json(read_json(row.grants)), row.by, row.at)
                 found[row.function] = (*found.get(row.function, ()), yes)
         return found
 
@@ -242,7 +244,7 @@ class GrantBook:
                 yield DropYes(name)
                 continue
             entry = listing.entries[name].grants
-            narrowed = [(row, Grants.from_json(json.loads(row.grants)) & entry) for row in own]
+            narrowed = [(row, Grants.from_json(read_json(row.grants)) & entry) for row in own]
             if any(_text(grants) != row.grants for row, grants in narrowed):
                 yield from (self._resealed(row, _text(grants)) for row, grants in narrowed)
 

@@ -9,11 +9,12 @@ import os
 import re
 import stat
 import tempfile
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
+
+from sandbox.foreign import Malformed, read_toml
 
 from ..errors import WorkspaceError
 from ..problem import Place, Problem
@@ -79,8 +80,8 @@ class GrantsFile:
         except (OSError, UnicodeDecodeError) as error:
             return Listing(problems=(_problem(f"cannot be read ({_reason(error)})"),), stamp=stamp)
         try:
-            data = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            data = read_toml(text, most=_LIMIT)
+        except Malformed as error:
             what = f"is not valid TOML ({fence(str(error), 120)})"
             return Listing(problems=(_problem(what),), text=text, stamp=stamp)
         return _listing(data, text, stamp)
@@ -151,8 +152,8 @@ def _comments(text: str) -> tuple[list[str], dict[str, list[str]]]:
 
 def _grants(text: str) -> dict[str, Grants] | None:
     try:
-        found = _listing(tomllib.loads(text), text, None)
-    except tomllib.TOMLDecodeError:
+        found = _listing(read_toml(text, most=_LIMIT), text, None)
+    except Malformed:
         return None
     return None if found.problems else {one: entry.grants for one, entry in found.entries.items()}
 

@@ -9,7 +9,7 @@ import os
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -18,7 +18,7 @@ from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.code import Modules
 
 from ..seal import data_folder
-from ..secrets import config_folder
+from ..secrets import Secrets, Session, config_folder
 from ..untrusted import fence
 from .items import UNSAID
 from .repositories import repository_in
@@ -67,6 +67,7 @@ class Reach:
 
     root: Path
     packages: Packages = lambda wanted: ((), ())
+    secrets: Secrets = field(default_factory=Secrets)
 
     def inside(self, grants: Grants) -> Grants:
         """The same with paths of the workspace as relative ones, and folders with their slash."""
@@ -100,10 +101,13 @@ class Reach:
         home = root if any(path.startswith(f"{root}/") for path in readable + writable) else ""
         return Access(readable, writable, found, ahead, home, owner if ahead else "")
 
-    def refusal(self, grants: Grants) -> str:
-        """Why some of these can never be granted, as a sentence; empty if all can."""
+    def refusal(self, grants: Grants, function: str, had: Grants = NOTHING) -> str:
+        """Return why some of these can never be granted, as a sentence; empty if all can.
+
+        It names what lies in a folder, which the function may have named after a secret: those are masked.
+        """
         found = [*self._refusals(grants.read, writes=False), *self._refusals(grants.write, writes=True)]
-        return found[0] if found else ""
+        return Session(self.secrets, function, (grants | had).secrets).words(found[0]) if found else ""
 
     def doubts(self, grants: Grants) -> tuple[str, ...]:
         """What a human has to know of these, a line each: of what is too large to be looked through."""

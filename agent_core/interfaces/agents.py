@@ -1,10 +1,11 @@
 """Agents as documents and as lines: who there is, what each remembers, and what became of an imported file."""
 
+import os
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from agent_core.clock import shown_time
 from agent_core.errors import UsageError
 from agent_core.portable import Report, waiting_of
 
@@ -122,21 +123,25 @@ def report_lines(report: Report, *, is_tried: bool = False) -> list[Line]:
 
 
 def write_new(path: str, text: str) -> None:
-    """Write a file that is not there yet.
+    """Write a file that is not there yet, for its owner alone: what an agent remembers is nobody else's.
 
     Raises:
         UsageError: it cannot be written; one that is there stays as it is.
     """
     try:
-        with Path(path).expanduser().open("x", encoding="utf-8") as file:
+        with open(Path(path).expanduser(), "x", encoding="utf-8", opener=_for_its_owner) as file:
             file.write(text)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}.") from error
 
 
+def _for_its_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 def day(at: float | None) -> str:
     """A time as people read it."""
-    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M") if at else "never"
+    return shown_time(at) if at else "never"
 
 
 _KINDS = {"toolwright": "this program's", "memgpt": "MemGPT's", "letta": "Letta's"}

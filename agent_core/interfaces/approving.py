@@ -1,6 +1,5 @@
 """Who answers a question about grants in one run: a human, nobody, or a file that says what may be granted in it."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from agent_core.errors import UsageError, WorkspaceError
 from agent_core.grants import Approver, Decision, Grants, Question
 from agent_core.grants.file import checked
 from agent_core.untrusted import one_line
+from sandbox.foreign import Malformed, read_toml
 
 ASK, DENY = "ask", "deny"
 _NOTES = ("by", "at")  # what `functions/grants.toml` has beside grants: such a file can be given too
@@ -48,9 +48,9 @@ def listed(file: Path) -> Listed:
         UsageError: it cannot be read, or lists what cannot be granted.
     """
     try:
-        tables = tomllib.loads(file.read_text("utf-8"))
+        tables = read_toml(file.read_bytes())
         return Listed({name: _grants(name, table) for name, table in tables.items()})
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (OSError, Malformed) as error:
         mend = "--approve takes ask, deny, or a file such as functions/grants.toml."
         raise UsageError(f"{file} cannot be read: {one_line(str(error), 200)}.", mend=mend) from error
     except WorkspaceError as error:

@@ -1,7 +1,6 @@
 """What the turns of a session took: tokens, and money where the price of the model is known."""
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from agent_core import events
 from agent_core.errors import UsageError
 from agent_core.events import Event
 from agent_core.untrusted import one_line
+from sandbox.foreign import read_toml
 
 from .columns import columns
 from .spans import Line, line
@@ -124,9 +124,9 @@ def read_prices(path: Path) -> dict[str, Price]:
         UsageError: it does not say them as it should.
     """
     try:
-        models: dict[str, dict[str, Any]] = tomllib.loads(path.read_text("utf-8"))["models"]
+        models: dict[str, dict[str, Any]] = read_toml(path.read_bytes())["models"]
         return {name: Price(**{key: float(value) for key, value in row.items()}) for name, row in models.items()}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError, ValueError, AttributeError) as e:
+    except (OSError, KeyError, TypeError, ValueError, AttributeError) as e:
         mend = '[models], and a line for each: "NAME" = { input = 1.0, cached = 0.1, output = 4.0 }'
         raise UsageError(f"{path} cannot be read as prices: {e}.", mend=mend) from e
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from agent_core.untrusted import one_line
+from sandbox.foreign import LOOSE, Malformed, read_json
 
 from .spans import Line, Role, Span, indented, line, quoted
 
@@ -168,8 +169,8 @@ def value_lines(outcome: Document, *, as_it_is: bool = False) -> list[Line]:
 def compact_call(name: str, arguments: str) -> str:
     """`name(key=value, …)` from the model's own JSON; text that is not an object is shown as it is."""
     try:
-        given = json.loads(arguments or "{}")
-    except (ValueError, RecursionError):
+        given = read_json(arguments or "{}", LOOSE)
+    except Malformed:
         given = None
     if not isinstance(given, dict):
         return f"{name}({arguments})"

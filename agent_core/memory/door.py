@@ -34,8 +34,13 @@ class Door:
         """Whether the agent has such a block."""
         return label in self.blocks.memory
 
-    async def answer(self, function: str, arguments: dict[str, Any]) -> str | None:  # Any: as a worker sent them
-        """Read or edit a block; what is read.
+    async def answer(
+        self,
+        function: str,
+        arguments: dict[str, Any],  # Any: as a worker sent them
+        masked: Callable[[str], str],
+    ) -> str | None:
+        """Read or edit a block; what is read. An edit that would make up a secret of pieces is refused.
 
         Raises:
             DoorRefused: the request has no known shape, or the edit is refused.
@@ -44,19 +49,32 @@ class Door:
             case {"act": "read", "block": str(label)}:
                 return self.blocks.memory[label].text
             case {"act": "append", "block": str(label), "text": str(text)}:
-                await self._edit(function, label, lambda lines: edits.append(lines, text).lines, text)
+                await self._edit(function, label, lambda lines: edits.append(lines, text).lines, (text,), masked)
             case {"act": "replace", "block": str(label), "old": str(old), "new": str(new)}:
-                await self._edit(function, label, lambda lines: edits.replace(lines, old, new).lines, old, new)
+                await self._edit(
+                    function, label, lambda lines: edits.replace(lines, old, new).lines, (old, new), masked
+                )
             case {"act": "write", "block": str(label), "text": str(text)}:
-                await self._edit(function, label, lambda lines: text.split("\n"), text)
+                await self._edit(function, label, lambda lines: text.split("\n"), (text,), masked)
             case _:
                 raise DoorRefused("self.memory can read, append, replace and write, with texts")
         return None
 
-    async def _edit(self, function: str, label: str, change: Callable[[list[str]], list[str]], *given: str) -> None:
+    async def _edit(
+        self,
+        function: str,
+        label: str,
+        change: Callable[[list[str]], list[str]],
+        given: tuple[str, ...],
+        masked: Callable[[str], str],
+    ) -> None:
         def deed(memory: Memory) -> None:
             check_given(memory[label], *given)
-            memory[label].put(change(memory[label].lines))
+            before, lines = "\n".join(memory[label].lines), change(memory[label].lines)
+            after = "\n".join(lines)
+            if masked(after) != after and masked(before) == before:
+                raise edits.EditRefused("the edit would put a secret together.")
+            memory[label].put(lines)
 
         edit = await self.blocks.edit(deed, _Function(self.agent, self.turn), f"{function}()")
         if edit.outcome == "refused" or (await self.blocks.commit(edit)).outcome == "refused":

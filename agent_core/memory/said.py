@@ -4,10 +4,11 @@ Notices, calls and the answers of functions are left out: they are the program's
 functions hold, and outweigh what people said.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+
+from sandbox.foreign import LOOSE, Malformed, read_json
 
 from ..storage import Entry, Said
 from . import words
@@ -44,8 +45,8 @@ def _text(payload: dict[str, Any]) -> str:  # Any: JSON
 
 def _sent(arguments: str) -> str:
     try:
-        given = json.loads(arguments)
-    except ValueError:
+        given = read_json(arguments, LOOSE)
+    except Malformed:
         return ""
     return str(given.get("message", "")) if isinstance(given, dict) else ""
 

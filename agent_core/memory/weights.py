@@ -1,10 +1,11 @@
 """What each signal counts in a search: data, with its origin beside it in `weights.toml`."""
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import TypeAlias
+
+from sandbox.foreign import read_toml
 
 Weights: TypeAlias = Mapping[str, float]
 
@@ -24,4 +25,4 @@ def pool(shelf: str) -> Mapping[str, int]:
 
 @cache
 def _tables() -> dict[str, dict[str, Weights]]:
-    return tomllib.loads(files(__package__).joinpath("weights.toml").read_text("utf-8"))
+    return read_toml(files(__package__).joinpath("weights.toml").read_text("utf-8"))

@@ -5,11 +5,12 @@ the same, byte for byte, from step to step; what is new is told in the message i
 there. So a server that caches the longest known prefix reads each message once.
 """
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final, TypeAlias
+
+from sandbox.foreign import read_json
 
 from ..messages import SEND, Answer, Assistant, Call, Message, Notice, System, User
 from .demonstration import DEMONSTRATION, TOLD
@@ -183,7 +184,7 @@ def _spoken(call: Call) -> str:
     """What a call said to the user that was made while calls travelled natively: here it is a reply."""
     if call.name != SEND or not is_object(call.arguments):
         return ""
-    return str(json.loads(call.arguments).get("message") or "")
+    return str(read_json(call.arguments).get("message") or "")
 
 
 def _told_text(functions: Told) -> str:

@@ -1,9 +1,10 @@
 """What was cut off at the length limit: which argument of which call. Pure."""
 
-import json
 import re
 from collections.abc import Iterable
 from typing import Final
+
+from sandbox.foreign import LOOSE, Malformed, read_json
 
 _MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\]:,]', re.DOTALL)
 
@@ -39,6 +40,6 @@ def note_on(cut: Iterable[str]) -> str:
 
 def _read(text: str) -> str:
     try:
-        return str(json.loads(text, strict=False)) if text else ""
-    except ValueError:
+        return str(read_json(text, LOOSE)) if text else ""
+    except Malformed:
         return ""

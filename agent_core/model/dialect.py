@@ -3,13 +3,14 @@
 import hashlib
 import json
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib import resources
 from typing import Any, Final
 from urllib.parse import urlsplit
+
+from sandbox.foreign import DEEPEST_ROW, LOOSE, read_json, read_toml
 
 from .quirks import Instead
 
@@ -64,7 +65,7 @@ class Dialect:
     def constrain(self, schema: Mapping[str, Any], form: int = 0) -> dict[str, Any]:  # Any: JSON
         """The part of a request that holds the reply to a schema; `form` counts the ways known for this endpoint."""
         template = _data()["constraints"][self.constraints[form]]
-        body: dict[str, Any] = json.loads(template.replace(_SCHEMA, json.dumps(schema)))
+        body: dict[str, Any] = read_json(template.replace(_SCHEMA, json.dumps(schema)), LOOSE, deepest=DEEPEST_ROW)
         return body
 
     @property
@@ -135,4 +136,4 @@ def _read(entry: dict[str, Any]) -> Dialect:
 
 @cache
 def _data() -> dict[str, Any]:
-    return tomllib.loads(resources.files(__package__).joinpath("dialects.toml").read_text(encoding="utf-8"))
+    return read_toml(resources.files(__package__).joinpath("dialects.toml").read_text(encoding="utf-8"))

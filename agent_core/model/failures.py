@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from sandbox.foreign import LOOSE, Malformed, read_json
+
 from ..errors import ContextOverflow, ModelError
 from .dialect import refuses, wants_change
 from .quirks import quirks
@@ -57,8 +59,8 @@ class Refusal:
     def read(cls, text: str) -> "Refusal":
         """From the body of an error response."""
         try:
-            return cls.of(json.loads(text))
-        except (ValueError, RecursionError):
+            return cls.of(read_json(text, LOOSE))
+        except Malformed:
             page = text.lstrip()[:1] == "<"
             return cls("a web page instead of JSON" if page else _short(text))
 

@@ -1,9 +1,10 @@
 """Reads thought and reply out of a JSON object while it grows, so that they can be shown as they come."""
 
-import json
 import re
 from dataclasses import dataclass, field
 from typing import Final
+
+from sandbox.foreign import LOOSE, read_json
 
 from .reply import TextPiece, ThoughtPiece
 
@@ -49,7 +50,7 @@ class GrowingStep:
         if found is None or not found[0]:
             return None
         self._place = found.end()
-        read = str(json.loads(f'"{found[0]}"', strict=False))
+        read = str(read_json(f'"{found[0]}"', LOOSE))
         if self._opened == 1:
             self.thought += read
             return ThoughtPiece(read)

@@ -6,12 +6,13 @@ of the workspace is told of where it may help: its words are in the user's messa
 
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any, Final
+
+from sandbox.foreign import read_toml
 
 from .request import FunctionShown
 
@@ -50,7 +51,7 @@ class Choice:
 @cache
 def choice() -> Choice:
     """What is listed always, what is found, and what is left out."""
-    data = tomllib.loads(resources.files(__package__).joinpath("constrained.toml").read_text(encoding="utf-8"))
+    data = read_toml(resources.files(__package__).joinpath("constrained.toml").read_text(encoding="utf-8"))
     return Choice(
         always=tuple(data["always"]),
         finds=frozenset(data["finds"]),

@@ -7,6 +7,8 @@ from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
+from sandbox.foreign import LOOSE, read_json
+
 _MOST_BYTES: Final = 4 << 20
 
 
@@ -24,8 +26,8 @@ async def ask(
     """The object that a GET, or a POST of this body, is answered with; an empty one where it is not in time."""
     try:
         async with asyncio.timeout(timeout_s):
-            found = json.loads(await _exchange(urlsplit(url), key, body))
-    except (OSError, TimeoutError, ValueError, RecursionError):
+            found = read_json(await _exchange(urlsplit(url), key, body), LOOSE)
+    except (OSError, TimeoutError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -1,10 +1,11 @@
 """What endpoints and models do in their own way: the data of `quirks.toml`, read once."""
 
 import re
-import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+
+from sandbox.foreign import read_toml
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Quirks:
 @cache
 def quirks() -> Quirks:
     """The quirks that this version knows."""
-    data = tomllib.loads(resources.files(__package__).joinpath("quirks.toml").read_text(encoding="utf-8"))
+    data = read_toml(resources.files(__package__).joinpath("quirks.toml").read_text(encoding="utf-8"))
     windows = data["windows"]
     return Quirks(
         servers=tuple(Server(**server) for server in data["servers"]),

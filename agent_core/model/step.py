@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from sandbox.foreign import LOOSE, Malformed, read_json
+
 from .request import FunctionShown
 
 Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
@@ -66,9 +68,9 @@ def read_step(text: str) -> Step | None:
     """The step that was written, also if it was cut off; None if it is no such object."""
     text = _FENCE.sub("", text)
     try:
-        value = json.loads(text, strict=False)
-    except (ValueError, RecursionError):
-        return _read_cut(text)
+        value = read_json(text, LOOSE)
+    except Malformed as error:
+        return _read_cut(text, is_whole=error.code != "syntax")
     match value:
         case {"call": {"name": str(name)} as call}:
             arguments = call.get("arguments", {})
@@ -79,25 +81,34 @@ def read_step(text: str) -> Step | None:
             return None
 
 
-def _read_cut(text: str) -> Step | None:
-    """What can still be told from an object without its end: the thought, and which call was begun."""
+def _read_cut(text: str, *, is_whole: bool) -> Step | None:
+    """What can still be told from an object without its end: the thought, and which call was begun.
+
+    One that is whole, and out of bounds, is a call with its arguments as they are: who reads them says what is wrong.
+    """
     named = re.search(r'"call"\s*:\s*\{\s*"name"\s*:\s*"([^"\\]*)"', text)
     if named is None:
         return Step("", is_whole=False) if text.lstrip().startswith("{") else None
     begun = _ARGUMENTS.search(text, named.end())
-    return Step("", name=named[1], arguments=text[begun.end() :] if begun else "", is_whole=False)
+    arguments = text[begun.end() :] if begun else ""
+    return Step("", name=named[1], arguments=_without_end(arguments) if is_whole else arguments, is_whole=is_whole)
 
 
 def _raw_arguments(text: str, value: Any) -> str:  # Any: JSON
     """The arguments as they were written, byte for byte, if the object has its usual shape."""
     begun = _ARGUMENTS.search(text)
-    raw = text[begun.end() :].rstrip()[:-2].rstrip() if begun else ""
+    raw = _without_end(text[begun.end() :]) if begun else ""
     try:
-        if json.loads(raw, strict=False) == value:
+        if read_json(raw, LOOSE) == value:
             return raw
-    except (ValueError, RecursionError):
+    except Malformed:
         pass
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _without_end(text: str) -> str:
+    """The text without the two brackets that close the call and the step."""
+    return text.rstrip()[:-2].rstrip()
 
 
 def _thought(value: Mapping[str, Any]) -> str:

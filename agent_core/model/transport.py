@@ -5,7 +5,6 @@ every message on every call. Its client is cheap once the TLS context is shared 
 """
 
 import asyncio
-import json
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import suppress
@@ -15,6 +14,8 @@ from urllib.parse import urlsplit
 
 import httpx2
 import openai
+
+from sandbox.foreign import LOOSE, Malformed, read_json
 
 from ..errors import ModelError
 from .failures import Refusal, Unavailable, explain, explain_in_stream
@@ -64,7 +65,7 @@ class Transport:
         try:
             async with asyncio.timeout(_LISTING_S):
                 response = await self._client.get("/models", cast_to=httpx2.Response)
-            entries = json.loads(response.content)["data"]
+            entries = read_json(response.content, LOOSE)["data"]
         except (openai.OpenAIError, TimeoutError, ValueError, LookupError, TypeError):
             return []
         found = entries if isinstance(entries, list) else []
@@ -114,10 +115,10 @@ class Transport:
 
     def _read(self, text: bytes) -> Chunk:
         try:
-            chunk = json.loads(text)
-        except (ValueError, RecursionError) as error:
+            chunk = read_json(text, LOOSE)
+        except Malformed as error:
             start = text[:200].decode("utf-8", "replace")
-            raise ModelError(f"{self.url} sent what is not JSON: {start}", mend=_PATH_HINT) from error
+            raise ModelError(f"{self.url} sent what is not JSON ({error}): {start}", mend=_PATH_HINT) from error
         if not isinstance(chunk, dict):
             raise ModelError(f"{self.url} sent what is not a completion: {str(chunk)[:200]}", mend=_PATH_HINT)
         if chunk.get("error"):

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from sandbox.foreign import LOOSE, Malformed, read_json
+
 from ..errors import ToolwrightError
 from ..messages import Answer, Assistant, Call, Message, Notice, System, User
 from .apart import one_by_one
@@ -61,7 +63,7 @@ class Unsendable(ToolwrightError):
 
 def to_wire(messages: Iterable[Message], dialect: Dialect | None = None) -> list[Entry]:
     """The messages of a request: system first, neighbours of one role merged, empty replies left out."""
-    entries: list[Entry] = json.loads(Writer(dialect).messages(tuple(messages)))
+    entries: list[Entry] = read_json(Writer(dialect).messages(tuple(messages)), LOOSE)
     return entries
 
 
@@ -198,13 +200,9 @@ def _arguments(text: str) -> str:
 def is_object(text: str) -> bool:
     """Whether the text is one whole JSON object, as strict readers read it."""
     try:
-        return isinstance(json.loads(text, parse_constant=_refuse_constant), dict)
-    except (ValueError, RecursionError):
+        return isinstance(read_json(text), dict)
+    except Malformed:
         return False
-
-
-def _refuse_constant(text: str) -> None:
-    raise ValueError(text)  # NaN and Infinity are Python's, not JSON's
 
 
 def _function(function: FunctionShown, dialect: Dialect) -> Entry:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from sandbox.foreign import MESSAGE, Malformed, read_json
+
 from ..grants.items import project, written
 from ..untrusted import fence
 from .failures import PackagesError
@@ -100,7 +102,10 @@ def read_report(requirements: tuple[str, ...], report: Path, said: Sequence[str]
     Raises:
         PackagesError: it has something that cannot be pinned.
     """
-    data: dict[str, Any] = json.loads(report.read_text("utf-8"))
+    try:
+        data: dict[str, Any] = read_json(report.read_bytes(), MESSAGE)
+    except Malformed as error:
+        raise PackagesError(f"What pip would install cannot be read: {error}.") from error
     sizes = _downloaded(said)
     pins, known = list[Pin](), dict[str, int]()
     for item in data["install"]:

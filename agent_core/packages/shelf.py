@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from sandbox.foreign import read_json
+
 from ..errors import WorkspaceError
 from ..seal import Sealer
 from .failures import PackagesError
@@ -126,11 +128,11 @@ class Shelf:
         return descriptor, installed
 
     def _facts(self, digest: str, content: bytes) -> Installed | None:
-        document = json.loads(content)
+        document = read_json(content)
         text, place = document["facts"], self._folder / digest
         if place.is_symlink() or not self._sealer.holds(document["seal"], _PURPOSE, digest, text):
             return None
-        facts = json.loads(text)
+        facts = read_json(text)
         return Installed(place.resolve(), facts["names"], tuple(facts["ahead"]), facts["size"])
 
     def _drop(self, name: str) -> bool:

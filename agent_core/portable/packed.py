@@ -1,10 +1,11 @@
 """What MemGPT packs into a message's text: JSON with a type, a time, and what is said."""
 
-import json
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+from sandbox.foreign import LOOSE, Malformed, read_json
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [AP]M)(?: [A-Za-z]{1,5})?([+-]\d{4})?")
 _SAYS = ("message", "reason")
@@ -65,7 +66,7 @@ def _object(text: str) -> dict[str, Any]:  # Any: JSON
     if not text.lstrip().startswith("{"):
         return {}
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = read_json(text, LOOSE)
+    except Malformed:
         return {}
     return found if isinstance(found, dict) else {}

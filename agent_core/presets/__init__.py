@@ -4,7 +4,6 @@ A preset says how an agent works: its style, its instructions, which functions o
 """
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +11,8 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
+
+from sandbox.foreign import Malformed, read_toml
 
 from ..context import INSTRUCTIONS
 from ..errors import SettingsError, UsageError
@@ -101,7 +102,7 @@ _SHIPPED: Final[Traversable] = resources.files(__package__)
 
 @cache
 def _shipped() -> Mapping[str, Any]:  # Any: TOML
-    return tomllib.loads((_SHIPPED / "presets.toml").read_text(encoding="utf-8"))
+    return read_toml((_SHIPPED / "presets.toml").read_text(encoding="utf-8"))
 
 
 @cache
@@ -119,8 +120,8 @@ def _given(root: Path, name: str) -> tuple[Mapping[str, Any], Traversable]:  # A
     own = _own(root, "presets")
     if own is not None and _NAME.fullmatch(name) and (file := own / f"{name}.toml").is_file():
         try:
-            return tomllib.loads(_text(root, file)), own
-        except tomllib.TOMLDecodeError as error:
+            return read_toml(_text(root, file)), own
+        except Malformed as error:
             raise SettingsError(f"presets/{name}.toml is not valid TOML: {error}.") from error
     if name not in _shipped()["presets"]:
         mend = f"Known are: {', '.join(_names(root))}. Your own go into presets/NAME.toml."

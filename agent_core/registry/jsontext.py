@@ -1,12 +1,12 @@
 """A model's JSON text → a Python object, mending what is unambiguous: fences, trailing commas, double encoding."""
 
 import json
-import math
 import re
-from typing import Any, NoReturn
+from typing import Any
+
+from sandbox.foreign import Malformed, read_json
 
 LIMIT_CHARS = 1_000_000
-DEEPEST = 64
 _FENCE = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 # Strings first, so that a comma inside one is never touched.
 _TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
@@ -74,77 +74,20 @@ def _unfenced(raw: str) -> str:
 
 def _load(text: str) -> Any:  # Any: JSON
     try:
-        return _strict(text)
-    except json.JSONDecodeError as error:
-        mended = _TRAILING_COMMA.sub(lambda match: match[1] or "", text)
+        return read_json(text)
+    except Malformed as error:
+        mended = _TRAILING_COMMA.sub(lambda match: match[1] or "", text) if error.code == "syntax" else text
         if mended == text:
             raise _unreadable(text, error) from error
     try:
-        return _strict(mended)
-    except json.JSONDecodeError as error:
+        return read_json(mended)
+    except Malformed as error:
         raise _unreadable(mended, error) from error
 
 
-def _strict(text: str) -> Any:  # Any: JSON
-    try:
-        value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite)
-    except json.JSONDecodeError:
-        raise
-    except RecursionError as error:
-        raise NotJson(f"expected at most {DEEPEST} levels, got more") from error
-    except ValueError as error:
-        raise NotJson("expected an integer of at most 4300 digits, got a longer one") from error
-    _check_depth(value)
-    _check_characters(text, value)
-    return value
-
-
-def _unreadable(text: str, error: json.JSONDecodeError) -> NotJson:
-    around = text[max(error.pos - 20, 0) : error.pos + 20].replace("\n", " ")
-    ends = " (the text ends too early)" if error.pos >= len(text.rstrip()) else ""
-    return NotJson(
-        f"expected JSON, got a mistake at line {error.lineno} column {error.colno}: {error.msg}{ends}, near `{around}`"
-    )
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        seen: set[str] = set()
-        double = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value] # `add` gives None
-        raise NotJson(f"expected each key once, got `{double}` twice")
-    return found
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise NotJson(f"expected a finite number, got {name}")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise NotJson(f"expected a finite number, got {text[:40]}")
-    return value
-
-
-def _check_characters(text: str, value: Any) -> None:  # Any: JSON
-    if text.isascii() and "\\ud" not in text.lower():
-        return
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        raise NotJson("expected whole characters, got half of a surrogate pair such as \\ud800") from error
-
-
-def _check_depth(value: Any) -> None:
-    level = [value]
-    for _ in range(DEEPEST):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, list | dict)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-        if not level:
-            return
-    raise NotJson(f"expected at most {DEEPEST} levels, got more")
+def _unreadable(text: str, error: Malformed) -> NotJson:
+    if error.code != "syntax":
+        return NotJson(str(error))
+    around = text[max(error.position - 20, 0) : error.position + 20].replace("\n", " ")
+    ends = " (the text ends too early)" if error.position >= len(text.rstrip()) else ""
+    return NotJson(f"expected JSON, got a mistake: {error}{ends}, near `{around}`")

@@ -1,13 +1,15 @@
 """Secrets: where they are kept, who is given one, and that none is shown, kept or sent to a model.
 
 A value goes to one running function, at the moment of `self.secret(name)`, if a human granted it by name. Whatever
-comes out of the call has it masked; so have the log and the file of a crash. May touch the user's configuration folder.
+comes out of its worker passes the curtain, which masks it; the log and the file of a crash are masked too. May touch
+the user's configuration folder.
 """
 
+from .curtain import Curtain
 from .given import GIVEN, shade_logs
 from .masks import Masks
 from .session import Session
 from .source import Secrets
 from .vault import Vault, config_folder
 
-__all__ = ["GIVEN", "Masks", "Secrets", "Session", "Vault", "config_folder", "shade_logs"]
+__all__ = ["GIVEN", "Curtain", "Masks", "Secrets", "Session", "Vault", "config_folder", "shade_logs"]

@@ -57,12 +57,17 @@ def byte_forms(value: str) -> tuple[bytes, ...]:
 
 def _encoded(value: str) -> Iterator[str]:
     data = value.encode()
-    yield value
+    yield from (value, *_in_one_case(value))
     yield from _escaped(value)
     yield from _quoted(value)
     yield from _in_base64(data)
     yield from (data.hex(), data.hex().upper())
     yield from ("".join(f"%{byte:02x}" for byte in data), "".join(f"%{byte:02X}" for byte in data))
+
+
+def _in_one_case(value: str) -> Iterator[str]:
+    """All small or all capital, as the names of hosts and of variables are written; not where that is too short."""
+    yield from (other for other in (value.lower(), value.upper()) if not unfit(other))
 
 
 def _around(form: str) -> Iterator[str]:

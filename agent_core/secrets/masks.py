@@ -4,9 +4,15 @@ A mask is put between two characters that no form of a secret has, so that what 
 Where nothing is found, which is looked for first, a text stays as it is.
 """
 
-from collections.abc import Iterable, Iterator
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal, InvalidOperation
+from functools import cached_property
 from itertools import chain
 from typing import Any, TypeAlias
+from uuid import UUID
+
+from sandbox.values import BODY, encode
 
 from .forms import byte_forms, forms, needed, normal
 from .pieces import Pieces
@@ -31,10 +37,9 @@ class Masks:
             form: self._mark(found[form], found) for form in sorted(found, key=lambda form: (-len(form), form))
         }
         self._needed = _by_sign(needed(self._marks))
-        plain = {one for value in values for one in normal(value)}
-        self._pieces = Pieces(self._marks, plain, f"{self._around[0]}…{self._around[1]}")
-        self._is_number = any(_is_number(value) for value in values)
-        self._bytes: dict[bytes, bytes] = {}
+        self._plain = {one for value in values for one in normal(value)}
+        self._pieces = Pieces(self._marks, self._plain, f"{self._around[0]}…{self._around[1]}")
+        self._numbers: dict[object, str] = {number: name for name, value in self._pairs for number in _numbers(value)}
 
     def __bool__(self) -> bool:
         return bool(self._pairs)
@@ -53,41 +58,72 @@ class Masks:
 
     def clean_bytes(self, data: bytes) -> bytes:
         """The bytes without any of the secrets."""
-        if not self._bytes:
-            marked = (
-                (form, self._mark(name, self._marks)) for name, value in self._pairs for form in byte_forms(value)
-            )
-            self._bytes = {form: mark.encode() for form, mark in sorted(marked, key=lambda each: -len(each[0]))}
         for form, mark in self._bytes.items():
             data = data.replace(form, mark)
         return data
 
     def clean_value(self, value: Any) -> Any:  # Any: what `sandbox.values` carries
         """The value, nested as it may be, without any of the secrets; where none is found, the same object."""
-        texts, is_plain = texts_of(value, frozenset() if self._is_number else PLAIN)
+        texts, is_plain = texts_of(value, frozenset() if self._numbers else PLAIN)
         found = self._found_in("\0".join(texts))
-        return value if is_plain and not found else self._walked(value, found)
+        if is_plain and not found:
+            return value
+        return self._walked(value, lambda text: _replaced(text, found), self.clean_bytes)
 
-    def _walked(self, value: Any, found: Found) -> Any:  # Any: as above
+    def clean_words(self, value: Any) -> Any:  # Any: as above
+        """Return the value with each of its texts, keys and bytes cleaned as what may have been said in pieces."""
+        if not self._pairs:
+            return value
+        if isinstance(value, str):
+            return self.clean_said(value)
+        texts, is_plain = texts_of(value, frozenset() if self._numbers else PLAIN)
+        found = self._found_in("\0".join(texts))
+        if is_plain and not found and not any(map(self._pieces.may_hold, texts)):
+            return value
+        return self._walked(value, lambda text: self._pieces.clean(_replaced(text, found)), self._clean_said_bytes)
+
+    def hides(self, number: object) -> bool:
+        """Return whether a number is a secret, or its digits hold one."""
+        return self._as_text(number) is not number
+
+    def _walked(self, value: Any, text: Callable[[str], str], data: Callable[[bytes], bytes]) -> Any:  # Any: as above
         match value:
             case str():
-                return _replaced(value, found)
+                return text(value)
             case bytes():
-                return self.clean_bytes(value)
+                return self._as_text(data(value))
             case dict():
-                return {self._walked(key, found): self._walked(item, found) for key, item in value.items()}
+                return {self._walked(key, text, data): self._walked(item, text, data) for key, item in value.items()}
             case list() | tuple() | set() | frozenset():
-                return type(value)(self._walked(item, found) for item in value)
+                return type(value)(self._walked(item, text, data) for item in value)
             case _:
                 return self._as_text(value)
 
     def _as_text(self, value: object) -> object:
         """A value that is no text by itself; its masked text, if there is a secret in that."""
-        if value is None or (isinstance(value, bool | int | float) and not self._is_number):
+        if value is None or isinstance(value, bool) or (isinstance(value, int | float) and not self._numbers):
             return value
-        text = str(value)
-        cleaned = self.clean(text)
-        return value if cleaned == text else cleaned
+        is_number = isinstance(value, int | float) or (isinstance(value, Decimal) and value.is_finite())
+        if is_number and (name := self._numbers.get(value)):
+            return self._mark(name, self._marks)
+        for text in _texts(value):
+            if (cleaned := self.clean(text)) != text:
+                return cleaned
+        return value
+
+    @cached_property
+    def _bytes(self) -> dict[bytes, bytes]:
+        marked = ((form, self._mark(name, self._marks)) for name, value in self._pairs for form in byte_forms(value))
+        return {form: mark.encode() for form, mark in sorted(marked, key=lambda each: -len(each[0]))}
+
+    @cached_property
+    def _byte_pieces(self) -> Pieces:
+        plain = {one.encode().decode("latin-1") for one in self._plain}
+        mark = f"{self._around[0]}...{self._around[1]}".encode().decode("latin-1")
+        return Pieces((form.decode("latin-1") for form in self._bytes), plain, mark)
+
+    def _clean_said_bytes(self, data: bytes) -> bytes:
+        return self._byte_pieces.clean(self.clean_bytes(data).decode("latin-1")).encode("latin-1")
 
     def _found_in(self, text: str) -> Found:
         """The forms that stand in a text, the longest first, with their marks."""
@@ -120,5 +156,24 @@ def _around(taken: set[str]) -> str:
     return next(pair for pair in chain(_AROUND, others) if not taken.intersection(pair))
 
 
-def _is_number(value: str) -> bool:
-    return value.lstrip("+-").replace(".", "", 1).replace("e", "", 1).isdecimal()
+def _numbers(value: str) -> Iterator[Decimal | float]:
+    """The number that a value is, if it is one, as a worker may give it back."""
+    try:
+        number = Decimal(value)
+    except InvalidOperation:
+        return
+    if number.is_finite():
+        yield from (number, float(number))
+
+
+def _texts(value: object) -> Iterator[str]:
+    """A value as it is shown, and as it is published."""
+    if isinstance(value, bytes):
+        yield b64encode(value).decode()
+        return
+    yield str(value)
+    published = encode(value)
+    if isinstance(published, dict):
+        yield str(published[BODY])
+    if isinstance(value, UUID):
+        yield value.hex

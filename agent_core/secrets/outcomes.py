@@ -1,43 +1,36 @@
-"""An outcome without secrets: its value, what it printed, its error with every frame."""
+"""An outcome without secrets: whatever of it a worker claims, in each of its fields, those to come included."""
 
-from dataclasses import replace
-from typing import assert_never
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Final, TypeVar
 
-from sandbox import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
+from sandbox import Outcome
 
 from .masks import Masks
 
+MEASURED: Final = frozenset({"seconds", "memory", "cpu_s", "limit_s"})  # by the host
+VALUE: Final = "value"
+T = TypeVar("T")
+
 
 def masked(outcome: Outcome, masks: Masks) -> Outcome:
-    """The outcome without any of the secrets, in whatever of it a worker claims."""
-    if not masks:
-        return outcome
-    said = masks.clean_said
-    match outcome:
-        case Returned():
-            value = masks.clean_value(outcome.value)
-            return replace(outcome, value=value, shown=said(outcome.shown), output=said(outcome.output))
-        case Raised():
-            return replace(outcome, failure=_failure(outcome.failure, masks), output=said(outcome.output))
-        case TimedOut():
-            return replace(outcome, output=said(outcome.output))
-        case Killed():
-            return replace(outcome, reason=said(outcome.reason), output=said(outcome.output))
-        case Refused():
-            return replace(outcome, reason=said(outcome.reason))
+    """The outcome without any of the secrets."""
+    return _cleaned(outcome, masks) if masks else outcome
+
+
+def _cleaned(part: T, masks: Masks) -> T:
+    names = [each.name for each in fields(part) if each.name not in MEASURED]  # type: ignore[arg-type]  # a dataclass
+    return replace(part, **{name: _field(name, getattr(part, name), masks) for name in names})  # type: ignore[type-var]
+
+
+def _field(name: str, value: Any, masks: Masks) -> Any:  # Any: what a field of an outcome holds
+    if name == VALUE:
+        return masks.clean_value(value)
+    if is_dataclass(value):
+        return _cleaned(value, masks)
+    match value:
+        case tuple():
+            return tuple(_field("", one, masks) for one in value)
+        case int() | float() if masks.hides(value):
+            return 0
         case _:
-            assert_never(outcome)
-
-
-def _failure(failure: Failure, masks: Masks) -> Failure:
-    frames = tuple(_frame(frame, masks) for frame in failure.frames)
-    cause = failure.cause and _failure(failure.cause, masks)
-    said = masks.clean_said
-    return replace(failure, type=said(failure.type), message=said(failure.message), frames=frames, cause=cause)
-
-
-def _frame(frame: Frame, masks: Masks) -> Frame:
-    said = masks.clean_said
-    names = tuple((said(name), said(text)) for name, text in frame.locals)
-    path, function, source = map(said, (frame.path, frame.function, frame.source))
-    return replace(frame, path=path, function=function, source=source, locals=names)
+            return masks.clean_words(value)

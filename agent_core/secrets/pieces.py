@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 
 _CUT = re.compile(r"(…|\.{3,}|\n\[output cut)")
 _AT_CUT = 4  # characters that are left of a secret at a cut
+_FAR = 64  # characters that are compared before all of a long rest is
 _ANYWHERE = 12  # characters of a secret that stand together
 _PROBE = 6  # of them, looked for in so large steps that every such piece holds one
 _STEP = _ANYWHERE - _PROBE + 1
@@ -18,7 +19,8 @@ class Pieces:
     """The pieces of some secrets: of every form at a cut, of the plain values anywhere."""
 
     def __init__(self, forms: Iterable[str], plain: Collection[str], mark: str) -> None:
-        self._ends = [(form, form[::-1]) for form in forms]
+        self._forms = [*forms]
+        self._heads, self._tails = Beginnings(self._forms), Beginnings(form[::-1] for form in self._forms)
         self._plain = plain
         self._probes = {one[at : at + _PROBE] for one in plain for at in range(len(one) - _PROBE + 1)}
         self._runs = {one[at : at + _ANYWHERE] for one in plain for at in range(len(one) - _ANYWHERE + 1)}
@@ -29,9 +31,13 @@ class Pieces:
         parts = _CUT.split(self._without_runs(text))
         return "".join(part if at % 2 else self._trimmed(part) for at, part in enumerate(parts))
 
+    def may_hold(self, text: str) -> bool:
+        """Return whether cleaning could change a text that holds no whole form."""
+        return len(text) >= _AT_CUT and self.clean(text) != text
+
     def settled(self, text: str) -> int:
         """How much of a text that goes on can be cleaned by itself: whole lines, with no secret over their end."""
-        begun = max((_begun(form, text, 1) for form, _ in self._ends), default=0)
+        begun = max((_begun(form, text) for form in self._forms), default=0)
         inside = max((size for size in range(1, _ANYWHERE) if self._is_inside(text[-size:])), default=0)
         place = _line_end(text, len(text) - max(begun, inside))
         for _ in range(_BACKWARDS):
@@ -46,7 +52,7 @@ class Pieces:
 
     def _first_over(self, place: int, text: str) -> int:
         """Where the first form or piece begins that stands on both sides of a place; the place, if none does."""
-        whole = (text.find(form, max(0, place - len(form) + 1), place + len(form) - 1) for form, _ in self._ends)
+        whole = (text.find(form, max(0, place - len(form) + 1), place + len(form) - 1) for form in self._forms)
         pieces = (at for at in range(max(0, place - _ANYWHERE + 1), place) if text[at : at + _ANYWHERE] in self._runs)
         return min((at for at in (*whole, *pieces) if at >= 0), default=place)
 
@@ -64,10 +70,9 @@ class Pieces:
 
     def _trimmed(self, part: str) -> str:
         """Without the beginning of a secret at its end, and the end of one at its beginning."""
-        if size := max((_begun(form, part) for form, _ in self._ends), default=0):
+        if size := self._heads.at_end(part):
             part = part[: len(part) - size] + self._mark
-        backwards = part[::-1]
-        if size := max((_begun(form, backwards) for _, form in self._ends), default=0):
+        if size := self._tails.at_end(part[: self._tails.longest][::-1]):
             part = self._mark + part[size:]
         return part
 
@@ -87,12 +92,31 @@ def _line_end(text: str, place: int) -> int:
     return max(text.rfind(end, 0, place) for end in "\n\r") + 1
 
 
-def _begun(form: str, text: str, fewest: int = _AT_CUT) -> int:
-    """How many characters at the end of a text are the beginning of a form."""
+def _begun(form: str, text: str) -> int:
+    """Return how many characters at the end of a text are the beginning of a form."""
     tail = text[-len(form) :]
-    at = tail.find(form[:fewest])
+    at = tail.find(form[:1])
     while at >= 0:
         if form.startswith(tail[at:]):
             return len(tail) - at
-        at = tail.find(form[:fewest], at + 1)
+        at = tail.find(form[:1], at + 1)
     return 0
+
+
+class Beginnings:
+    """Forms by their first characters, so that a short text costs little, however many forms there are."""
+
+    def __init__(self, forms: Iterable[str]) -> None:
+        self._by_head: dict[str, list[str]] = {}
+        self.longest = 0
+        for form in forms:
+            self._by_head.setdefault(form[:_AT_CUT], []).append(form)
+            self.longest = max(self.longest, len(form))
+
+    def at_end(self, text: str) -> int:
+        """Return how many characters at the end of a text, 4 or more, are the beginning of a form."""
+        for at in range(max(0, len(text) - self.longest), len(text) - _AT_CUT + 1):
+            for form in self._by_head.get(text[at : at + _AT_CUT], ()):
+                if form.startswith(text[at : at + _FAR]) and form.startswith(text[at:]):
+                    return len(text) - at
+        return 0

@@ -6,7 +6,7 @@ kept is masked too; and those of the functions that it called.
 
 from collections.abc import Awaitable, Callable, Iterable
 from functools import lru_cache
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from sandbox import Outcome, RequestRefused
 
@@ -17,14 +17,25 @@ from .outcomes import masked
 from .source import Secrets, is_name
 
 Want: TypeAlias = Callable[[str], Awaitable[bool]]  # asks a human for one more secret by its name
+T = TypeVar("T")
 _MOST_ASKED = 8
+
+
+async def never(_name: str) -> bool:
+    """Nobody is asked."""
+    return False
 
 
 class Session:
     """One call; `around` is that of the function that made the call, if one did."""
 
     def __init__(
-        self, secrets: Secrets, function: str, granted: tuple[str, ...], want: Want, around: "Session | None" = None
+        self,
+        secrets: Secrets,
+        function: str,
+        granted: tuple[str, ...] = (),
+        want: Want = never,
+        around: "Session | None" = None,
     ) -> None:
         self._secrets = secrets
         self._function = function
@@ -59,9 +70,17 @@ class Session:
         """How the call ended, masked."""
         return masked(outcome, _masks(self._known))
 
-    def told(self, text: str) -> str:
-        """A text that is shown while the call runs, masked for it and all around it."""
-        return self._around.told(text) if self._around else _masks(self._known).clean_said(text)
+    def value(self, value: T) -> T:
+        """A value that is for another function, masked for this call and all around it."""
+        return self._outermost.clean_value(value)  # type: ignore[no-any-return]  # of the same shape
+
+    def words(self, value: T) -> T:
+        """Return what is shown, kept or asked about, masked as what may have been cut or said in pieces."""
+        return self._outermost.clean_words(value)  # type: ignore[no-any-return]  # of the same shape
+
+    @property
+    def _outermost(self) -> Masks:
+        return self._around._outermost if self._around else _masks(self._known)
 
     def settled(self, text: str) -> int:
         """How much of a text that goes on can be told by itself."""

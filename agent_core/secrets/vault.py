@@ -8,11 +8,12 @@ import json
 import os
 import shlex
 import stat
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from sandbox.foreign import Malformed, read_toml
 
 from ..errors import WorkspaceError
 
@@ -128,10 +129,10 @@ def _read(folder: int, path: Path) -> Mapping[str, str]:
 
 def _understood(data: bytes, path: Path) -> Mapping[str, str]:
     try:
-        held = tomllib.loads(data.decode())
+        held = read_toml(data, most=_LARGEST)
         if all(isinstance(value, str) for value in held.values()):
             return held
-    except (ValueError, RecursionError):  # its words may be a secret's, so they are not passed on
+    except Malformed:  # its words may be a secret's, so they are not passed on
         pass
     raise Unsafe(f'{shown(path)} is not understood: it has lines such as NAME = "value", and nothing else.')
 

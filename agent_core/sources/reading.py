@@ -13,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from sandbox.foreign import MESSAGE, read_json
+
 from .errors import Unreadable
 from .parts import LONGEST, Chunk, Cut
 
@@ -76,7 +78,7 @@ async def _asked(process: Process, order: bytes) -> list[dict[str, Any]]:  # Any
     await process.stdin.drain()
     answers: list[dict[str, Any]] = []
     while not answers or "chunks" in answers[-1]:
-        answers.append(json.loads(await process.stdout.readuntil(b"\n")))
+        answers.append(read_json(await process.stdout.readuntil(b"\n"), MESSAGE))
     return answers
 
 

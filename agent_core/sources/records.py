@@ -4,28 +4,30 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
+from sandbox.foreign import DEEPEST_ROW, Malformed, Strictness, read_json
+
 from .parts import GOAL, Part, Parts, Unit
 from .prose import plain
 
 _DEEPEST: Final = 64
 _RECORD: Final[Unit] = "record"
-_READ: Final[dict[str, Any]] = {"parse_float": str, "parse_int": str, "parse_constant": str}  # numbers as written
+_AS_WRITTEN: Final = Strictness(unique=False, finite=False, whole=False, numbers=False)
 
 
 def records(text: str) -> Parts:
     """The records of a list, or the entries of an object."""
     try:
-        return Parts(tuple(_parts(json.loads(text, **_READ))), GOAL)
-    except (ValueError, RecursionError):
+        return Parts(tuple(_parts(read_json(text, _AS_WRITTEN, deepest=DEEPEST_ROW))), GOAL)
+    except Malformed:
         return _as_text(text)
 
 
 def lines(text: str) -> Parts:
     """One record a line."""
     try:
-        found = [json.loads(line, **_READ) for line in text.split("\n") if line.strip()]
+        found = [read_json(line, _AS_WRITTEN, deepest=DEEPEST_ROW) for line in text.split("\n") if line.strip()]
         return Parts(tuple(_parts(found)), GOAL)
-    except (ValueError, RecursionError):
+    except Malformed:
         return _as_text(text)
 
 

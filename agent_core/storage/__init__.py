@@ -34,6 +34,7 @@ from .memory_writes import (
 )
 from .recorded import Recorded, RecordedRow, SaveRecorded
 from .recovery import adopt
+from .rows import MEND, Misfit, Shape, fitting
 from .sqlite import SqliteStore, open_store
 from .store import (
     SAID,
@@ -77,6 +78,7 @@ from .writes import (
 
 __all__ = [
     "FAILURES",
+    "MEND",
     "SAID",
     "STATE",
     "STATE_FILE",
@@ -110,6 +112,7 @@ __all__ = [
     "KindRow",
     "ManifestConflict",
     "MemoryStore",
+    "Misfit",
     "OpenWrite",
     "PassageRow",
     "PinFunction",
@@ -137,6 +140,7 @@ __all__ = [
     "SaveYes",
     "SectionRow",
     "SetManifest",
+    "Shape",
     "Shelf",
     "SqliteStore",
     "Stats",
@@ -149,6 +153,7 @@ __all__ = [
     "YesRow",
     "adopt",
     "content_hash",
+    "fitting",
     "lock_agent",
     "open_lock",
     "open_store",

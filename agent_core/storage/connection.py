@@ -4,7 +4,6 @@ Everything is written ahead to a log and synced on commit. A session is used by 
 time: the store's own.
 """
 
-import hashlib
 import json
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
@@ -136,29 +135,6 @@ def abandon(db: apsw.Connection) -> None:
     with suppress(apsw.ConnectionClosedError):
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         db.close(True)
-
-
-def sign(sealer: Sealer, table: str, *values: str) -> str:
-    """Return the seal of a row: what was derived from texts, and what a human believes, is only taken from oneself."""
-    return sealer.seal(f"row of {table}", *values[:-1], _digest(values[-1]))
-
-
-def is_signed(sealer: Sealer, seal: str, table: str, *values: str) -> bool:
-    """Return whether this user's program wrote the row."""
-    return sealer.holds(seal, f"row of {table}", *values[:-1], _digest(values[-1]))
-
-
-def sign_verdicts(db: apsw.Connection, sealer: Sealer) -> None:
-    """Seal every verdict of a file that its human takes over."""
-    rows = list(db.execute("select version, function, verdict from verdict"))
-    db.executemany(
-        "update verdict set seal = ? where version = ? and function = ?",
-        [(sign(sealer, "verdict", *row), *row[:2]) for row in rows],
-    )
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def dump(value: object) -> str:

@@ -4,7 +4,6 @@ The fence: a turn is written only by who knows its `attempt` and `n`; a claim ra
 that an owner that was thought dead is refused from then on.
 """
 
-import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from .connection import Session, dump
 from .errors import InboxFull
 from .ledger import apply
 from .memory_lookups import versions
+from .rows import ENTRY, parse_row
 from .store import SUMMARY, AgentRow, Appended, Due, Entry, Inbound, Post, Turn
 from .writes import Write
 
@@ -57,7 +57,7 @@ _WAITING = "from event where agent = ? and turn is null and (due <= ? or not tim
 def waiting(session: Session, agent: str) -> list[Inbound]:
     """Due events that nobody took."""
     rows = session.all(f"select id, kind, payload {_WAITING} order by due, seq", agent, session.clock.now())
-    return [Inbound(id, kind, json.loads(payload)) for id, kind, payload in rows]
+    return [Inbound(id, kind, parse_row(payload, dict)) for id, kind, payload in rows]
 
 
 def _waits(session: Session, agent: str) -> bool:
@@ -79,7 +79,7 @@ def claim(session: Session, agent: str, owner: str) -> Turn | None:
         seq,
     )[0]
     id, attempt, n, state, cancelled, event, kind, payload = row
-    return Turn(id, agent, attempt, n, state, Inbound(event, kind, json.loads(payload)), bool(cancelled))
+    return Turn(id, agent, attempt, n, state, Inbound(event, kind, parse_row(payload, dict)), bool(cancelled))
 
 
 def _begin(session: Session, agent: str, owner: str) -> int | None:
@@ -219,4 +219,7 @@ def agents(session: Session) -> list[AgentRow]:
 
 
 def _entries(rows: list[tuple[Any, ...]]) -> list[Entry]:  # Any: columns as SQLite types them
-    return [Entry(kind, json.loads(payload), n, turn, at, seq) for kind, payload, n, turn, at, seq in rows]
+    return [
+        Entry(kind, parse_row(payload, ENTRY.get(kind, dict)), n, turn, at, seq)
+        for kind, payload, n, turn, at, seq in rows
+    ]

@@ -6,8 +6,9 @@ from typing import Any
 from ..errors import StorageError
 from . import memory_ledger, recorded
 from . import writes as w
-from .connection import Session, dump, sign
+from .connection import Session, dump
 from .errors import ManifestConflict
+from .rows import sign
 
 NAME_CHARS, MESSAGE_CHARS = 80, 200
 MAX_KINDS = 20
@@ -73,9 +74,10 @@ def _save_verdict(session: Session, write: w.SaveVerdict) -> None:
 
 
 def _save_pending(session: Session, write: w.SavePending) -> None:
+    row = (write.function, dump(write.candidate))
     session.all(
-        "insert or replace into pending (function, candidate, at) values (?, ?, ?)",
-        *(write.function, dump(write.candidate), session.clock.now()),
+        "insert or replace into pending (function, candidate, at, seal) values (?, ?, ?, ?)",
+        *(*row, session.clock.now(), sign(session.sealer, "pending", *row)),
     )
 
 

@@ -17,9 +17,10 @@ import apsw
 from ..errors import StorageError
 from ..seal import Sealer
 from . import origin
-from .connection import Clock, bounded, connect, sign_verdicts
+from .connection import Clock, bounded, connect
 from .faults import DAMAGE
 from .folder import open_lock
+from .rows import sign_all
 
 COMPANIONS = (*origin.LOGS, "")  # the file itself last: a new one must never meet the old one's log
 JOURNAL = "-journal"
@@ -81,8 +82,7 @@ def adopt(path: Path, name: str, clock: Clock) -> str:
             raise StorageError(f"{name} is damaged or not this program's: {error}.") from error
         replaced = _put_aside(place, "replaced").name if path.exists() else ""
         with bounded(db):
-            list(db.execute("delete from reading"))
-            sign_verdicts(db, place.sealer)
+            sign_all(db, place.sealer)
             origin.mark(db, origin.sealed_id(path, place.sealer))
         db.close()
         aside.rename(path)

@@ -4,7 +4,6 @@ Several processes may use one file. A file that is found damaged, at start or la
 and a new one begun: `recovered` then says so, and what was under way is refused.
 """
 
-import json
 import os
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
@@ -23,6 +22,7 @@ from .faults import DAMAGE, SURROUNDINGS, explain, explain_os
 from .memory_store import MemoryStore
 from .recorded import Recorded
 from .recovery import Place, open_or_replace, replace
+from .rows import MEND, Misfit
 from .sqlite_memory import SqliteMemory
 from .store import (
     SAID,
@@ -291,10 +291,13 @@ class SqliteStore:
                 raise self._reopen("was taken away or replaced while it was in use")
             with bounded(self._session.db):
                 return work()
-        except (*DAMAGE, json.JSONDecodeError) as error:
+        except (*DAMAGE, Misfit) as error:
             raise self._reopen("is damaged") from error
         except SURROUNDINGS as error:
             raise explain(error, self.path) from error
+        except OverflowError as error:
+            what = f"A number in the state file `{self.path}` is larger than this program writes: {error}."
+            raise StorageError(what, mend=MEND) from error
         except UnicodeEncodeError as error:
             what = f"A text cannot be stored: {error.reason} at character {error.start}."
             raise StorageError(what, mend="Leave out what is not Unicode text.") from error

@@ -17,6 +17,7 @@ from ..registry.examples import Example
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
 from ..requests import OnProgress, Requests
+from ..secrets import Curtain, Session
 from ..storage import Write
 from .calls import noted, recorded
 from .granting import Granting
@@ -108,14 +109,14 @@ class Calls:
         watch = self.debugging.watch(trace="cover", covers=(function.module, function.name))
 
         async def answer(name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross
-            return await watch.answer(arguments, snapshot, str) if name == "debug" else None
+            return await watch.answer(arguments, snapshot) if name == "debug" else None
 
         with watch.over(function.name, snapshot) as around:
             await self._cage.evaluate(
                 snapshot.modules,
                 function.module,
                 Evaluation(example.setup, example.call),
-                handler=answer,
+                Curtain(Session(self._cage.secrets, function.name, permit.grants.secrets), answer),
                 access=permit.access,
                 around=around,
             )

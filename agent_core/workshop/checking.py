@@ -5,12 +5,13 @@ of candidates is held at a time.
 """
 
 import asyncio
-import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from sandbox.foreign import read_json
 
 from ..errors import UsageError
 from ..gate import Candidate, GivenExample, Policy
@@ -130,7 +131,7 @@ def _of_line(line: bytes, where: str, policy: Policy) -> Job:
 def parse_line(line: bytes, where: str, module: str = "checked") -> Candidate | Problem:
     """The candidate of one line of a `.jsonl` file."""
     try:
-        row = json.loads(line)
+        row = read_json(line)
         examples = tuple(
             GivenExample(str(each["call"]), str(each["expected"]), each.get("approx"))
             for each in row.get("examples") or ()

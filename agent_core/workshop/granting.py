@@ -212,7 +212,7 @@ class Granting:
             grants,
             self.reach.access(grants, f"{function.module}.{function.name}"),
             function.name if grants.stateful else "",
-            note or self.reach.refusal(grants) or _unnamed(function.name, grants),
+            note or self.reach.refusal(grants, function.name) or _unnamed(function.name, grants),
         )
 
     def _around(self, function: Function, snapshot: Snapshot) -> Grants:
@@ -227,7 +227,7 @@ class Granting:
 
     async def _ask(self, question: Question, having: Grants = NOTHING) -> Decision:
         """The answer; what it is about is installed with a yes, by which the function has all this."""
-        if never := self.reach.refusal(question.missing):
+        if never := self.reach.refusal(question.missing, question.function, question.granted):
             return self._desk.close(question, Decision("no", never, "never"))
         approver = None if self._settings.ask == "never" else self.approver
         with standing_still():

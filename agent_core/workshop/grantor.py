@@ -89,7 +89,8 @@ class Grantor:
         return plan.detail
 
     async def _plan(self, name: str, grants: Grants, author: Author, version: str) -> Plan:
-        if never := self._granting.reach.refusal(grants):
+        entry = (await self._granting.book.entries()).get(name)
+        if never := self._granting.reach.refusal(grants, name, entry.grants if entry else NOTHING):
             raise WorkspaceError(never, mend="Grant the folder or the file itself that the function needs.")
         if await self._pending(name) is not None:
             return await self._changes.granted(name, grants, author, version)

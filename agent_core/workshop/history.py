@@ -9,8 +9,8 @@ import difflib
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
+from ..clock import shown_time
 from ..errors import UsageError
 from ..registry.source import Source, parse
 from ..registry.spans import split
@@ -51,7 +51,7 @@ class Version:
     @property
     def when(self) -> str:
         """The minute of it, where the reader is."""
-        return datetime.fromtimestamp(self.row.at).astimezone().strftime("%Y-%m-%d %H:%M")
+        return shown_time(self.row.at)
 
 
 def versions(rows: Iterable[VersionRow], name: str) -> tuple[Version, ...]:

@@ -16,6 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
+from sandbox.foreign import DEEPEST_ROW, LOOSE, read_json
+
 from ..cage import Cage
 from ..errors import WorkspaceError
 from ..gate import Gate, Rules
@@ -135,7 +137,7 @@ class _Process:
         assert self._process is not None
         assert self._process.stdout is not None
         while line := await self._process.stdout.readline():
-            number, rows = json.loads(line)
+            number, rows = _read(line)
             if number in self._answers:
                 self._answers[number].set_result(rows)
         code = await self._process.wait()
@@ -166,6 +168,10 @@ class _Process:
             await self._process.stdin.drain()
 
 
+def _read(line: bytes) -> Any:  # Any: JSON
+    return read_json(line, LOOSE, most=_LONGEST_LINE, deepest=DEEPEST_ROW)
+
+
 def _environment() -> dict[str, str]:
     """Where packages are found as in this process, and nothing that is secret."""
     found = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path if entry)
@@ -174,7 +180,7 @@ def _environment() -> dict[str, str]:
 
 async def serve(read: Callable[[], Awaitable[bytes]], write: Callable[[bytes], None], parallel: int) -> None:
     """Judge what is asked for, until nobody asks any more: the other side of a process."""
-    bench = Bench.from_json(json.loads(await read()))
+    bench = Bench.from_json(_read(await read()))
     cage = Cage(bench.sandbox, parallel)
     gate = Gate(cage, limits=cage.limits, rules=bench.rules)
 
@@ -186,7 +192,7 @@ async def serve(read: Callable[[], Awaitable[bytes]], write: Callable[[bytes], N
         async with asyncio.TaskGroup() as group:
             asked = deque[asyncio.Task[None]]()
             while line := await read():
-                asked.append(group.create_task(answer(*json.loads(line))))
+                asked.append(group.create_task(answer(*_read(line))))
                 while asked and asked[0].done():
                     asked.popleft()
             for task in asked:  # nobody waits for what is still being judged

@@ -20,6 +20,7 @@ from ..registry.registry import Registry
 from ..registry.schema import read_module
 from ..registry.snapshot import Snapshot
 from ..registry.source import Source
+from ..secrets import Curtain, Session
 from ..storage import FAILURES, RecordedRow, Store
 from ..untrusted import visible
 from . import history
@@ -73,7 +74,7 @@ class Replays:
                     module,
                     row.function,
                     decode(row.data["arguments"]),
-                    heard,
+                    Curtain(Session(self._cage.secrets, row.function), heard),
                     around=around,
                 )
         finally:
@@ -150,7 +151,7 @@ class Heard:
             RequestRefused: there was none.
         """
         if name == "debug":
-            return await self._watch.answer(arguments, self._snapshot, str)
+            return await self._watch.answer(arguments, self._snapshot)
         if name == "progress":
             return None
         row = self._row(name, encode(arguments))

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from sandbox.foreign import DEEPEST_ROW, LOOSE, read_json
+
 from ..gate import Disagreement, ModuleVerdict
 from ..problem import Problem
 from ..registry.function import Function, Reading
@@ -93,7 +95,7 @@ def unchanged(path: str, found: Source, known: Known, before: Snapshot) -> Readi
 def stored(row: ReadingRow, source: Source) -> Reading | None:
     """The reading that storage keeps of exactly this text."""
     try:
-        return Reading.from_json(json.loads(row.reading), source)
+        return Reading.from_json(read_json(row.reading, LOOSE, deepest=DEEPEST_ROW), source)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None  # not what this program wrote: it is read anew
 

@@ -1,6 +1,8 @@
 """`toolwright agents` from outside: an agent is listed, shown, moved and deleted by commands in processes."""
 
 import json
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,15 @@ def test_an_agent_moves_to_another_workspace_in_a_file_and_is_the_same(kept: Pat
     assert toolwright("agents", "export", "main", cwd=other).stdout == (kept / "out.json").read_text()
     again = toolwright("agents", "export", "main", "out.json", cwd=kept)
     assert (again.returncode, "cannot be written: File exists" in again.stderr) == (2, True)
+
+
+def test_the_file_of_an_agent_is_for_its_owner_alone(kept: Path) -> None:
+    before = os.umask(0)
+    try:
+        run(kept, "agents", "export", "main", "out.json")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((kept / "out.json").stat().st_mode) == 0o600
 
 
 def test_an_import_writes_over_nothing_and_tells_what_it_did(kept: Path) -> None:

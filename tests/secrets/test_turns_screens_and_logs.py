@@ -41,11 +41,11 @@ async def test_a_turn_leaves_nothing_of_it_anywhere(at_desk: OpenDesk, key: str,
     assert [*files_with("7Qz", desk.workspace.root, config.parent.parent)] == []
 
 
-async def test_a_long_note_is_cut_and_half_a_secret_at_the_cut_is_gone(at_desk: OpenDesk, key: str) -> None:
+async def test_a_secret_at_the_cut_of_a_long_note_is_masked_before_it_is_cut(at_desk: OpenDesk, key: str) -> None:
     desk = await at_desk([Ask(Wanted("tell", {})), Say("Done.")])
     await put(desk.workspace, "tell", 'self.progress(1, 2, "x" * 391 + self.secret("KEY") + "y" * 10**6)', "KEY")
     (progress,) = [one for one in await desk.say("tell me") if isinstance(one, Progress)]
-    assert progress.note == "x" * 391 + "[…]…"
+    assert progress.note == "x" * 391 + MARK[:9] + "…"
 
 
 async def test_a_function_that_an_agent_makes_gets_it_by_a_humans_yes_alone(at_desk: OpenDesk, key: str) -> None:

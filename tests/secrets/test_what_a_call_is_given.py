@@ -135,14 +135,14 @@ async def test_another_function_gets_a_result_with_the_secret_masked(here: Works
     assert told == [MARK]
 
 
-async def test_what_it_hands_to_another_function_is_masked_in_the_end(here: Workspace) -> None:
+async def test_another_function_gets_a_mark_as_the_argument_and_never_the_secret(here: Workspace) -> None:
     shout = 'def shout(self, text: str) -> str:\n    """Shout.\n\n    Args:\n        text: What.\n    """\n'
     (here.root / "functions" / "s.py").write_text(f"{shout}    self.progress(1, 2, text)\n    return text + '!'\n")
     await here.workshop.reload()
     await put(here, "ask", 'loud = self.call("shout", text=self.secret("KEY"))\nreturn [len(loud), loud]', "KEY")
     told: list[str] = []
     found = await here.workshop.call("ask", {}, lambda done, total, note: told.append(note))
-    assert (found["value"], told) == ([len(KEY) + 1, f"{MARK}!"], [MARK])
+    assert (found["value"], told) == ([len(MARK) + 1, f"{MARK}!"], [MARK])
 
 
 async def test_a_worker_that_is_kept_tells_nothing_of_what_it_remembers(here: Workspace) -> None:

@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Protocol
 
+from sandbox.foreign import DEEPEST_ROW, LOOSE, read_json
+
 from ...storage import SaveSketches, Write
 
 Key = tuple[str, str, str]  # hashes: a function's own text, what stands around it, its whole module
@@ -58,7 +60,7 @@ async def keep(shelf: Shelf | None, made: Mapping[Key, Bones]) -> None:
 
 def _read(text: str, key: Key) -> Bones | None:
     try:
-        made, module = json.loads(text)
+        made, module = read_json(text, LOOSE, deepest=DEEPEST_ROW)
         bones = Bones(**{**made, "body": frozenset(made["body"])})
     except (ValueError, TypeError, KeyError):
         return None

@@ -9,6 +9,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from sandbox.foreign import Malformed, read_toml
+
 _FILE, _TABLE, _PREFIX = "toolwright.toml", "repl", "TOOLWRIGHT_REPL_"
 _TRUE = ("1", "true", "yes", "on", "t", "y")
 _LIGHT_GROUNDS = ("7", "15")
@@ -49,10 +51,8 @@ def _table(path: Path) -> dict[str, Any]:
         return {}
     if _TABLE not in text:
         return {}
-    import tomllib  # noqa: PLC0415  (most files have no such table, and the way to the prompt must not pay for it)
-
     try:
-        found = tomllib.loads(text).get(_TABLE)
-    except tomllib.TOMLDecodeError:
+        found = read_toml(text).get(_TABLE)
+    except Malformed:
         return {}
     return dict(found) if isinstance(found, dict) else {}

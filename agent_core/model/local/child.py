@@ -17,6 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from sandbox.foreign import LOOSE, read_json
+
 from ...errors import ContextOverflow, ModelError
 
 Line = dict[str, Any]  # Any: JSON
@@ -183,7 +185,7 @@ class Child:
     async def _line(self) -> Line | None:
         assert self._process.stdout is not None
         line = await self._process.stdout.readline()
-        return json.loads(line) if line.endswith(b"\n") else None
+        return read_json(line, LOOSE) if line.endswith(b"\n") else None
 
     async def _died(self) -> ModelError:
         code = await self._process.wait()

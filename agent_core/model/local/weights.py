@@ -7,12 +7,13 @@ compares its hash, once for each state of the file.
 import difflib
 import hashlib
 import os
-import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Final
+
+from sandbox.foreign import read_toml
 
 from ...errors import IntegrityError, UsageError
 
@@ -51,7 +52,7 @@ class Weights:
 @cache
 def available() -> tuple[Weights, ...]:
     """The weights that this version knows, the one to take first."""
-    data = tomllib.loads(resources.files(__package__).joinpath("weights.toml").read_text(encoding="utf-8"))
+    data = read_toml(resources.files(__package__).joinpath("weights.toml").read_text(encoding="utf-8"))
     return tuple(_read(entry) for entry in data["weights"])
 
 

@@ -1,11 +1,12 @@
 """The forms in which models write calls: the data of `reading.toml`, read once."""
 
 import re
-import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Final
+
+from sandbox.foreign import read_toml
 
 MOST_PARTS: Final = 64
 """Longest row of tags or fences that is read: a reply beyond is noise, and must not cost time."""
@@ -40,7 +41,7 @@ class Forms:
 @cache
 def forms() -> Forms:
     """The forms that this version knows."""
-    data = tomllib.loads(resources.files("agent_core.model").joinpath("reading.toml").read_text(encoding="utf-8"))
+    data = read_toml(resources.files("agent_core.model").joinpath("reading.toml").read_text(encoding="utf-8"))
     keys, lead_in = data["keys"], data["lead_in"]
     return Forms(
         name_keys=tuple(keys["name"]),

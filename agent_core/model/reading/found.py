@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from sandbox.foreign import LOOSE, Malformed, read_json
+
 Shown: TypeAlias = Mapping[str, Sequence[str]]
 """The names of the functions of this step, each with the names of its parameters."""
 
@@ -45,9 +47,9 @@ def unwrapped(arguments: str) -> str:
     inner: Any = arguments
     try:
         while isinstance(inner, str) and inner.lstrip()[:1] == '"':
-            inner = json.loads(inner, strict=False)
-        is_object = isinstance(inner, str) and isinstance(json.loads(inner, strict=False), dict)
-    except (ValueError, RecursionError):
+            inner = read_json(inner, LOOSE)
+        is_object = isinstance(inner, str) and isinstance(read_json(inner, LOOSE), dict)
+    except Malformed:
         return arguments
     return inner if is_object else arguments
 

@@ -1,16 +1,16 @@
 """Calls written as JSON objects, or as Python dictionaries: one, several in a row, or a list of them."""
 
 import ast
-import json
 import warnings
 from collections.abc import Sequence
 from typing import Any, Final
+
+from sandbox.foreign import LOOSE, Malformed, read_json, read_next
 
 from .forms import forms
 from .found import Found, Shown, found, meant
 
 _MOST_LITERAL_CHARS: Final = 20_000
-_DECODER: Final = json.JSONDecoder(strict=False)  # code in a string often has its newlines as they are
 
 
 def read_objects(text: str, shown: Shown, *, marked: bool) -> tuple[Found, ...]:
@@ -29,11 +29,11 @@ def _values(text: str) -> list[Any]:  # Any: foreign JSON
     values, place, text = [], 0, text.strip()
     try:
         while place < len(text):
-            value, place = _DECODER.raw_decode(text, place)
+            value, place = read_next(text, place, LOOSE)
             values.append(value)
             while place < len(text) and text[place] in " \t\r\n,;":
                 place += 1
-    except (ValueError, RecursionError):
+    except Malformed:
         return _literal(text)
     return values
 
@@ -88,8 +88,8 @@ def _inside(rest: dict[Any, Any], *, marked: bool) -> tuple[dict[str, Any]] | No
     for _ in range(2):
         if isinstance(value, str):
             try:
-                value = _DECODER.decode(value.strip() or "{}")
-            except (ValueError, RecursionError):
+                value = read_json(value.strip() or "{}", LOOSE)
+            except Malformed:
                 return None
     value = {} if value is None else value
     return (value,) if isinstance(value, dict) and all(isinstance(name, str) for name in value) else None

@@ -3,14 +3,14 @@
 A pure function of the request: the script has no memory, so a tour can be left and taken up anywhere.
 """
 
-import json
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Any, Final, TypeAlias
+
+from sandbox.foreign import LOOSE, read_json, read_toml
 
 from ..wire import NOTICE_PREFIX
 
@@ -122,7 +122,7 @@ def play(messages: Sequence[Wire], functions: frozenset[str]) -> Line:
 @cache
 def script() -> Script:
     """The script of this package."""
-    data = tomllib.loads(resources.files(__package__).joinpath("script.toml").read_text(encoding="utf-8"))
+    data = read_toml(resources.files(__package__).joinpath("script.toml").read_text(encoding="utf-8"))
     return Script(tuple(map(_read, data["scenes"])), data["off"].strip(), data["astray"].strip())
 
 
@@ -152,7 +152,7 @@ def _typed(message: Wire) -> str:
 
 def _targets(messages: Sequence[Wire], deed: str) -> frozenset[str]:
     called = [call["function"] for each in messages for call in each.get("tool_calls") or ()]
-    given = [json.loads(function["arguments"]) for function in called if function["name"] == deed]
+    given = [read_json(function["arguments"], LOOSE) for function in called if function["name"] == deed]
     return frozenset(str(arguments.get("function_name")) for arguments in given)
 
 

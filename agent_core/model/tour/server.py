@@ -8,6 +8,8 @@ import json
 from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
+from sandbox.foreign import LOOSE, read_json
+
 from .script import SERVED, Line, play
 
 Body: TypeAlias = dict[str, Any]  # Any: JSON of a request, or of an answer
@@ -65,7 +67,7 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
     if head.startswith("get /v1/models "):
         writer.write(_whole(200, {"object": "list", "data": [{"id": SERVED, "object": "model"}]}))
     elif head.startswith("post /v1/chat/completions "):
-        request: Body = json.loads(body)
+        request: Body = read_json(body, LOOSE)
         writer.write(_completion(request, play(request["messages"], _names(request))))
     else:
         writer.write(_whole(404, {"error": {"message": "The tour has no such address.", "code": None}}))

@@ -5,3 +5,5 @@ create table origin (
 
 alter table reading add column seal text not null default '';
 alter table verdict add column seal text not null default '';
+alter table pending add column seal text not null default '';
+alter table recorded add column seal text not null default '';

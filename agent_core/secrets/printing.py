@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from .secrets import Session
+from .session import Session
 
 EVERY_S: Final = 0.05  # at most 20 pieces a second, each with all that came meanwhile
 
@@ -43,4 +43,4 @@ class Printing:
     def _say(self, size: int) -> None:
         text, self._held = self._held[:size], self._held[size:]
         if text:
-            self._tell(self._secrets.told(text))
+            self._tell(self._secrets.words(text))

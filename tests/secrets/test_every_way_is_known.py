@@ -1,0 +1,157 @@
+"""What can leave a worker is read from the code: a verb, a field or a kind of frame without a test of its own fails.
+
+The ways themselves are in `ways`; here stands by which of them each verb is tried.
+"""
+
+import ast
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+import agent_core
+import agent_core.cage
+from agent_core.cage import Cage
+from agent_core.debugging.debugging import Watch
+from agent_core.memory.door import Door
+from agent_core.requests import Requests
+from agent_core.secrets.curtain import FETCHES, Curtain
+from agent_core.secrets.masks import Masks
+from agent_core.secrets.outcomes import MEASURED, masked
+from sandbox import Failure, Frame, Outcome, Sandbox
+from sandbox import conversation as talking
+from sandbox.attempt import Series
+from sandbox.calls import Call
+from tests.secrets.support import KEY
+from tests.secrets.ways import NUMBER, WAYS
+
+BY_VERB = {
+    "progress": "progress-note",
+    "call": "call-arguments",
+    "now": "now-with-arguments",
+    "memory": "memory-append",
+    "debug": "debug-record",
+    "secret": "secret-name",
+    "fetch": "fetch-path",
+    "fetch_send": "fetch-send",
+    "fetch_read": "fetch-read",
+    "fetch_close": "fetch-close",
+}
+BY_ACT = {"read": "memory-label", "append": "memory-append", "replace": "memory-replace", "write": "memory-write"}
+BY_EVENT = {
+    "record": "debug-record",
+    "traced": "debug-traced",
+    "stopped": "debug-stopped",
+    "answered": "debug-answered",
+}
+BY_KIND = {
+    "ready": "",  # before the worker has anything, …
+    "loaded": "",  # … and of one that makes no requests
+    "tried": "a-reply-of-no-shape",
+    "module": "a-module",
+    "source": "a-module",
+    "request": "a-request-of-no-verb",
+    "returned": "returned-nested",
+    "raised": "a-reply-raised",
+    "refused": "a-reply-refused",
+}
+
+
+def words_of(part: object) -> set[str]:
+    """The texts that are matched, or compared with, in the source of a function or class."""
+    source = inspect.getsource(part)  # type: ignore[arg-type]  # a function or a class
+    tree = ast.parse(source if not source[0].isspace() else f"class _:\n{source}")
+    return {word for node in ast.walk(tree) for word in _words(node)}
+
+
+def _words(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.MatchValue(value=ast.Constant(value=str(word))):
+            yield word
+        case ast.Compare(comparators=others):
+            yield from (one.value for one in others if isinstance(one, ast.Constant) and isinstance(one.value, str))
+
+
+def kinds_of(*parts: object) -> set[str]:
+    """The kinds of frames that the host takes from a worker, by its patterns and comparisons."""
+    kinds: set[str] = set()
+    for part in parts:
+        for node in ast.walk(ast.parse(inspect.getsource(part))):  # type: ignore[arg-type]  # a module
+            match node:
+                case ast.MatchMapping(
+                    keys=[ast.Constant(value="kind"), *_], patterns=[ast.MatchValue(value=value), *_]
+                ):
+                    kinds |= {ast.literal_eval(value)}
+                case ast.Compare(
+                    left=ast.Subscript(slice=ast.Constant(value="kind")), comparators=[ast.Constant() as one]
+                ):
+                    kinds |= {str(one.value)}
+                case ast.Compare(comparators=[ast.Dict(keys=[ast.Constant(value="kind")], values=[one])]):
+                    kinds |= {ast.literal_eval(one)}
+    return kinds | talking._REQUESTS
+
+
+def test_each_verb_is_told_a_secret_by() -> None:
+    assert words_of(Requests.__call__) | words_of(Curtain._answer) | FETCHES == BY_VERB.keys()
+    assert words_of(Door.answer) & BY_ACT.keys() == words_of(Door.answer) - {"refused"} == BY_ACT.keys()
+    assert words_of(Watch.answer) == BY_EVENT.keys()
+    assert {*BY_VERB.values(), *BY_ACT.values(), *BY_EVENT.values()} <= WAYS.keys()
+
+
+def test_each_kind_of_frame_is_told_a_secret_by() -> None:
+    modules = [inspect.getmodule(one) for one in (talking.Conversation, Call, Series)]
+    assert kinds_of(*modules) == BY_KIND.keys()
+    assert {*BY_KIND.values()} - {""} <= WAYS.keys()
+
+
+def poisoned(kind: Any) -> Any:  # Any: a type, as hints give it
+    """A value of a type, with a secret wherever one fits."""
+    if dataclasses.is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return kind(**{one.name: poisoned(hints[one.name]) for one in dataclasses.fields(kind)})  # type: ignore[operator]
+    if getattr(kind, "__origin__", None) is dict:
+        return {KEY: KEY}
+    if options := [one for one in get_args(kind) if one not in (NoneType, ...)]:
+        is_many = getattr(kind, "__origin__", None) is tuple
+        return tuple(poisoned(one) for one in options) if is_many else poisoned(options[0])
+    return {str: KEY, int: int(NUMBER), float: float(NUMBER), bool: True, Any: [{KEY: int(NUMBER)}]}[kind]
+
+
+@pytest.mark.parametrize("kind", get_args(Outcome))
+def test_each_field_of_each_outcome_is_masked(kind: Callable[..., Outcome]) -> None:
+    failure = Failure(KEY, KEY, (poisoned(Frame),), Failure(KEY, KEY, (poisoned(Frame),)), True)
+    hints = get_type_hints(kind)
+    given = {name: failure if hint is Failure else poisoned(hint) for name, hint in hints.items()}
+    cleaned = masked(kind(**given), Masks({("KEY", KEY), ("NUMBER", NUMBER)}))
+    claimed = {name: value for name, value in dataclasses.asdict(cleaned).items() if name not in MEASURED}
+    assert KEY not in repr(claimed)
+    assert NUMBER not in repr(claimed)
+
+
+def test_what_is_not_masked_are_numbers_that_the_host_measured() -> None:
+    hints = {name: hint for kind in get_args(Outcome) for name, hint in get_type_hints(kind).items()}
+    assert hints.keys() >= MEASURED
+    assert {hints[name] for name in MEASURED} <= {float, int | None, float | None}
+
+
+def test_all_that_runs_code_is_run_and_masked_by_the_cage_alone() -> None:
+    runs = {name for name, one in inspect.getmembers(Sandbox, inspect.iscoroutinefunction) if _runs_code(name, one)}
+    own = {name for name, one in inspect.getmembers(Cage, inspect.iscoroutinefunction) if _runs_code(name, one)}
+    assert runs == own
+    masking = ("curtain.over(", "over(", "self._masked(")
+    assert not [name for name in own if not any(one in inspect.getsource(getattr(Cage, name)) for one in masking)]
+    room = Path(agent_core.__file__).parent
+    others = [
+        file
+        for file in room.rglob("*.py")
+        if "Sandbox.start(" in file.read_text() or "sandbox.host" in file.read_text()
+    ]
+    assert others == [Path(agent_core.cage.__file__)]
+
+
+def _runs_code(name: str, method: Callable[..., object]) -> bool:
+    return not name.startswith("_") and "modules" in inspect.signature(method).parameters

