@@ -4,7 +4,22 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from random import Random
+
+
+def shown_time(at: float, form: str = "%Y-%m-%d %H:%M") -> str:
+    """Return a time as people here read it; a stored one may be none."""
+    moment = local(at)
+    return moment.strftime(form) if moment else "at no known time"
+
+
+def local(at: float) -> datetime | None:
+    """Return a time in the zone of this machine; None if it is none that a calendar has."""
+    try:
+        return datetime.fromtimestamp(at).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)

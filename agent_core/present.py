@@ -1,11 +1,11 @@
 """What is known about functions, as text for a model: short, in pages, and with the next thing to do."""
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sandbox.lines import bare_lines
 
+from .clock import shown_time
 from .grants import Grants
 from .untrusted import block, fence, one_line, shorten, visible
 
@@ -97,7 +97,7 @@ def _versions(count: int) -> str:
 
 def _version(row: Shape) -> list[str]:
     who = " ".join(filter(None, [row["by"], row["agent"], f"({row['model']})" if row["model"] else ""]))
-    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(row["at"]))
+    when = shown_time(row["at"])
     now = ", the current one" if row["current"] else ""
     name = f"{row['number']} ({row['version'][:8]})" if row["version"] else f"{row['number']}"
     lines = [f"- {name}{now}: {row['what']} {when} by {one_line(who, 80)}, +{row['added']} -{row['removed']} lines."]

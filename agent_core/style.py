@@ -8,9 +8,9 @@ every call gives another step.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias
 
+from .clock import shown_time
 from .messages import SEND
 from .model.reply import Mode
 from .model.request import FunctionShown
@@ -113,7 +113,7 @@ DIRECT: Final = Style()
 
 def moment(at: float) -> str:
     """A time as packed messages tell it, in the zone of this machine."""
-    return datetime.fromtimestamp(at).astimezone().strftime(_TIME)
+    return shown_time(at, _TIME)
 
 
 def _made_of(function: FunctionShown) -> tuple[FunctionShown, FunctionShown]:

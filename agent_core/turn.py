@@ -13,8 +13,9 @@ from .clock import Clock
 from .context import History
 from .interruption import Interruption
 from .messages import Answer, Assistant, Call, Message, Notice, User
-from .storage import Entry, Inbound, Store, Write
+from .storage import Entry, Inbound, Shape, Store, Write, fitting
 from .style import DIRECT, Style, moment
+from .untrusted import one_line
 
 Emit = Callable[[events.Event], None]
 
@@ -160,7 +161,7 @@ def result(call: Call, text: str, outcome: str, seconds: float, detail: dict[str
 
 def messages_of(entries: Sequence[Entry]) -> list[Message]:
     """What the model reads of a turn's entries; those for the record alone are passed over."""
-    return [_READERS[entry.kind](entry.payload) for entry in entries if entry.kind in _READERS]
+    return [_READERS[entry.kind](_checked(entry)) for entry in entries if entry.kind in _READERS]
 
 
 def unanswered(entries: Sequence[Entry]) -> list[tuple[Call, bool]]:
@@ -169,9 +170,26 @@ def unanswered(entries: Sequence[Entry]) -> list[tuple[Call, bool]]:
     if last is None:
         return []
     after = entries[last + 1 :]
-    answered = {entry.payload["call_id"] for entry in after if entry.kind == "result"}
-    started = {entry.payload["id"] for entry in after if entry.kind == "call"}
-    return [(call, call.id in started) for call in _assistant(entries[last].payload).calls if call.id not in answered]
+    answered = {_checked(entry)["call_id"] for entry in after if entry.kind == "result"}
+    started = {_checked(entry)["id"] for entry in after if entry.kind == "call"}
+    return [(call, call.id in started) for call in _assistant(_checked(entries[last])).calls if call.id not in answered]
+
+
+_NEEDED: Mapping[str, Shape] = {
+    "user": {"text": str},
+    "notice": {"text": str},
+    "assistant": {"text": str, "calls": list},
+    "call": {"id": str},
+    "result": {"call_id": str, "name": str, "text": str},
+}
+
+
+def _checked(entry: Entry) -> dict[str, Any]:  # Any: JSON
+    """The payload of an entry, which somebody else may have written into the state file."""
+    payload: dict[str, Any] = fitting(
+        entry.payload, _NEEDED[entry.kind], f"An entry of the conversation (`{one_line(entry.kind, 40)}`)"
+    )
+    return payload
 
 
 def _assistant(payload: dict[str, Any]) -> Assistant:

@@ -8,9 +8,18 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..messages import Answer, Assistant, Message, Notice, System, User
+from ..storage import Shape, fitting
 from .paging import in_part
 from .whose import ASKED, label_of
 
+_SHAPE: Final[Shape] = {
+    "text": str,
+    "covers": int,
+    "upto": int,
+    "style?": str,
+    "said?": [{"by": str, "text": str}],
+    "asked?": str,
+}
 # Roles, separators and the wire's own words around one message, in bytes.
 _ENVELOPE: Final = 24
 _LEAST_PAGE: Final = 200
@@ -42,6 +51,7 @@ class Summary:
     @classmethod
     def read(cls, payload: dict[str, Any], seq: int) -> "Summary":  # Any: JSON
         """From its entry."""
+        fitting(payload, _SHAPE, "A summary of the conversation")
         said = tuple((each["by"], each["text"]) for each in payload.get("said", ()))
         style, asked = payload.get("style", "summary"), payload.get("asked", "")
         return cls(payload["text"], payload["covers"], payload["upto"], style, seq, said, asked)

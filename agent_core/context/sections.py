@@ -3,11 +3,11 @@
 Rendered when a turn begins and after a compaction; in between it stands as it is, whatever is edited.
 """
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from ..clock import shown_time
 from ..memory.sections import POSITIONS
 from ..messages import System
 from ..storage import Counts, SectionRow
@@ -86,7 +86,7 @@ class SystemMessage:
 
 def statistics(counts: Counts) -> str:
     """How much there is out of sight, and how to find it."""
-    edited = time.strftime("%Y-%m-%d %H:%M", time.localtime(counts.edited)) if counts.edited else "never"
+    edited = shown_time(counts.edited) if counts.edited else "never"
     return (
         f"Memory: {counts.messages:,} messages in recall (conversation_search), {counts.passages:,} passages in"
         f" archival memory (archival_memory_search); blocks last edited: {edited}."

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 from ..errors import ModelError
 from ..own_environment import environment
+from ..seal import Sealer
 from ..settings import FILE_NAME, Settings, address_of_file
 from .record import Record
-from .seal import Sealer
 
 CONFIRM = "toolwright configure --confirm-address"
 _PURPOSE = "address"

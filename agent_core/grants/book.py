@@ -16,16 +16,17 @@ from pathlib import Path
 
 from sandbox.foreign import read_json
 
+from ..errors import StorageError
 from ..problem import Problem
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
+from ..seal import Sealer
 from ..storage import DropYes, SaveYes, Store, Write, YesRow
 from .approval import Question
 from .content import Content, content_of, differences, misleading, modules_of
 from .file import Entry, GrantsFile, Listing
 from .record import Record
 from .repositories import looked_through
-from .seal import Sealer
 from .value import NOTHING, Grants, joined
 
 Alone = Callable[[], AbstractAsyncContextManager[None]]
@@ -196,12 +197,18 @@ class GrantBook:
                     self._record.take_back(name)
                 finally:
                     await self._store.apply([DropYes(name)])
+                await self._check_dropped(name)
             self.forget()
             entries = {one: entry for one, entry in before.entries.items() if one != name}
             entries |= {name: Entry(left, held.by, held.at)} if left else {}
             await asyncio.to_thread(self._file.write, entries, before)
         await self._look()
         return left
+
+    async def _check_dropped(self, name: str) -> None:
+        if any(row.function == name for row in await self._store.yeses()):
+            what = f"The yes to `{name}` is still in the state file, which did not let it be removed."
+            raise StorageError(what, mend="Move .toolwright/state.db away: a new one is begun, without any yes.")
 
     def forget(self) -> None:
         """Look anew before the next answer."""

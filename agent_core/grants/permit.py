@@ -16,12 +16,12 @@ from sandbox import Access, Limits
 from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.code import Modules
 
+from ..seal import data_folder
 from ..secrets import Secrets, Session, config_folder
 from ..untrusted import fence
 from .items import UNSAID
 from .record import Record
 from .repositories import is_own, is_part, plain, repository_in
-from .seal import data_folder
 from .value import NOTHING, Grants
 
 UNWRITTEN = ("functions", ".toolwright", "toolwright.toml", ".git", "presets", "personas", "humans")

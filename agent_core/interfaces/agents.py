@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from agent_core.clock import shown_time
 from agent_core.errors import UsageError
 from agent_core.portable import Report, waiting_of
 from agent_core.registry.within import is_behind_link
@@ -145,7 +145,7 @@ def _for_its_owner(path: str, flags: int) -> int:
 
 def day(at: float | None) -> str:
     """A time as people read it."""
-    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M") if at else "never"
+    return shown_time(at) if at else "never"
 
 
 _KINDS = {"toolwright": "this program's", "memgpt": "MemGPT's", "letta": "Letta's"}

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from datetime import datetime
 from typing import Any
 
+from agent_core.clock import shown_time
 from agent_core.memory.sources import Report
 from agent_core.storage import DocumentRow
 
@@ -61,7 +61,7 @@ def source_lines(rows: Sequence[DocumentRow]) -> list[Line]:
 
 
 def _row(row: DocumentRow) -> tuple[str, ...]:
-    at = datetime.fromtimestamp(row.at).astimezone().strftime("%Y-%m-%d %H:%M")
+    at = shown_time(row.at)
     many = f"{row.done:,} passage{'s' * (row.done != 1)}"
     if not row.complete:
         many = f"{row.done:,} of {row.total:,} passages; add it again to go on"

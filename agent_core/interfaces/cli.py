@@ -31,6 +31,7 @@ _COMMANDS = {
     "sources": "sources:sources",
     "schema": "schema:schema",
     "models": "models:models",
+    "state": "state:state",
     "doctor": "doctor:doctor",
 }
 

@@ -1,10 +1,10 @@
 """Recorded calls and replays, from their published JSON to lines."""
 
 import json
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from agent_core.clock import shown_time
 from agent_core.untrusted import one_line, visible
 from sandbox.lines import bare_lines
 
@@ -25,7 +25,7 @@ def calls_lines(found: Iterable[Document]) -> list[Line]:
             str(row["call"]),
             one_line(compact_call(str(row["function"]), json.dumps(row["arguments"])), 60),
             one_line(str(row["ended"]), 60),
-            time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row["at"])),
+            shown_time(row["at"], "%Y-%m-%d %H:%M:%S"),
             "not all of it was recorded" if row["lacking"] else "",
         ]
         for row in found

@@ -1,8 +1,9 @@
 """What calls came to, from their published JSON to lines: statistics, quarantine, and what nobody calls any more."""
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
+
+from agent_core.clock import shown_time
 
 from .columns import columns
 from .spans import Line, indented, line
@@ -63,7 +64,7 @@ def unused_hint(found: Document, typed: str) -> list[Line]:
 
 def moment(at: float | None) -> str:
     """A time as people here read it."""
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at)) if at is not None else "never"
+    return shown_time(at) if at is not None else "never"
 
 
 def _worked(case: Document) -> str:

@@ -1,9 +1,9 @@
 """A function's versions, a difference, who wrote which line, and what stands refused: from their JSON to lines."""
 
-import time
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
+from agent_core.clock import shown_time
 from agent_core.untrusted import one_line
 from sandbox.lines import bare_lines
 
@@ -88,7 +88,7 @@ def _refusing(verdict: Document) -> list[Document]:
 
 
 def _when(row: Document) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(row["at"]))
+    return shown_time(row["at"])
 
 
 def _who(row: Document) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
-from ..storage import BlockRow, Value
+from ..storage import MEND, BlockRow, Misfit, Value
 from ..untrusted import one_line, visible
 
 LIMIT = 2000
@@ -105,15 +105,18 @@ def reasons(error: ValidationError) -> str:
 def from_row(row: BlockRow) -> Block:
     """The block of a row; what is kept already is within its limit."""
     value = row.value if isinstance(row.value, str) else list(row.value)
-    return Block(
-        label=row.label,
-        limit=row.limit,
-        value=value,
-        description=row.description,
-        read_only=row.read_only,
-        shared=row.shared,
-        position=row.position,
-    )
+    try:
+        return Block(
+            label=row.label,
+            limit=row.limit,
+            value=value,
+            description=row.description,
+            read_only=row.read_only,
+            shared=row.shared,
+            position=row.position,
+        )
+    except ValidationError as error:
+        raise Misfit(f"A memory block in the state file cannot be: {reasons(error)}", mend=MEND) from error
 
 
 def kept_value(block: Block) -> Value:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
+from ..clock import local
 from ..errors import UsageError
 
 MONTHS: Final = (
@@ -34,7 +35,8 @@ class Mention:
 
     def holds(self, at: float) -> bool:
         """Whether a moment is in it; a month without a year is of any year."""
-        return datetime.fromtimestamp(at).month == self.month if self.month else self.start <= at < self.end
+        moment = local(at) if self.month else None
+        return moment.month == self.month if moment else not self.month and self.start <= at < self.end
 
     def meets(self, other: "Mention") -> bool:
         """Whether a moment of the other is in it."""

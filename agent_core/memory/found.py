@@ -3,9 +3,9 @@
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final, TypeVar
 
+from ..clock import shown_time
 from ..untrusted import visible
 from .stem import stem
 
@@ -67,7 +67,7 @@ def _heading(found: Found) -> str:
 
 
 def _line(item: Item, terms: Collection[str]) -> str:
-    at = datetime.fromtimestamp(item.at).astimezone().strftime("%Y-%m-%d %H:%M")
+    at = shown_time(item.at)
     about = (at, item.who, f"id {item.id}" * bool(item.id), f"tags {', '.join(item.tags)}" * bool(item.tags))
     limit = PASSAGE if item.id else EXCERPT
     whole = "" if item.id or len(item.text) <= limit else f" [read_on(name='text-{item.seq:x}', page=1) has all of it]"

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Final
 
+from ..clock import local
 from .stem import stem
 
 _STOP: Final = """
@@ -46,7 +46,8 @@ def indexed(text: str, at: float | None = None, also: Iterable[str] = ()) -> str
 
 def dated(at: float | None) -> list[str]:
     """A time as words that questions use: day, month and year."""
-    return [] if at is None else datetime.fromtimestamp(at).astimezone().strftime("%-d %B %Y").lower().split()
+    moment = None if at is None else local(at)
+    return moment.strftime("%-d %B %Y").lower().split() if moment else []
 
 
 def asks(text: str) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from ..grants.items import project
-from ..grants.seal import Sealer
+from ..seal import Sealer
 from .failures import PackagesError
 from .installing import Names, Tries, importable, install
 from .lock import PATH, Lock, Sections

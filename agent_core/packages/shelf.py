@@ -17,7 +17,7 @@ from pathlib import Path
 from sandbox.foreign import read_json
 
 from ..errors import WorkspaceError
-from ..grants.seal import Sealer
+from ..seal import Sealer
 from .failures import PackagesError
 
 _STAGING = ".new-"

@@ -6,7 +6,7 @@ stand in its place. What a method returned is on disk.
 
 from .errors import BlockConflict, InboxFull, ManifestConflict
 from .folder import NAME as STATE
-from .folder import AgentLock, lock_agent, prepare_state_dir
+from .folder import STATE_FILE, AgentLock, lock_agent, open_lock, prepare_state_dir
 from .memory_store import Counts, Hit, MemoryStore
 from .memory_writes import (
     AttachBlock,
@@ -33,6 +33,8 @@ from .memory_writes import (
     Value,
 )
 from .recorded import Recorded, RecordedRow, SaveRecorded
+from .recovery import adopt
+from .rows import MEND, Misfit, Shape, fitting
 from .sqlite import SqliteStore, open_store
 from .store import (
     SAID,
@@ -76,8 +78,10 @@ from .writes import (
 
 __all__ = [
     "FAILURES",
+    "MEND",
     "SAID",
     "STATE",
+    "STATE_FILE",
     "SUMMARY",
     "AgentLock",
     "AgentRow",
@@ -108,6 +112,7 @@ __all__ = [
     "KindRow",
     "ManifestConflict",
     "MemoryStore",
+    "Misfit",
     "OpenWrite",
     "PassageRow",
     "PinFunction",
@@ -135,6 +140,7 @@ __all__ = [
     "SaveYes",
     "SectionRow",
     "SetManifest",
+    "Shape",
     "Shelf",
     "SqliteStore",
     "Stats",
@@ -145,8 +151,11 @@ __all__ = [
     "VersionRow",
     "Write",
     "YesRow",
+    "adopt",
     "content_hash",
+    "fitting",
     "lock_agent",
+    "open_lock",
     "open_store",
     "prepare_state_dir",
 ]

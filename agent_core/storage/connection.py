@@ -9,18 +9,27 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any, Protocol
 
 import apsw
 
-from sandbox.foreign import DEEPEST_ROW, LOOSE, Malformed, read_json
-
 from ..errors import StorageError
-from .migrate import migrate, schema
+from ..seal import Sealer
+from .migrate import check_schema, migrate, schema
 
 BUSY_MS = 10_000
+PATIENCE_S = 60.0  # for one method of the store: a file may make any statement take for ever
+LARGEST = 1 << 27  # bytes of a row
+_STEPS = 50_000  # of SQLite's machine between two looks at the clock: some milliseconds
+# What this program uses none of, and what somebody else's file could act by.
+_SWITCHES = (
+    (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
+    (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
+    (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
+    (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
+)
 KEEP_CALLS = 100
-_LONGEST_ROW = 1 << 30  # characters, as SQLite has it
 # apsw runs a text of several statements lazily and stops at the first row, so each pragma goes alone and is read out.
 PRAGMAS = (
     "pragma journal_mode = wal",
@@ -53,6 +62,7 @@ class Session:
     clock: Clock
     keep_calls: int = KEEP_CALLS
     kept: dict[Hashable, object] = field(default_factory=dict)
+    sealer: Sealer = field(default_factory=lambda: Sealer(None))
 
     def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:  # Any: columns as SQLite types them
         """Every row."""
@@ -90,18 +100,34 @@ class Session:
 
 
 def connect(path: Path) -> apsw.Connection:
-    """An open state file at the schema of this program; a new one where there was none."""
+    """Return an open state file at the schema of this program; a new one where there was none."""
     db = apsw.Connection(str(path), statementcachesize=200)
     try:
         db.set_busy_timeout(BUSY_MS)
-        schema(db)  # before the first pragma that would write into somebody else's file
-        for pragma in PRAGMAS:
-            list(db.execute(pragma))
-        migrate(db)
+        for switch, value in _SWITCHES:
+            db.config(switch, value)
+        db.limit(apsw.SQLITE_LIMIT_LENGTH, LARGEST)
+        with bounded(db):
+            schema(db)  # before the first pragma that would write into somebody else's file
+            for pragma in PRAGMAS:
+                list(db.execute(pragma))
+            check_schema(db)
+            migrate(db)
     except BaseException:
         abandon(db)
         raise
     return db
+
+
+@contextmanager
+def bounded(db: apsw.Connection, within_s: float | None = None) -> Iterator[None]:
+    """End each statement in here with `apsw.InterruptError` when the time is over."""
+    end = monotonic() + (PATIENCE_S if within_s is None else within_s)
+    db.set_progress_handler(lambda: monotonic() > end, _STEPS)
+    try:
+        yield
+    finally:
+        db.set_progress_handler(None)
 
 
 def abandon(db: apsw.Connection) -> None:
@@ -109,18 +135,6 @@ def abandon(db: apsw.Connection) -> None:
     with suppress(apsw.ConnectionClosedError):
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         db.close(True)
-
-
-def parse_row(text: str) -> Any:  # Any: JSON
-    """The value of a row, which somebody else may have written.
-
-    Raises:
-        StorageError: the row holds none.
-    """
-    try:
-        return read_json(text, LOOSE, most=_LONGEST_ROW, deepest=DEEPEST_ROW)
-    except Malformed as error:
-        raise StorageError(f"A row of the state file is no JSON: {error}.", mend="Restore the state file.") from error
 
 
 def dump(value: object) -> str:

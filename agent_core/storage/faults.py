@@ -22,6 +22,9 @@ SURROUNDINGS = (
     apsw.LockedError,
     apsw.ProtocolError,
     apsw.NoMemError,
+    apsw.InterruptError,
+    apsw.ConstraintError,
+    apsw.TooBigError,
 )
 UNSAVED = "What was under way is not saved; everything before it is."
 
@@ -38,10 +41,22 @@ def explain(error: apsw.Error, path: Path) -> StorageError:
         case apsw.FullError():
             what = f"The disk of the state file `{path}` is full. {UNSAVED}"
             mend = "Free some space and try again."
+        case apsw.InterruptError():
+            what = f"The state file `{path}` took longer than a minute to answer, or was interrupted. {UNSAVED}"
+            mend = "Type: toolwright doctor"
+        case apsw.ConstraintError() | apsw.TooBigError():
+            what = f"What is in the state file `{path}` does not let this be saved ({error}). {UNSAVED}"
+            mend = "Move the file away if you did not make it: a new one is begun."
         case _:
             what = f"The state file `{path}` cannot be read or written ({error}; {_free(path)}). {UNSAVED}"
             mend = "Look after the disk, its space and your limits on file size, and try again."
     return StorageError(what, mend=mend)
+
+
+def explain_os(error: OSError, path: Path) -> StorageError:
+    """Return the error where the files around the state file cannot be made or moved."""
+    what = f"The state file `{path}` cannot be opened for writing ({error.strerror})."
+    return StorageError(what, mend="Make its folder writable for you, or work in another folder.")
 
 
 def _free(path: Path) -> str:

@@ -4,9 +4,13 @@ The kernel lets a lock go when its process ends, however it ends; the file stays
 the owner's number for the message to a second process; its time is when the owner began.
 """
 
+import errno
 import fcntl
 import os
+import pwd
 import re
+import shlex
+import stat
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -15,21 +19,21 @@ from types import TracebackType
 from ..errors import AgentBusy, UsageError, WorkspaceError
 
 NAME = ".toolwright"
+STATE_FILE = "state.db"
 AGENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def prepare_state_dir(root: Path) -> Path:
-    """The state folder of a workspace, made where it is missing.
+    """Return the state folder of a workspace, made where it is missing.
 
     Raises:
-        WorkspaceError: it cannot be made.
+        WorkspaceError: it cannot be made, or belongs to somebody else.
     """
     folder = root / NAME
     try:
-        _refuse_links(folder)
+        _check_entries(folder)
         folder.mkdir(mode=0o700, exist_ok=True)
-        if folder.stat().st_uid == os.geteuid():
-            folder.chmod(0o700)
+        folder.chmod(0o700)
         with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="utf-8") as file:
             file.write("*\n")
     except OSError as error:
@@ -40,15 +44,48 @@ def prepare_state_dir(root: Path) -> Path:
     return folder
 
 
-def _refuse_links(folder: Path) -> None:
-    """A workspace may come from somebody else: what is written here must not land in a file that a link names."""
-    found = [folder] if folder.is_symlink() or not folder.is_dir() else [folder, *folder.iterdir()]
-    for path in found:
-        if path.is_symlink() or (path.exists() and not (path.is_file() or path.is_dir())):
+def _check_entries(folder: Path) -> None:
+    """A workspace may come from somebody else: what is written here must not land in a file that a link names.
+
+    Nor may somebody else own it: they could read it, and change it while it is in use. That holds for root too.
+    """
+    entries = [folder] if folder.is_symlink() or not folder.is_dir() else [folder, *folder.iterdir()]
+    for path in entries:
+        try:
+            status = path.lstat()
+        except FileNotFoundError:  # not made yet, or another process was done with it
+            continue
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             raise WorkspaceError(
                 f"`{path}` is a link, or no plain file, so nothing is written through it.",
                 mend="Remove it if you did not put it there; to keep state elsewhere, move the whole workspace.",
             )
+        if status.st_uid != os.geteuid() and (path == folder or path.name.startswith(STATE_FILE)):
+            raise WorkspaceError(
+                f"`{path}` belongs to {_owner(status.st_uid)}, and you are {_owner(os.geteuid())}, so it is not used.",
+                mend=f"Work as its owner, or make it yours: chown -R {os.geteuid()} {shlex.quote(str(folder))}",
+            )
+
+
+def _owner(user: int) -> str:
+    try:
+        return f"{pwd.getpwuid(user).pw_name} ({user})"
+    except KeyError:
+        return f"user {user}"
+
+
+def open_lock(path: Path) -> int:
+    """Return the descriptor of a file to lock, made where it is missing.
+
+    Raises:
+        OSError: it cannot be made, or is a link or no plain file.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    descriptor = os.open(path, flags, 0o600)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "something that is no plain file has its name")
+    return descriptor
 
 
 class AgentLock:
@@ -85,9 +122,9 @@ def lock_agent(state_dir: Path, agent: str) -> AgentLock:
     path = state_dir / "agents" / f"{agent}.lock"
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        descriptor = open_lock(path)
     except OSError as error:
-        mend = "Remove it if it is a link." if path.is_symlink() else ""
+        mend = "Remove it if it is a link or no plain file." if path.is_symlink() or path.exists() else ""
         raise WorkspaceError(f"The lock `{path}` cannot be made: {error.strerror}.", mend=mend) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import LostLease, StorageError
-from .connection import Session, dump, parse_row
+from .connection import Session, dump
 from .errors import InboxFull
 from .ledger import apply
 from .memory_lookups import versions
+from .rows import ENTRY, parse_row
 from .store import SUMMARY, AgentRow, Appended, Due, Entry, Inbound, Post, Turn
 from .writes import Write
 
@@ -56,7 +57,7 @@ _WAITING = "from event where agent = ? and turn is null and (due <= ? or not tim
 def waiting(session: Session, agent: str) -> list[Inbound]:
     """Due events that nobody took."""
     rows = session.all(f"select id, kind, payload {_WAITING} order by due, seq", agent, session.clock.now())
-    return [Inbound(id, kind, parse_row(payload)) for id, kind, payload in rows]
+    return [Inbound(id, kind, parse_row(payload, dict)) for id, kind, payload in rows]
 
 
 def _waits(session: Session, agent: str) -> bool:
@@ -78,7 +79,7 @@ def claim(session: Session, agent: str, owner: str) -> Turn | None:
         seq,
     )[0]
     id, attempt, n, state, cancelled, event, kind, payload = row
-    return Turn(id, agent, attempt, n, state, Inbound(event, kind, parse_row(payload)), bool(cancelled))
+    return Turn(id, agent, attempt, n, state, Inbound(event, kind, parse_row(payload, dict)), bool(cancelled))
 
 
 def _begin(session: Session, agent: str, owner: str) -> int | None:
@@ -218,4 +219,7 @@ def agents(session: Session) -> list[AgentRow]:
 
 
 def _entries(rows: list[tuple[Any, ...]]) -> list[Entry]:  # Any: columns as SQLite types them
-    return [Entry(kind, parse_row(payload), n, turn, at, seq) for kind, payload, n, turn, at, seq in rows]
+    return [
+        Entry(kind, parse_row(payload, ENTRY.get(kind, dict)), n, turn, at, seq)
+        for kind, payload, n, turn, at, seq in rows
+    ]

@@ -8,6 +8,7 @@ from . import memory_ledger, recorded
 from . import writes as w
 from .connection import Session, dump
 from .errors import ManifestConflict
+from .rows import sign
 
 NAME_CHARS, MESSAGE_CHARS = 80, 200
 MAX_KINDS = 20
@@ -65,16 +66,18 @@ def _point(session: Session, module: str, version: str) -> None:
 
 
 def _save_verdict(session: Session, write: w.SaveVerdict) -> None:
+    row = (write.version, write.function, dump(write.verdict))
     session.all(
-        "insert or replace into verdict (version, function, verdict, at) values (?, ?, ?, ?)",
-        *(write.version, write.function, dump(write.verdict), session.clock.now()),
+        "insert or replace into verdict (version, function, verdict, at, seal) values (?, ?, ?, ?, ?)",
+        *(*row, session.clock.now(), sign(session.sealer, "verdict", *row)),
     )
 
 
 def _save_pending(session: Session, write: w.SavePending) -> None:
+    row = (write.function, dump(write.candidate))
     session.all(
-        "insert or replace into pending (function, candidate, at) values (?, ?, ?)",
-        *(write.function, dump(write.candidate), session.clock.now()),
+        "insert or replace into pending (function, candidate, at, seal) values (?, ?, ?, ?)",
+        *(*row, session.clock.now(), sign(session.sealer, "pending", *row)),
     )
 
 
@@ -150,9 +153,11 @@ def _release(session: Session, write: w.ReleaseFunction) -> None:
 
 
 def _save_reading(session: Session, write: w.SaveReading) -> None:
+    seal = sign(session.sealer, "reading", write.path, write.version, write.reading)
     session.all(
-        "insert or replace into reading (path, mtime_ns, size, inode, version, reading) values (?, ?, ?, ?, ?, ?)",
-        *(write.path, *write.stamp[:2], str(write.stamp[2]), write.version, write.reading),
+        "insert or replace into reading (path, mtime_ns, size, inode, version, reading, seal)"
+        " values (?, ?, ?, ?, ?, ?, ?)",
+        *(write.path, *write.stamp[:2], str(write.stamp[2]), write.version, write.reading, seal),
     )
 
 

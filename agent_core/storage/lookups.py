@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import IntegrityError
-from .connection import Session, parse_row
+from .connection import Session
+from .rows import is_signed, parse_row
 from .store import OpenWrite, ReadingRow, VersionRow, YesRow
 from .tallies import CallRow, KindRow, Stats
 from .writes import content_hash
@@ -48,18 +49,31 @@ def function_history(session: Session, function: str) -> list[VersionRow]:
 
 
 def verdict(session: Session, name: str, function: str) -> dict[str, Any] | None:  # Any: JSON
-    """The last verdict."""
-    return _json(session.one("select verdict from verdict where version = ? and function = ?", name, function))
+    """Return the last verdict, if this user's program wrote it."""
+    row = session.one("select verdict, seal from verdict where version = ? and function = ?", name, function)
+    is_own = row is not None and is_signed(session.sealer, row[1], "verdict", name, function, row[0])
+    return parse_row(row[0], dict) if row and is_own else None
 
 
 def pending(session: Session, function: str) -> dict[str, Any] | None:  # Any: JSON
-    """The kept candidate."""
-    return _json(session.one("select candidate from pending where function = ?", function))
+    """Return the kept candidate, if this user's program wrote it."""
+    return _pending(session, session.all(f"{_PENDING} where function = ?", function)).get(function)
 
 
 def all_pending(session: Session) -> dict[str, dict[str, Any]]:  # Any: JSON
-    """The kept candidates by name."""
-    return {name: parse_row(text) for name, text in session.all("select function, candidate from pending order by 1")}
+    """Return the kept candidates by name, as far as this user's program wrote them."""
+    return _pending(session, session.all(f"{_PENDING} order by function"))
+
+
+_PENDING = "select function, candidate, seal from pending"
+
+
+def _pending(session: Session, rows: list[tuple[Any, ...]]) -> dict[str, dict[str, Any]]:  # Any: columns; JSON
+    return {
+        name: parse_row(text, dict)
+        for name, text, seal in rows
+        if is_signed(session.sealer, seal, "pending", name, text)
+    }
 
 
 def open_writes(session: Session) -> list[OpenWrite]:
@@ -69,11 +83,12 @@ def open_writes(session: Session) -> list[OpenWrite]:
 
 
 def readings(session: Session) -> dict[str, ReadingRow]:
-    """The whole cache of readings."""
-    rows = session.all("select path, mtime_ns, size, inode, version, reading from reading")
+    """Return the whole cache of readings, as far as this user's program wrote it."""
+    rows = session.all("select path, mtime_ns, size, inode, version, reading, seal from reading")
     return {
         path: ReadingRow(path, (mtime_ns, size, int(inode)), version, reading)
-        for path, mtime_ns, size, inode, version, reading in rows
+        for path, mtime_ns, size, inode, version, reading, seal in rows
+        if is_signed(session.sealer, seal, "reading", path, version, reading) and inode.isdecimal()
     }
 
 
@@ -161,10 +176,6 @@ def _checked(name: str, text: str) -> str:
     if content_hash(text) != name:
         raise IntegrityError(f"The stored text {name[:12]} is not what its hash says.", mend="Restore the state file.")
     return text
-
-
-def _json(row: tuple[Any, ...] | None) -> dict[str, Any] | None:  # Any: JSON
-    return parse_row(row[0]) if row else None
 
 
 def check(session: Session) -> str | None:

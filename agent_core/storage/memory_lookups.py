@@ -5,9 +5,10 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from .connection import Session, parse_row
+from .connection import Session
 from .memory_store import Counts
 from .memory_writes import BlockChange, BlockRow, DocumentRow, PassageRow, Said, SectionRow, Shelf, Value
+from .rows import SETTINGS, TEXTS, parse_row
 from .sheets import Key, Lane, lane, numbers
 
 _BLOCKS = (
@@ -26,7 +27,7 @@ FEW_IDS = 10
 def agent_settings(session: Session, agent: str) -> dict[str, Any] | None:  # Any: JSON
     """What was saved."""
     row = session.one("select settings from agent where name = ?", agent)
-    return parse_row(row[0]) if row else None
+    return parse_row(row[0], SETTINGS) if row else None
 
 
 def blocks(session: Session, agent: str) -> list[BlockRow]:
@@ -203,7 +204,7 @@ def _block(row: tuple[Any, ...]) -> BlockRow:  # Any: columns as SQLite types th
 
 
 def _value(text: str) -> Value:
-    value = parse_row(text)
+    value = parse_row(text, TEXTS)
     return value if isinstance(value, str) else tuple(value)
 
 
@@ -219,4 +220,4 @@ def _document(row: tuple[Any, ...]) -> DocumentRow:  # Any: columns as SQLite ty
 
 def _passage(row: tuple[Any, ...]) -> PassageRow:  # Any: columns as SQLite types them
     id, agent, text, words, at, tags, *rest = row
-    return PassageRow(id, agent, text, words, at, tuple(parse_row(tags)), *rest)
+    return PassageRow(id, agent, text, words, at, tuple(parse_row(tags, [str])), *rest)

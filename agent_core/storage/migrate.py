@@ -1,8 +1,10 @@
 """The numbered migrations: each file runs once, in order, and the state file remembers its number.
 
-Two processes may start at once: the number is read again under the write lock.
+Two processes may start at once: the number is read again under the write lock. A file whose schema is not what these
+files make counts as damaged: whoever made it may have put anything in the place of a table.
 """
 
+import hashlib
 from pathlib import Path
 
 import apsw
@@ -11,6 +13,8 @@ from ..errors import StorageError
 
 FOLDER = Path(__file__).with_name("migrations")
 APPLICATION_ID = 0x546F6F6C  # "Tool": tells our file from any other database
+# The digest of the newest schema: spares each start from making one to compare with.
+NEWEST = "7073a0ae8fd98bf86033b64e78dae2c8560048beb94ec96ec20b1131d5fc5977"
 
 
 def migrate(db: apsw.Connection, folder: Path = FOLDER) -> None:
@@ -19,15 +23,12 @@ def migrate(db: apsw.Connection, folder: Path = FOLDER) -> None:
     Raises:
         StorageError: a newer program has made the file.
     """
-    files = {int(file.name[:4]): file for file in folder.glob("[0-9][0-9][0-9][0-9]_*.sql")}
-    latest = max(files, default=0)
+    latest = max(_files(folder), default=0)
     if schema(db) == latest:
         return
     list(db.execute("begin immediate"))
     try:
-        for number in _missing(schema(db), latest, db.filename):
-            list(db.execute(files[number].read_text(encoding="utf-8")))
-            list(db.execute(f"pragma user_version = {number}"))
+        _run(db, _missing(schema(db), latest, db.filename), folder)
         list(db.execute(f"pragma application_id = {APPLICATION_ID}"))
         list(db.execute("commit"))
     except BaseException:
@@ -51,7 +52,43 @@ def schema(db: apsw.Connection) -> int:
     Raises:
         apsw.NotADBError: the file is no state file of ours.
     """
-    number = db.pragma("user_version")
-    if number and db.pragma("application_id") != APPLICATION_ID:
+    number = int(db.pragma("user_version") or 0)
+    if (number and db.pragma("application_id") != APPLICATION_ID) or number < 0:
         raise apsw.NotADBError("another program's database")
-    return int(number or 0)
+    return number
+
+
+def check_schema(db: apsw.Connection) -> None:
+    """Compare the schema with what the migrations make, up to the number that the file names.
+
+    Raises:
+        apsw.CorruptError: it is another.
+    """
+    digest = schema_digest(db)
+    if digest == NEWEST and schema(db) == _latest():
+        return
+    fresh = apsw.Connection(":memory:")
+    _run(fresh, range(1, min(schema(db), _latest()) + 1), FOLDER)
+    if schema(db) <= _latest() and digest != schema_digest(fresh):
+        raise apsw.CorruptError("its tables are not those of this program")
+
+
+def schema_digest(db: apsw.Connection) -> str:
+    """Return the hash of all tables, indexes, triggers and views."""
+    rows = sorted(map(repr, db.execute("select type, name, tbl_name, sql from sqlite_schema")))
+    return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+
+
+def _latest() -> int:
+    return max(_files(FOLDER), default=0)
+
+
+def _files(folder: Path) -> dict[int, Path]:
+    return {int(file.name[:4]): file for file in folder.glob("[0-9][0-9][0-9][0-9]_*.sql")}
+
+
+def _run(db: apsw.Connection, numbers: range, folder: Path) -> None:
+    files = _files(folder)
+    for number in numbers:
+        list(db.execute(files[number].read_text(encoding="utf-8")))
+        list(db.execute(f"pragma user_version = {number}"))

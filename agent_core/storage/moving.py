@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import StorageError
-from .connection import Session, dump, parse_row
+from .connection import Session, dump
 from .journal import N_BITS
 from .ledger import apply
 from .memory_writes import (
@@ -24,6 +24,7 @@ from .memory_writes import (
     SavePassages,
     SectionRow,
 )
+from .rows import TEXTS, parse_row
 from .store import Entry
 from .whole import Moved, WholeAgent, WholeBlock, WholeEvent, WholeTurn
 from .writes import PinFunction, SaveText, Write
@@ -59,7 +60,7 @@ def _read(session: Session, agent: str) -> WholeAgent:
     turns = tuple(_turns(session, agent))
     return WholeAgent(
         agent,
-        parse_row(settings[0]) if settings else None,
+        parse_row(settings[0], dict) if settings else None,
         turns,
         tuple(_events(session, "agent = ? and turn is null order by due, seq", agent)),
         tuple(_blocks(session, agent)),
@@ -117,7 +118,7 @@ def _entries(session: Session, turn: int, counted: dict[int, int]) -> Iterator[E
     )
     for n, (seq, kind, payload, at) in enumerate(rows):
         counted[seq] = len(counted) + 1
-        yield Entry(kind, _renumbered(kind, parse_row(payload), counted), n, at=at)
+        yield Entry(kind, _renumbered(kind, parse_row(payload, dict), counted), n, at=at)
 
 
 def _renumbered(kind: str, payload: dict[str, Any], numbers: dict[int, int]) -> dict[str, Any]:  # Any: JSON
@@ -132,7 +133,7 @@ def _renumbered(kind: str, payload: dict[str, Any], numbers: dict[int, int]) -> 
 def _events(session: Session, where: str, *values: object) -> Iterator[WholeEvent]:
     sql = f"select kind, payload, at, key, due, timed from event where {where}"  # noqa: S608  (a condition of ours)
     for kind, payload, at, key, due, timed in session.all(sql, *values):
-        yield WholeEvent(kind, parse_row(payload), at, key, due if timed else None)
+        yield WholeEvent(kind, parse_row(payload, dict), at, key, due if timed else None)
 
 
 def _blocks(session: Session, agent: str) -> Iterator[WholeBlock]:
@@ -153,7 +154,7 @@ def _blocks(session: Session, agent: str) -> Iterator[WholeBlock]:
 
 
 def _value(text: str) -> str | tuple[str, ...]:
-    value = parse_row(text)
+    value = parse_row(text, TEXTS)
     return value if isinstance(value, str) else tuple(value)
 
 
@@ -165,7 +166,7 @@ def _sections(session: Session, agent: str) -> Iterator[SectionRow]:
 def _passages(session: Session, agent: str) -> Iterator[PassageRow]:
     sql = "select id, text, words, at, tags, source, place, document, n from passage where agent = ? order by seq"
     for id, text, words, at, tags, *rest in session.all(sql, agent):
-        yield PassageRow(id, agent, text, words, at, tuple(parse_row(tags)), *rest)
+        yield PassageRow(id, agent, text, words, at, tuple(parse_row(tags, [str])), *rest)
 
 
 def _documents(session: Session, agent: str) -> Iterator[DocumentRow]:

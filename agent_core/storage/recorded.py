@@ -1,11 +1,12 @@
 """Recorded calls in SQL: the newest of each function, with what they got, and no more than a number of all."""
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from .connection import Session, dump, parse_row
+from .connection import Session, dump
+from .rows import is_signed, parse_row, sign
 
 MOST_OF_ONE, MOST = 20, 500
 T = TypeVar("T")
@@ -57,9 +58,10 @@ class Recorded:
 
 def save(session: Session, write: SaveRecorded) -> None:
     """Keep one; the oldest go."""
+    row = (write.function, write.outcome, write.turn, dump(write.data))
     number = session.all(
-        "insert into recorded (function, outcome, turn, at, data) values (?, ?, ?, ?, ?) returning n",
-        *(write.function, write.outcome, write.turn, session.clock.now(), dump(write.data)),
+        "insert into recorded (function, outcome, turn, data, at, seal) values (?, ?, ?, ?, ?, ?) returning n",
+        *(*row, session.clock.now(), sign(session.sealer, "recorded", *row)),
     )[0][0]
     session.all("delete from recorded where n <= ?", number - MOST)
     session.all(
@@ -70,19 +72,23 @@ def save(session: Session, write: SaveRecorded) -> None:
 
 
 def _call(session: Session, n: int) -> RecordedRow | None:
-    row = session.one("select n, function, outcome, turn, at, data from recorded where n = ?", n)
-    return _row(row) if row else None
+    return next(_own(session, session.all(f"{_ROWS} where n = ?", n)), None)
 
 
 def _calls(session: Session, function: str, outcomes: tuple[str, ...]) -> list[RecordedRow]:
     rows = session.all(
-        "select n, function, outcome, turn, at, data from recorded where (?1 = '' or function = ?1)"
-        " and (?2 = '[]' or outcome in (select value from json_each(?2))) order by n desc",
+        f"{_ROWS} where (?1 = '' or function = ?1) and {_AMONG} order by n desc",
         *(function, json.dumps(outcomes)),
     )
-    return [_row(row) for row in rows]
+    return [*_own(session, rows)]
 
 
-def _row(row: tuple[Any, ...]) -> RecordedRow:  # Any: columns as SQLite types them
-    n, function, outcome, turn, at, data = row
-    return RecordedRow(n, function, outcome, turn, at, parse_row(data))
+_AMONG = "(?2 = '[]' or outcome in (select value from json_each(?2)))"
+_ROWS = "select n, function, outcome, turn, data, at, seal from recorded"
+
+
+def _own(session: Session, rows: list[tuple[Any, ...]]) -> Iterator[RecordedRow]:  # Any: columns as SQLite types them
+    """Those that this user's program wrote: whoever reads one relies on its shape."""
+    for n, function, outcome, turn, data, at, seal in rows:
+        if is_signed(session.sealer, seal, "recorded", function, outcome, turn, data):
+            yield RecordedRow(n, function, outcome, turn, at, parse_row(data, dict))

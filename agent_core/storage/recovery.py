@@ -1,71 +1,173 @@
-"""A damaged state file is put aside whole, with its log, and never deleted.
+"""A state file that is damaged or not this user's is put aside whole, with its log, and never deleted.
 
-Of several processes that find it damaged one puts it aside: the others see that it has changed.
+Of several processes that find it so one puts it aside: the others see that it has changed.
 """
 
 import fcntl
 import os
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import apsw
 
-from .connection import Clock, connect
+from ..errors import StorageError
+from ..seal import Sealer
+from . import origin
+from .connection import Clock, bounded, connect
 from .faults import DAMAGE
+from .folder import open_lock
+from .rows import sign_all
 
-COMPANIONS = ("-shm", "-wal", "")  # the file itself last: a new one must never meet the old one's log
-
-
-def open_or_replace(path: Path, clock: Clock) -> tuple[apsw.Connection, str | None]:
-    """A good connection, and a sentence if a damaged file was put aside for it."""
-    try:
-        return connect(path), None
-    except DAMAGE:
-        return replace(path, clock, is_damaged=lambda: not _opens(path))
+COMPANIONS = (*origin.LOGS, "")  # the file itself last: a new one must never meet the old one's log
+JOURNAL = "-journal"
 
 
-def replace(path: Path, clock: Clock, *, is_damaged: Callable[[], bool]) -> tuple[apsw.Connection, str]:
-    """A connection to a new file; the old one is put aside if it still is the damaged one."""
-    with _alone(path):
-        if not is_damaged():
-            return connect(path), (
-                f"The state file `{path}` was put aside or taken away by another process, "
-                "and the work goes on with the one that is there now."
-            )
-        aside = _put_aside(path, clock)
-        return connect(path), (
-            f"The state file `{path}` was damaged. It is kept as `{aside.name}`, and a new one was begun: "
-            "earlier conversations are in the kept file; functions are loaded from their folder."
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a state file is, whose seal it has to have, and the time that names what is put aside."""
+
+    path: Path
+    clock: Clock
+    sealer: Sealer
+
+
+def open_or_replace(place: Place) -> tuple[apsw.Connection, str | None]:
+    """Return a good connection, and a sentence if a file was put aside for it."""
+    with _alone(place.path):
+        told = [*_without_journal(place), *_without_foreign(place)]
+        try:
+            db = _connected(place)
+        except DAMAGE:
+            told.append(_replaced(place))
+            db = _connected(place)
+        return db, " ".join(told) or None
+
+
+def replace(place: Place, *, is_damaged: Callable[[], bool]) -> tuple[apsw.Connection, str]:
+    """Return a connection to a new file; the old one is put aside if it still is the damaged one."""
+    with _alone(place.path):
+        if is_damaged():
+            sentence = _replaced(place)
+            return _connected(place), sentence
+        told = [*_without_journal(place), *_without_foreign(place)]
+        return _connected(place), " ".join(
+            [
+                f"The state file `{place.path}` was put aside or taken away by another process, "
+                "and the work goes on with the one that is there now.",
+                *told,
+            ]
         )
 
 
-def _opens(path: Path) -> bool:
+def adopt(path: Path, name: str, clock: Clock) -> str:
+    """Take over a file that was put aside, because its human says that it is theirs; the name of what it replaces.
+
+    Raises:
+        StorageError: there is no such file, or it is none of this program's.
+        WorkspaceError: the key of the seals cannot be used.
+    """
+    place, aside = Place(path, clock, Sealer(None)), path.with_name(Path(name).name)
+    if not aside.is_file() or aside.is_symlink() or aside == path:
+        raise StorageError(f"There is no file {name} in {path.parent}.", mend=f"Look into {path.parent}.")
+    with _alone(path):
+        Path(f"{aside}{JOURNAL}").unlink(missing_ok=True)
+        aside.chmod(0o600)
+        try:
+            db = connect(aside)
+        except DAMAGE as error:
+            raise StorageError(f"{name} is damaged or not this program's: {error}.") from error
+        replaced = _put_aside(place, "replaced").name if path.exists() else ""
+        with bounded(db):
+            sign_all(db, place.sealer)
+            origin.mark(db, origin.sealed_id(path, place.sealer))
+        db.close()
+        aside.rename(path)
+        return replaced
+
+
+def _without_journal(place: Place) -> Iterator[str]:
+    """Put a rollback journal aside: this program writes none, and SQLite would act on what it says."""
+    journal = Path(f"{place.path}{JOURNAL}")
+    if os.path.lexists(journal):
+        aside = _free(place, "foreign").with_name(f"{_free(place, 'foreign').name}.journal")
+        journal.rename(aside)
+        yield f"`{journal}` was not written by this program. It is kept unread as `{aside.name}`."
+
+
+def _without_foreign(place: Place) -> Iterator[str]:
+    path = place.path
+    match origin.origin(path, place.sealer) if os.path.lexists(path) else "own":
+        case "own":
+            return
+        case "damaged":
+            yield _replaced(place, "was damaged, or another was put in its place")
+        case "foreign":
+            aside = _put_aside(place, "foreign")
+            yield (
+                f"The state file `{path}` does not carry your seal: it came from somebody else, or is older than the "
+                f"seal. It is kept unopened as `{aside.name}`, and a new one was begun. If it is yours, type: "
+                f"toolwright state adopt {aside.name}"
+            )
+
+
+def _replaced(place: Place, what: str = "was damaged") -> str:
+    aside = _put_aside(place, "corrupt")
+    return (
+        f"The state file `{place.path}` {what}. It is kept as `{aside.name}`, and a new one was begun: "
+        "earlier conversations are in the kept file; functions are loaded from their folder."
+    )
+
+
+def _connected(place: Place) -> apsw.Connection:
+    if not place.path.exists():
+        _create(place)
+    return connect(place.path)
+
+
+def _create(place: Place) -> None:
+    """Make a file whole under another name, and its seal: nothing that is half, or without it, gets its name."""
+    for suffix in COMPANIONS:
+        Path(f"{place.path}{suffix}").unlink(missing_ok=True)
+    made = place.path.with_name(f"{place.path.name}.{secrets.token_hex(6)}.new")
+    os.close(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     try:
-        connect(path).close()
-    except DAMAGE:
-        return False
-    return True
+        db = connect(made)
+        try:
+            origin.mark(db, origin.sealed_id(place.path, place.sealer))
+        finally:
+            db.close()
+        made.rename(place.path)
+    finally:
+        for suffix in ("", *origin.LOGS):
+            Path(f"{made}{suffix}").unlink(missing_ok=True)
 
 
-def _put_aside(path: Path, clock: Clock) -> Path:
-    stamp = datetime.fromtimestamp(clock.now(), UTC).strftime("%Y%m%dT%H%M%SZ")
-    base = path.with_name(f"{path.name}.corrupt-{stamp}")
+def _put_aside(place: Place, reason: str) -> Path:
+    aside = _free(place, reason)
+    for suffix in COMPANIONS:
+        part = Path(f"{place.path}{suffix}")
+        if os.path.lexists(part):
+            part.rename(f"{aside}{suffix}")
+    return aside
+
+
+def _free(place: Place, reason: str) -> Path:
+    stamp = datetime.fromtimestamp(place.clock.now(), UTC).strftime("%Y%m%dT%H%M%SZ")
+    base = place.path.with_name(f"{place.path.name}.{reason}-{stamp}")
     aside, number = base, 1
-    while aside.exists():
+    while any(os.path.lexists(f"{aside}{suffix}") for suffix in ("", ".journal")):
         number += 1
         aside = base.with_name(f"{base.name}-{number}")
-    for suffix in COMPANIONS:
-        part = Path(f"{path}{suffix}")
-        if part.exists():
-            part.rename(f"{aside}{suffix}")
     return aside
 
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    descriptor = os.open(path.with_name(f"{path.name}.recovery"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = open_lock(path.with_name(f"{path.name}.recovery"))
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

@@ -4,21 +4,25 @@ Several processes may use one file. A file that is found damaged, at start or la
 and a new one begun: `recovered` then says so, and what was under way is refused.
 """
 
-import json
 import os
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
+
+import apsw
 
 from ..errors import StorageError
+from ..seal import Sealer
 from . import journal, ledger, lookups
-from .connection import KEEP_CALLS, Clock, Session, abandon
-from .faults import DAMAGE, SURROUNDINGS, explain
+from .connection import KEEP_CALLS, Clock, Session, abandon, bounded
+from .faults import DAMAGE, SURROUNDINGS, explain, explain_os
 from .memory_store import MemoryStore
 from .recorded import Recorded
-from .recovery import open_or_replace, replace
+from .recovery import Place, open_or_replace, replace
+from .rows import MEND, Misfit
 from .sqlite_memory import SqliteMemory
 from .store import (
     SAID,
@@ -39,6 +43,7 @@ from .thread import Writer
 from .writes import Write
 
 T = TypeVar("T")
+OLDEST_SQLITE: Final = (3, 54)  # the first that deletes nothing at the word of a journal
 
 
 def open_store(path: Path, *, clock: Clock, keep_calls: int = KEEP_CALLS) -> "SqliteStore":
@@ -48,12 +53,22 @@ def open_store(path: Path, *, clock: Clock, keep_calls: int = KEEP_CALLS) -> "Sq
         StorageError: the file cannot be opened, or a newer program has made it.
     """
     try:
-        db, recovered = open_or_replace(path, clock)
+        _check_library()
+        sealer = Sealer(None)
+        db, recovered = open_or_replace(Place(path, clock, sealer))
     except SURROUNDINGS as error:
         raise explain(error, path) from error
     except OSError as error:
-        raise StorageError(f"The state file `{path}` cannot be put aside: {error.strerror}.") from error
-    return SqliteStore(path, Session(db, clock, keep_calls), recovered)
+        raise explain_os(error, path) from error
+    return SqliteStore(path, Session(db, clock, keep_calls, sealer=sealer), recovered)
+
+
+def _check_library() -> None:
+    version = apsw.sqlite_lib_version()
+    if tuple(int(part) for part in version.split(".")) < OLDEST_SQLITE:
+        needed = ".".join(map(str, OLDEST_SQLITE))
+        what = f"SQLite {version} is too old to open files that others may have made: {needed} is needed."
+        raise StorageError(what, mend="Type: python -m pip install --upgrade apsw")
 
 
 class SqliteStore:
@@ -258,7 +273,11 @@ class SqliteStore:
     async def _run(self, work: Callable[[], T]) -> T:
         if self._is_closed:
             raise StorageError(f"The state file `{self.path}` is closed already.")
-        return await self._writer.run(partial(self._guarded, work))
+        return await self._writer.run(partial(self._guarded, work), self._interrupt)
+
+    def _interrupt(self) -> None:
+        with suppress(apsw.ConnectionClosedError):
+            self._session.db.interrupt()
 
     def _in_transaction(self, work: Callable[..., T], *values: object) -> T:
         session = self._session
@@ -270,11 +289,15 @@ class SqliteStore:
         try:
             if self._is_gone():
                 raise self._reopen("was taken away or replaced while it was in use")
-            return work()
-        except (*DAMAGE, json.JSONDecodeError) as error:
+            with bounded(self._session.db):
+                return work()
+        except (*DAMAGE, Misfit) as error:
             raise self._reopen("is damaged") from error
         except SURROUNDINGS as error:
             raise explain(error, self.path) from error
+        except OverflowError as error:
+            what = f"A number in the state file `{self.path}` is larger than this program writes: {error}."
+            raise StorageError(what, mend=MEND) from error
         except UnicodeEncodeError as error:
             what = f"A text cannot be stored: {error.reason} at character {error.start}."
             raise StorageError(what, mend="Leave out what is not Unicode text.") from error
@@ -290,14 +313,13 @@ class SqliteStore:
         abandon(self._session.db)
         inode = self._inode
         try:
-            db, self._recovered = replace(
-                self.path, self._session.clock, is_damaged=lambda: self.path.exists() and _inode(self.path) == inode
-            )
+            place = Place(self.path, self._session.clock, self._session.sealer)
+            db, self._recovered = replace(place, is_damaged=lambda: self.path.exists() and _inode(self.path) == inode)
         except SURROUNDINGS as error:
             return explain(error, self.path)
         except OSError as error:
             return StorageError(f"The state file `{self.path}` {what}, and none can be made: {error.strerror}.")
-        self._session = Session(db, self._session.clock, self._session.keep_calls)
+        self._session = Session(db, place.clock, self._session.keep_calls, sealer=place.sealer)
         self._inode = _inode(self.path)
         return StorageError(
             f"The state file `{self.path}` {what}. {self._recovered}",

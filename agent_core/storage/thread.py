@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 T = TypeVar("T")
+GRACE_S = 2.0
 
 
 class Writer:
@@ -14,13 +15,18 @@ class Writer:
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="toolwright-storage")
 
-    async def run(self, work: Callable[[], T]) -> T:
-        """What the work returns. A cancelled waiter leaves when the work is done, so that nothing happens behind it."""
+    async def run(self, work: Callable[[], T], interrupt: Callable[[], None] = lambda: None) -> T:
+        """Return what the work returns. A cancelled waiter leaves when the work is done: nothing happens behind it.
+
+        Work that takes long then is interrupted.
+        """
         future = asyncio.get_running_loop().run_in_executor(self._executor, work)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
-            await asyncio.wait([future])
+            if not (await asyncio.wait([future], timeout=GRACE_S))[0]:
+                interrupt()
+                await asyncio.wait([future])
             raise
 
     def close(self) -> None:

@@ -8,10 +8,10 @@ import ast
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from sandbox.lines import bare_lines, lines_of
 
+from ..clock import shown_time
 from ..errors import UsageError
 from ..matching import Allowance, compare, diff_lines
 from ..registry.source import Source, parse_accepted
@@ -52,7 +52,7 @@ class Version:
     @property
     def when(self) -> str:
         """The minute of it, where the reader is."""
-        return datetime.fromtimestamp(self.row.at).astimezone().strftime("%Y-%m-%d %H:%M")
+        return shown_time(self.row.at)
 
 
 def versions(rows: Iterable[VersionRow], name: str) -> tuple[Version, ...]:

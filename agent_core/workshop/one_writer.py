@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from ..errors import WorkspaceError
+from ..storage import open_lock
 
 
 class NoTurn(WorkspaceError):
@@ -33,7 +34,7 @@ async def only_writer(state: Path) -> AsyncIterator[None]:
         NoTurn: another process keeps it.
     """
     try:
-        descriptor = os.open(state / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        descriptor = open_lock(state / _NAME)
     except OSError as error:
         raise NoTurn(f"The lock `{state / _NAME}` cannot be made: {error.strerror}.") from error
     try:

@@ -5,8 +5,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from agent_core.storage import RecordCall, Stats, open_store
-from agent_core.storage.migrate import FOLDER, migrate
+from agent_core.storage import RecordCall, Stats, adopt, open_store
+from agent_core.storage.migrate import FOLDER, NEWEST, migrate, schema_digest
 from tests.storage.support import ManualClock, say
 
 
@@ -71,6 +71,7 @@ def test_every_shipped_version_reaches_the_newest_schema(tmp_path: Path) -> None
         migrate(db)
         schemas.append(sorted(str(row[0]) for row in db.execute("select sql from sqlite_schema where sql is not null")))
     assert all(schema == schemas[0] for schema in schemas)
+    assert schema_digest(db) == NEWEST, f"write {schema_digest(db)} into `NEWEST`"
 
 
 OLD_CALLS = [
@@ -82,17 +83,18 @@ OLD_CALLS = [
 
 
 async def test_calls_of_the_first_schema_go_on_counting_in_the_newest(tmp_path: Path) -> None:
-    path, earlier = tmp_path / "state.db", tmp_path / "first"
+    path, old, earlier = tmp_path / "state.db", tmp_path / "old.db", tmp_path / "first"
     earlier.mkdir()
     first = FOLDER / "0001_start.sql"
     (earlier / first.name).write_text(first.read_text("utf-8"), "utf-8")
-    db = apsw.Connection(str(path))
+    db = apsw.Connection(str(old))
     migrate(db, earlier)
     insert = "insert into call (function, version, turn, outcome, seconds, at) values (?, ?, 't', ?, ?, ?)"
     db.executemany(insert, [(*call, 1000.0 + at) for at, call in enumerate(OLD_CALLS)])
     totals = [("f", "v1", 3, 2, 1, 0, 1, 1000.0, 1002.0, 1.5), ("g", "w", 1, 0, 1, 1, 0, 1003.0, 1003.0, 2.0)]
     db.executemany(f"insert into call_total values ({', '.join('?' * 10)})", totals)
     db.close()
+    adopt(path, old.name, ManualClock())
     async with open_store(path, clock=ManualClock(2000.0)) as store:
         await store.apply([RecordCall("f", "v1", "returned", 0.2, "t2")])
         f, g = await store.call_stats("f"), await store.call_stats("g")
@@ -109,11 +111,11 @@ async def test_calls_of_the_first_schema_go_on_counting_in_the_newest(tmp_path: 
 
 
 async def test_conversations_of_the_fifth_schema_go_on_in_the_newest(tmp_path: Path) -> None:
-    path, earlier = tmp_path / "state.db", tmp_path / "fifth"
+    path, old, earlier = tmp_path / "state.db", tmp_path / "old.db", tmp_path / "fifth"
     earlier.mkdir()
     for file in sorted(FOLDER.glob("*.sql"))[:5]:
         (earlier / file.name).write_text(file.read_text("utf-8"), "utf-8")
-    db = apsw.Connection(str(path))
+    db = apsw.Connection(str(old))
     migrate(db, earlier)
     db.execute("insert into event values (1, 'e', 'main', null, 'user', '{}', 0, 0, 0, null)")
     db.execute("insert into turn values (1, 't', 'main', 1, 'done', 1, 2, 'o', 0, 0, 0, 0)")
@@ -123,6 +125,7 @@ async def test_conversations_of_the_fifth_schema_go_on_in_the_newest(tmp_path: P
             (1 << 20 | n, f'{{"text": "{n}"}}'),
         )
     db.close()
+    adopt(path, old.name, ManualClock())
     async with open_store(path, clock=ManualClock()) as store:
         await say(store, "2")
         entries = await store.history("main")

@@ -1,39 +1,40 @@
-"""A seal on each yes, so that a folder that comes from somebody else brings none along.
+"""Seals with a key of this user, so that a folder that comes from somebody else brings nothing along that counts.
 
-The key is made once in the user's own data folder, readable by its owner alone; the seal is an HMAC over the real
-path of the workspace, the function, the content and what is granted. Where the key cannot be trusted nothing counts.
+The key is made once in the user's own data folder, readable by its owner alone. A seal is an HMAC over the values and,
+for what counts in one workspace only, its real path. Where the key cannot be trusted nothing counts.
 """
 
-import hashlib
 import hmac
 import json
 import os
 import stat
+import time
 from pathlib import Path
 
-from ..errors import WorkspaceError
+from .errors import WorkspaceError
 
 _SIZE = 32
 _PURPOSE = "toolwright yes 1"
+_TRIES, _PAUSE_S = 20, 0.01
 
 
 def data_folder() -> Path:
-    """Where Toolwright keeps what belongs to this user, and to no workspace."""
+    """Return where Toolwright keeps what belongs to this user, and to no workspace."""
     data = os.environ.get("XDG_DATA_HOME", "")
     base = Path(data) if data and Path(data).is_absolute() else Path.home() / ".local" / "share"
     return base / "toolwright"
 
 
 class Sealer:
-    """Seals what a human said for one workspace, and tells its own seals from others."""
+    """Seals values for one workspace, or for every place where `root` is None, and tells its own seals from others."""
 
-    def __init__(self, root: Path, folder: Path | None = None) -> None:
-        self._root = str(root.resolve())
+    def __init__(self, root: Path | None, folder: Path | None = None) -> None:
+        self._root = str(root.resolve()) if root else ""
         self._folder = folder
         self._key = b""
 
     def seal(self, *values: str) -> str:
-        """The seal of these values here; the first time makes the key.
+        """Return the seal of these values here; the first time makes the key.
 
         Raises:
             WorkspaceError: the key cannot be made, or others could read it.
@@ -42,7 +43,7 @@ class Sealer:
         return _sealed(key, self._root, values)
 
     def holds(self, seal: str, *values: str) -> bool:
-        """Whether this user sealed these values in this workspace."""
+        """Return whether this user sealed these values here."""
         key = self._read()
         return bool(key) and hmac.compare_digest(
             seal.encode("utf-8", "replace"), _sealed(key, self._root, values).encode()
@@ -75,23 +76,34 @@ class Sealer:
         except FileExistsError:
             pass  # made by another process in this moment, or not fit to be used
         except (OSError, RuntimeError) as error:
-            raise WorkspaceError(f"The key of your grants cannot be made: {error}.", mend=_MEND) from error
-        key = self._read()
+            raise WorkspaceError(f"The key of your grants and state cannot be made: {error}.", mend=_MEND) from error
+        key = self._awaited()
         if not key:
-            what = f"The key of your grants, {self._file()}, is not yours alone, or not whole, so it seals nothing."
-            raise WorkspaceError(what, mend="Remove it; every grant is then asked for once more.")
+            what = f"The key of your grants and state, {self._file()}, is not yours alone, or not whole."
+            raise WorkspaceError(what, mend=_REMOVE)
         return key
+
+    def _awaited(self) -> bytes:
+        """The key; another process may have made its file and be about to write it."""
+        for _ in range(_TRIES):
+            if key := self._read():
+                return key
+            time.sleep(_PAUSE_S)
+        return self._read()
 
 
 _MEND = "Set XDG_DATA_HOME to a folder that you may write to."
+_REMOVE = (
+    "Remove it; every grant is then asked for once more, and `toolwright state adopt` takes over state from before."
+)
 
 
 def is_private(descriptor: int) -> bool:
     """Return whether it is a plain file of this user that nobody else can read or change."""
-    found = os.fstat(descriptor)
-    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+    status = os.fstat(descriptor)
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
 
 
 def _sealed(key: bytes, root: str, values: tuple[str, ...]) -> str:
     text = json.dumps([_PURPOSE, root, *values])
-    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+    return hmac.digest(key, text.encode(), "sha256").hex()

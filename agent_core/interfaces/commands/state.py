@@ -1,0 +1,30 @@
+"""`toolwright state`: what becomes of a state file that came with a folder."""
+
+import click
+
+from ..scene import Scene, scene
+from ..spans import line
+
+
+@click.group()
+def state() -> None:
+    """Take over a state file that was put aside."""
+
+
+@state.command()
+@click.argument("file")
+@scene
+def adopt(scene: Scene, file: str) -> None:
+    """Go on with FILE, which was put aside in .toolwright/ because it did not carry your seal.
+
+    Only do so if you trust whoever made it: its conversations, memory and recorded calls become yours.
+    """
+    from agent_core.assemble import Workspace
+    from agent_core.clock import Clock
+    from agent_core.storage import STATE_FILE, prepare_state_dir
+    from agent_core.storage import adopt as take_over
+
+    folder = prepare_state_dir(Workspace.find(scene.root))
+    replaced = take_over(folder / STATE_FILE, file, Clock())
+    told = f"; the one before is kept as {replaced}" if replaced else ""
+    scene.result({"adopted": file, "replaced": replaced}, [line(("ok", "✓ "), f"{file} is your state now{told}")])

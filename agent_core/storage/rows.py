@@ -1,0 +1,161 @@
+"""What a row holds, checked as somebody else's: JSON of a known shape, and the seal of what a human comes to believe.
+
+A file may be tampered with although its place and its tables are right.
+"""
+
+import hashlib
+from typing import Any, Final, TypeAlias
+
+import apsw
+
+from sandbox.foreign import DEEPEST_ROW, LOOSE, Malformed, read_json
+
+from ..errors import StorageError
+from ..seal import Sealer
+
+_LONGEST_ROW: Final = 1 << 30  # characters, as SQLite has it
+ANYTHING: Final = object
+Shape: TypeAlias = Any  # Any: a type, a tuple of shapes, a list of one shape, or a dict of shapes: no type says so
+"""What a value has to be: of a type; of one of several shapes; a list of one; a dict with these keys, of which those
+with `?` may be missing, or with any key where the only one is `*`."""
+
+
+TEXTS: Final = (str, [str])
+"""The shape of a block's value."""
+
+
+_SPOKEN: Final = {"text?": str, "packed?": str, "chars?": int, "speaker?": (str, None)}
+ENTRY: Final[dict[str, Shape]] = {
+    "user": _SPOKEN,
+    "notice": _SPOKEN,
+    "assistant": {
+        "text?": str,
+        "thought?": (str, None),
+        "chars?": int,
+        "calls?": [{"id": str, "name": str, "arguments": str}],
+    },
+    "call": {"id?": str, "name?": str, "version?": str},
+    "result": {"call_id?": str, "name?": str, "text?": str, "whole?": str, "outcome?": str, "chars?": int},
+}
+"""What an entry of a kind holds, as far as it does."""
+SETTINGS: Final = {"preset?": str, "memory_class?": str, "paused_until?": (float, None)}
+"""What is kept of how an agent was made."""
+
+
+class Misfit(StorageError):
+    """A row is not what this program writes."""
+
+    code = "misfit"
+
+
+def parse_row(text: str, shape: Shape = ANYTHING) -> Any:  # Any: JSON
+    """Return the value of a row, which somebody else may have written.
+
+    Raises:
+        Misfit: the row holds none, or one of another shape.
+    """
+    try:
+        value = read_json(text, LOOSE, most=_LONGEST_ROW, deepest=DEEPEST_ROW)
+    except Malformed as error:
+        raise Misfit(f"A row of the state file is no JSON: {error}.", mend=MEND) from error
+    return fitting(value, shape)
+
+
+def fitting(value: Any, shape: Shape, what: str = "A row of the state file") -> Any:  # Any: JSON
+    """Return the value, which has this shape.
+
+    Raises:
+        Misfit: it has another.
+    """
+    if not _fits(value, shape):
+        raise Misfit(f"{what} is not what this program writes.", mend=MEND)
+    return value
+
+
+MEND: Final = "Move .toolwright/state.db away if you did not make it: a new one is begun."
+
+
+def _fits(value: Any, shape: Shape) -> bool:  # Any: JSON
+    match shape:
+        case tuple():
+            fits = any(_fits(value, one) for one in shape)
+        case list():
+            fits = isinstance(value, list) and all(_fits(one, shape[0]) for one in value)
+        case {"*": inner}:
+            fits = isinstance(value, dict) and all(_fits(one, inner) for one in value.values())
+        case dict():
+            fits = isinstance(value, dict) and all(_has(value, key, inner) for key, inner in shape.items())
+        case None:
+            fits = value is None
+        case _ if isinstance(value, bool):
+            fits = shape in (bool, object)
+        case _:
+            fits = isinstance(value, (int, float) if shape is float else shape)
+    return fits
+
+
+def _has(value: dict[str, Any], key: str, shape: Shape) -> bool:  # Any: JSON
+    name = key.removesuffix("?")
+    return _fits(value[name], shape) if name in value else name != key
+
+
+def sign(sealer: Sealer, table: str, *values: str) -> str:
+    """Return the seal of a row: what was derived from texts, and what a human believes, is only taken from oneself."""
+    return sealer.seal(f"row of {table}", *values[:-1], _digest(values[-1]))
+
+
+def is_signed(sealer: Sealer, seal: str, table: str, *values: str) -> bool:
+    """Return whether this user's program wrote the row."""
+    return sealer.holds(seal, f"row of {table}", *values[:-1], _digest(values[-1]))
+
+
+_PROBLEM: Final = {"code": str, "message": str, "severity": str, "line?": (int, None), "mend?": (str, None)}
+_VERDICT: Final = {"problems": [_PROBLEM], "mends?": [{"message": str}], "standing?": str, "confirmed?": [str]}
+_CANDIDATE: Final = {"name": str, "version": str, "source": str, "needs?": dict, **_VERDICT}
+_HEARD: Final = {"name": str, "arguments": ANYTHING, "refused?": str}
+_OUTCOME: Final = {
+    "outcome": str,
+    "value": ANYTHING,
+    "digest": str,
+    "error": (None, {"type": str, "message": str}),
+    "output": str,
+}
+_RECORDED: Final = {
+    "module": str,
+    "modules": {"*": str},
+    "arguments": dict,
+    "seed": int,
+    "zone": str,
+    "heard": [_HEARD],
+    "lacking": [str],
+    "outcome": _OUTCOME,
+}
+_SIGNED: Final[tuple[tuple[str, tuple[str, ...], Shape], ...]] = (
+    ("verdict", ("version", "function", "verdict"), _VERDICT),
+    ("pending", ("function", "candidate"), {"code": str, "module": str, "reason": str, "verdict": _CANDIDATE}),
+    ("recorded", ("function", "outcome", "turn", "data"), _RECORDED),
+)
+
+
+def sign_all(db: apsw.Connection, sealer: Sealer) -> None:
+    """Seal each verdict, candidate and recorded call of the right shape, of a file that its human takes over.
+
+    What was read of files is not kept: it is read anew.
+    """
+    list(db.execute("delete from reading"))
+    for table, columns, shape in _SIGNED:
+        rows = list(db.execute(f"select rowid, {', '.join(columns)} from {table}"))  # noqa: S608  (names of ours)
+        seals = [(sign(sealer, table, *row), n) for n, *row in rows if _is_of(row[-1], shape)]
+        db.executemany(f"update {table} set seal = ? where rowid = ?", seals)  # noqa: S608  (names of ours)
+
+
+def _is_of(text: str, shape: Shape) -> bool:
+    try:
+        parse_row(text, shape)
+    except Misfit:
+        return False
+    return True
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

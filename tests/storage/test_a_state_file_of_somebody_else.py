@@ -1,0 +1,227 @@
+"""A state file that came with somebody's folder is not opened; one that was tampered with does nothing."""
+
+import os
+import shutil
+import sqlite3
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_core.errors import StorageError, WorkspaceError
+from agent_core.storage import DropYes, SaveYes, adopt, connection, lock_agent, open_store, prepare_state_dir
+from tests.storage.support import ManualClock, say, texts
+
+NOBODY = 65534
+PAGE = 4096
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return prepare_state_dir(tmp_path) / "state.db"
+
+
+@pytest.fixture
+def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+    """Makes everything that follows another user's, or one's own again."""
+    own = os.environ.get("XDG_DATA_HOME", "")
+
+    def become(is_stranger: bool) -> None:
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "theirs") if is_stranger else own)
+
+    return become
+
+
+async def fill(path: Path, clock: ManualClock, text: str = "mine") -> None:
+    async with open_store(path, clock=clock) as store:
+        await say(store, text)
+
+
+async def history(path: Path, clock: ManualClock) -> tuple[str, list[str]]:
+    async with open_store(path, clock=clock) as store:
+        return store.recovered or "", texts(await store.history("main"))
+
+
+def change(path: Path, sql: str) -> None:
+    with sqlite3.connect(path) as db:
+        db.executescript(sql)
+    db.close()
+
+
+def content(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def plant(path: Path, data: bytes, mode: int = 0o644) -> Path:
+    path.write_bytes(data)
+    path.chmod(mode)
+    return path
+
+
+def open_to_others(path: Path) -> list[Path]:
+    return [file for file in path.parent.glob("state.db*") if file.stat().st_mode & 0o077]
+
+
+def put_aside(path: Path, reason: str) -> list[Path]:
+    return list(path.parent.glob(f"state.db.{reason}-*"))
+
+
+def hot_journal(path: Path, victim: Path) -> bytes:
+    """A rollback journal that makes an older SQLite delete the victim as its super-journal."""
+    name, magic = bytes(victim), bytes.fromhex("d9d505f920a163d7")
+    head = magic + struct.pack(">IIIII", 0, 1, path.stat().st_size // PAGE, 512, PAGE)
+    lock = (0x40000000 // PAGE) + 1
+    tail = struct.pack(">I", lock) + name + struct.pack(">II", len(name), sum(name) & 0xFFFFFFFF) + magic
+    return head.ljust(512, b"\0") + tail
+
+
+async def test_a_journal_that_this_program_never_writes_is_put_aside_unread(
+    path: Path, clock: ManualClock, tmp_path: Path
+) -> None:
+    await fill(path, clock)
+    victim = plant(tmp_path / "years-of-work", b"all of it")
+    journal = plant(Path(f"{path}-journal"), hot_journal(path, victim))
+    planted = content(journal)
+    told, said = await history(path, clock)
+    assert said == ["mine"]
+    assert "state.db-journal" in told
+    assert content(victim) == b"all of it"
+    assert [content(file) for file in put_aside(path, "foreign")] == [planted]
+
+
+async def test_a_file_that_another_user_made_is_kept_unopened_and_told_with_the_command_that_takes_it_over(
+    path: Path, clock: ManualClock, stranger: Callable[[bool], None]
+) -> None:
+    stranger(True)
+    await fill(path, clock, "theirs")
+    before = content(path)
+    stranger(False)
+    told, said = await history(path, clock)
+    (aside,) = put_aside(path, "foreign")
+    assert (said, content(aside)) == ([], before)
+    assert f"toolwright state adopt {aside.name}" in told
+    assert await history(path, clock) == ("", [])
+
+
+async def test_what_was_put_aside_goes_on_when_its_human_says_that_it_is_theirs(
+    path: Path, clock: ManualClock, stranger: Callable[[bool], None]
+) -> None:
+    stranger(True)
+    await fill(path, clock, "theirs")
+    stranger(False)
+    await fill(path, clock, "mine")
+    adopt(path, put_aside(path, "foreign")[0].name, clock)
+    assert await history(path, clock) == ("", ["theirs"])
+    assert len(put_aside(path, "replaced")) == 1
+
+
+async def test_a_folder_of_ones_own_goes_on_where_it_is_moved_or_copied(
+    path: Path, clock: ManualClock, tmp_path: Path
+) -> None:
+    await fill(path, clock)
+    shutil.copytree(path.parent, tmp_path / "restored")
+    shutil.move(path.parent, tmp_path / "moved")
+    for folder in (tmp_path / "moved", tmp_path / "restored"):
+        assert await history(folder / "state.db", clock) == ("", ["mine"])
+
+
+async def test_a_strangers_file_in_the_place_of_ones_own_is_not_covered_by_its_seal(
+    path: Path, clock: ManualClock, tmp_path: Path
+) -> None:
+    await fill(path, clock)
+    other = tmp_path / "other.db"
+    await fill(other, clock, "theirs")
+    shutil.copy(other, path)  # as `git pull` writes over what is ignored
+    told, said = await history(path, clock)
+    assert said == []
+    assert "another was put in its place" in told
+
+
+async def test_a_log_that_was_put_next_to_ones_own_file_is_not_read_into_it(path: Path, clock: ManualClock) -> None:
+    await fill(path, clock)
+    plant(Path(f"{path}-wal"), b"from a checkout")
+    told, said = await history(path, clock)
+    assert "state.db.foreign-" in told
+    assert said == []
+
+
+IGNORING = "create trigger t before delete on yes begin select raise(ignore); end;"
+ABORTING = "create trigger t before insert on entry begin select raise(abort, '✓'); end;"
+VIEW = "drop table manifest; create view manifest as"
+ENDLESS = "with recursive c(x) as (select 1 union all select x + 1 from c)"
+TAMPERED = {
+    "a trigger that keeps a yes": IGNORING,
+    "a trigger that aborts": ABORTING,
+    "a view without end": f"{VIEW} {ENDLESS} select 'm' || x as module, 'v' as version from c;",
+    "a view that computes": f"{VIEW} {ENDLESS} select 'm' as module, 'v' as version from c where x < 0;",
+    "a large value": f"{VIEW} select 'm' as module, hex(zeroblob(400000000)) as version;",
+    "tables that are missing": "drop table recorded; drop table entry;",
+    "a table without its columns": "drop table yes; create table yes(a);",
+    "an index of its own": "create index zz on entry(kind) where length(kind) > 0;",
+    "statistics": "analyze;",
+    "an earlier number": "pragma user_version = 3;",
+    "a number below zero": "pragma user_version = -1;",
+}
+
+
+@pytest.mark.parametrize("sql", [pytest.param(sql, id=name) for name, sql in TAMPERED.items()])
+async def test_a_schema_that_is_not_this_programs_counts_as_damage(path: Path, clock: ManualClock, sql: str) -> None:
+    await fill(path, clock)
+    change(path, sql)
+    told, said = await history(path, clock)
+    assert "was damaged" in told
+    assert said == []
+
+
+async def test_no_trigger_runs_that_comes_while_the_file_is_open(path: Path, clock: ManualClock) -> None:
+    async with open_store(path, clock=clock) as store:
+        await store.apply([SaveYes("f", "d", "[]", "{}", "me", "s")])
+        change(path, IGNORING)
+        await store.apply([DropYes("f")])
+        assert await store.yeses() == []
+
+
+def test_a_state_folder_of_another_owner_is_refused_by_name(tmp_path: Path) -> None:
+    if os.geteuid():
+        pytest.skip("only root may give files away")
+    folder = prepare_state_dir(tmp_path)
+    os.chown(folder, NOBODY, NOBODY)
+    with pytest.raises(WorkspaceError, match=r"belongs to nobody \(65534\)"):
+        prepare_state_dir(tmp_path)
+
+
+def test_a_state_file_of_another_owner_is_refused_by_name(tmp_path: Path) -> None:
+    if os.geteuid():
+        pytest.skip("only root may give files away")
+    (file := prepare_state_dir(tmp_path) / "state.db").write_bytes(b"")
+    os.chown(file, NOBODY, NOBODY)
+    with pytest.raises(WorkspaceError, match=r"state\.db` belongs to nobody \(65534\)"):
+        prepare_state_dir(tmp_path)
+
+
+async def test_a_state_file_is_readable_by_its_owner_alone_whatever_the_umask(path: Path, clock: ManualClock) -> None:
+    before = os.umask(0)
+    try:
+        async with open_store(path, clock=clock) as store:
+            await say(store, "secret")
+            assert open_to_others(path) == []
+    finally:
+        os.umask(before)
+
+
+def test_a_lock_that_is_a_pipe_is_told_and_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "agents").mkdir()
+    os.mkfifo(tmp_path / "agents" / "main.lock")
+    with pytest.raises(WorkspaceError, match=r"main\.lock` cannot be made"):
+        lock_agent(tmp_path, "main")
+
+
+async def test_a_statement_without_end_is_ended(
+    path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "PATIENCE_S", 0.2)
+    async with open_store(path, clock=clock) as store:
+        with pytest.raises(StorageError, match="took longer than"):
+            await store._read(lambda session: session.all(f"{ENDLESS} select count(*) from c"))
+        assert await store.manifest() == {}
