@@ -25,6 +25,8 @@ _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _PASSES: Final = 8
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+_ESCAPE: Final = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_IS_ESCAPE: Final = re.compile(r"""\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})""")
 _NAME: Final = r"(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')"
 _LONG_KEY: Final = re.compile(rf"(?<![\w.-]){_NAME}(?:[ \t]*+\.[ \t]*+{_NAME}){{{DEEPEST},}}+")
 
@@ -93,6 +95,11 @@ def read_next(
         raise _explained(error, text, at, deepest) from error
     _check(_Span(text, at, end), value, strictness, deepest)
     return value, end
+
+
+def with_plain_escapes(text: str) -> str:
+    """Return JSON in which escapes that JSON does not have, such as those of patterns, stand for what they show."""
+    return _ESCAPE.sub(lambda match: match[0] if _IS_ESCAPE.fullmatch(match[0]) else f"\\{match[0]}", text)
 
 
 def read_toml(text: str | bytes, *, most: int = _MOST_TOML, deepest: int = DEEPEST) -> dict[str, Any]:  # Any: TOML

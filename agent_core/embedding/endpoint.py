@@ -9,6 +9,8 @@ import httpx2
 
 from sandbox.foreign import LOOSE, read_json
 
+from ..bounded_http import PLAIN, bound
+from ..untrusted import one_line
 from .embedder import EmbeddingUnavailable
 from .static import wordllama
 
@@ -39,7 +41,12 @@ class EndpointModel:
         """
         self._check()
         vectors: list[bytes] = []
-        async with httpx2.AsyncClient(headers=self._headers, timeout=_TIMEOUT_S, follow_redirects=False) as client:
+        async with httpx2.AsyncClient(
+            headers=self._headers | PLAIN,
+            timeout=_TIMEOUT_S,
+            follow_redirects=False,
+            event_hooks={"response": [bound]},
+        ) as client:
             for start in range(0, len(texts), _BATCH):
                 vectors += await self._batch(client, [text or "." for text in texts[start : start + _BATCH]])
         return vectors
@@ -50,10 +57,10 @@ class EndpointModel:
         except httpx2.HTTPError as error:
             raise self._unavailable(str(error) or type(error).__name__) from error
         if response.status_code != httpx2.codes.OK:
-            raise self._unavailable(f"{response.status_code} {response.text[:_SHOWN]}")
+            raise self._unavailable(f"{response.status_code} {one_line(response.text, _SHOWN)}")
         try:
             return _vectors(read_json(response.content, LOOSE), len(texts))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, LookupError, TypeError, OverflowError) as error:
             raise self._unavailable("its answer has no list of vectors") from error
 
     def _unavailable(self, why: str) -> EmbeddingUnavailable:
@@ -65,10 +72,12 @@ def _vectors(answer: Any, count: int) -> list[bytes]:  # Any: JSON
     rows = sorted(answer["data"], key=lambda row: row["index"])
     if len(rows) != count:
         raise ValueError("another number of vectors than of texts")
-    return [_unit([float(each) for each in row["embedding"]]) for row in rows]
+    return [_unit([float(number) for number in row["embedding"]]) for row in rows]
 
 
 def _unit(vector: list[float]) -> bytes:
+    if not vector or not all(map(math.isfinite, vector)):
+        raise ValueError("a vector without numbers, or with one that is none")
     length = math.sqrt(sum(each * each for each in vector)) or 1.0
     values = array("f", (each / length for each in vector))
     return values.tobytes()
