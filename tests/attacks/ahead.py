@@ -121,6 +121,8 @@ def _marked(there: World) -> dict[str, str]:
 
 def _by_outcome(row: Row, outcome: Outcome) -> dict[str, str]:
     reached: Any = outcome.value if isinstance(outcome, Returned) else ""
+    if row.seen == "inherent" and isinstance(outcome, Returned):
+        return {"inherent": f"{row.name} gave {reached!r}"}
     if isinstance(reached, str) and reached.split(":")[0] in MISTAKES:
         return {"mistake": f"the attempt itself is wrong: {reached}"}
     return {}
