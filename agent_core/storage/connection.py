@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import apsw
 
-from sandbox.foreign import DEEPEST_ROW, LOOSE, Malformed, read_json
+from sandbox.foreign import DEEPEST_ROW, LOOSE, read_json
 
 from ..errors import StorageError
 from .migrate import migrate, schema
@@ -112,15 +112,12 @@ def abandon(db: apsw.Connection) -> None:
 
 
 def parse_row(text: str) -> Any:  # Any: JSON
-    """The value of a row, which somebody else may have written.
+    """Return the value of a row, which somebody else may have written.
 
     Raises:
-        StorageError: the row holds none.
+        Malformed: the row holds none; for the store that is damage.
     """
-    try:
-        return read_json(text, LOOSE, most=_LONGEST_ROW, deepest=DEEPEST_ROW)
-    except Malformed as error:
-        raise StorageError(f"A row of the state file is no JSON: {error}.", mend="Restore the state file.") from error
+    return read_json(text, LOOSE, most=_LONGEST_ROW, deepest=DEEPEST_ROW)
 
 
 def dump(value: object) -> str:

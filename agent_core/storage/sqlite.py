@@ -4,13 +4,14 @@ Several processes may use one file. A file that is found damaged, at start or la
 and a new one begun: `recovered` then says so, and what was under way is refused.
 """
 
-import json
 import os
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
+
+from sandbox.foreign import Malformed
 
 from ..errors import StorageError
 from . import journal, ledger, lookups
@@ -271,7 +272,7 @@ class SqliteStore:
             if self._is_gone():
                 raise self._reopen("was taken away or replaced while it was in use")
             return work()
-        except (*DAMAGE, json.JSONDecodeError) as error:
+        except (*DAMAGE, Malformed) as error:
             raise self._reopen("is damaged") from error
         except SURROUNDINGS as error:
             raise explain(error, self.path) from error
