@@ -26,6 +26,7 @@ from sandbox.access import NOTHING
 from sandbox.code import Modules
 from sandbox.debugging import PLAIN
 
+from .aside import aside, bulk
 from .broker import Broker
 from .debugging.debugging import Debugging
 from .secrets import Secrets
@@ -113,7 +114,7 @@ class Cage:
                     around=around,
                     on_output=on_output,
                 )
-                return over(outcome) if over else outcome
+                return await aside(bulk(getattr(outcome, "value", None)), over, outcome) if over else outcome
             case SandboxUnavailable() as missing:
                 return Refused(str(missing))
 

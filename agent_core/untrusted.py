@@ -7,6 +7,7 @@ screen or says more than it shows; text for a model is fenced; length is capped.
 
 import json
 import re
+from collections.abc import Callable
 
 CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\ufff9-\ufffb\ud800-\udfff"
 """As the inside of a character class: C0 but tab and newline, DEL and C1, marks of annotations, lone surrogates."""
@@ -26,12 +27,13 @@ _ACTING = re.compile(f"[{CONTROLS}{UNSEEN}]")
 
 def visible(text: str) -> str:
     """The text as it may be printed: lines and tabs kept, everything that acts escaped."""
-    return _ACTING.sub(_escape, text.replace("\r\n", "\n"))
+    text = text.replace("\r\n", "\n")
+    return text.translate(_ESCAPES) if _ACTING.search(text) else text
 
 
 def in_json(document: str) -> str:
     """A JSON document with the same characters as JSON's own escapes: it means the same, and acts on no terminal."""
-    return _ACTING.sub(lambda found: json.dumps(found[0])[1:-1] if found[0] != "\x7f" else "\\u007f", document)
+    return document.translate(_JSON_ESCAPES) if _ACTING.search(document) else document
 
 
 def one_line(text: str, limit_chars: int = 200) -> str:
@@ -59,8 +61,23 @@ def shorten(text: str, limit_chars: int) -> str:
     return f"{head}\n… {len(text) - len(head) - len(tail):,} characters left out …\n{tail}"
 
 
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
+class _Escapes(dict[int, str]):
+    """What stands for each character that was met: a text may hold nothing but such as act, a million times."""
+
+    def __init__(self, escape: Callable[[int], str]) -> None:
+        self._escape = escape
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        self[code] = self._escape(code) if _ACTING.match(character) else character
+        return self[code]
+
+
+def _escape(code: int) -> str:
     if code < 0x100:
         return {0x0D: "\\r"}.get(code, f"\\x{code:02x}")
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+_ESCAPES = _Escapes(_escape)
+_JSON_ESCAPES = _Escapes(lambda code: json.dumps(chr(code))[1:-1] if code != 0x7F else "\\u007f")

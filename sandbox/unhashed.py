@@ -87,10 +87,9 @@ def _form(value: Value) -> Any:  # Any: JSON
     match value:
         case None | str():
             return value
-        case int():
-            return ["number", str(int(value))]
-        case float():
-            return ["number", str(int(value)) if value.is_integer() else repr(value)]
+        case int() | float():
+            is_whole = isinstance(value, int) or value.is_integer()
+            return ["number", str(int(value)) if is_whole else repr(value)]
         case list() | tuple():
             return [type(value).__name__, *map(_form, value)]
         case set() | frozenset() | Members():

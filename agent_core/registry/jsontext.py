@@ -9,7 +9,7 @@ LIMIT_CHARS = 1_000_000
 DEEPEST = 64
 _FENCE = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 # Strings first, so that a comma inside one is never touched.
-_TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
+_TRAILING_COMMA = re.compile(r'("(?:[^"\\]++|\\.)*+"?)|,(?=\s*+[}\]])', re.DOTALL)
 
 _NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
 

@@ -32,7 +32,7 @@ def _list(text: Callable[[int], str], count: int, between: str = ", ") -> str:
 
 def plain() -> Mapping[str, str]:
     """Texts for any argument, of a size that each of them may have."""
-    parts = ("a", " ", "\n", "[", "*a", "`", "(", "ab ", "a, ", "1", "_", '"', "a. ", "e\u0316\u0301", "aA1", "- ")
+    parts: tuple[str, ...] = ("a", " ", "\n", "[", "*a", "`", "(", "ab ", "a, ", "1", "_", '"', "a. ", "e\u0316\u0301", "aA1", "- ")
     parts += ("the user is not ", "a'", "f(", "2024-01-", "a\u200b", "\u3000", '\\"', "```\n", "{", "\x1b[1m", "<a")
     texts = {ascii(part): part * (SIZE // len(part)) for part in parts}
     texts["numbers"] = _list(str, SIZE // 6, " ")

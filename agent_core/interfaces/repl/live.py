@@ -11,6 +11,7 @@ from ..columns import cut, meter, width
 from ..verdicts import compact_call, duration
 from .blocks import Blocks
 
+_LONGEST_LINE = 8_000  # characters of a line that is still written, of which the end is shown
 TAIL_LINES = 8
 _CELLS = 20
 _THOUGHT_CHARS = 4_000
@@ -110,7 +111,7 @@ def _progress(call: Running, *, stands: bool) -> str:
 def _wrapped(text: str, columns: int) -> list[str]:
     lines: list[str] = []
     for line in visible(text).expandtabs(4).split("\n")[-TAIL_LINES:]:
-        lines += _folded(line, columns)
+        lines += _folded(line[-_LONGEST_LINE:], columns)
     while lines and not lines[0]:
         lines.pop(0)
     return lines[-TAIL_LINES:] if any(lines) else []
