@@ -14,6 +14,7 @@ from sandbox import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, 
 from sandbox.unhashed import Pairs
 from sandbox.values import encode
 
+from .aside import bulk
 from .problem import Problem
 from .untrusted import block, fence, shorten, visible
 
@@ -62,6 +63,11 @@ _NOT_SEEN: dict[type, str] = {
     Unknown: "The program was stopped while this call ran, so whether it took effect is unknown. "
     "Check before you call it again.",
 }
+
+
+def size_of(outcome: CallOutcome) -> int:
+    """Return the size by which an outcome is worked on."""
+    return bulk(outcome.value) if isinstance(outcome, Returned) else 0
 
 
 def word(outcome: CallOutcome) -> str:

@@ -6,12 +6,19 @@ expression, a sort, a parse) would hold the event loop up from a thread, too, an
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
+
+from sandbox.values import is_large
 
 P = ParamSpec("P")
 T = TypeVar("T")
 LARGE: Final = 4_000
 """Characters of a text: what is done with a shorter one takes no longer than the event loop can wait."""
+
+
+def bulk(value: Any) -> int:  # Any: what `sandbox.values` carries
+    """Return the size by which a value is worked on: that of a large text, if it has many parts."""
+    return LARGE + 1 if is_large(value) else 0
 
 
 async def aside(size: int, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:

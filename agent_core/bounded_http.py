@@ -1,4 +1,4 @@
-"""Answers of a model's endpoint, within bounds: who sends may send without end, or something small that unpacks to much."""
+"""Answers of a model's endpoint, within bounds: whoever sends may send without end, or what unpacks to too much."""
 
 from collections.abc import AsyncIterator
 from typing import Final

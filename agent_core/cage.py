@@ -25,6 +25,7 @@ from sandbox.access import NOTHING
 from sandbox.code import Modules
 from sandbox.debugging import PLAIN
 
+from .aside import aside, bulk
 from .broker import Broker
 from .debugging.debugging import Debugging
 from .grants.leftovers import without_repositories
@@ -112,7 +113,8 @@ class Cage:
                         around=around,
                         on_output=hear,
                     )
-                    return curtain.over(await without_repositories(running, access.writable))
+                    outcome = await without_repositories(running, access.writable)
+                    return await aside(bulk(getattr(outcome, "value", None)), curtain.over, outcome)
             case SandboxUnavailable() as missing:
                 return Refused(str(missing))
 

@@ -18,6 +18,7 @@ from sandbox.debugging import PLAIN
 from sandbox.unhashed import Members, Pairs
 
 from .answers import answer, bad_arguments
+from .aside import aside, bulk
 from .broker import Broker
 from .cage import Cage
 from .debugging.debugging import Watch
@@ -157,7 +158,8 @@ class Requests:
             raise RequestRefused(f"there is no function `{name}` that a function may call.")
         if self.depth >= MAX_DEPTH:
             raise RequestRefused(f"functions may call one another {MAX_DEPTH} deep, and `{name}` would be deeper.")
-        checked = read_arguments(_as_text(arguments), function.parameters)
+        given = await aside(bulk(arguments), _as_text, arguments)
+        checked = await aside(len(given), read_arguments, given, function.parameters)
         if not isinstance(checked, dict):
             raise RequestRefused(bad_arguments(name, checked))
         permit = await self._permit_to_call(function)

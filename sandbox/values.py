@@ -11,7 +11,7 @@ import pathlib
 import uuid
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any, Final, Literal, TypeAlias
 
 from .errors import ProtocolError
@@ -140,16 +140,18 @@ def read(encoded: Encoded) -> Value:
 
 
 def is_large(encoded: Encoded) -> bool:
-    """Return whether JSON has so many parts that to read it takes more than a moment."""
+    """Return whether JSON, or a value, has so many parts that to walk it takes more than a moment."""
     waiting, count = [encoded], 0
     while waiting and count <= _MANY:
         match waiting.pop():
-            case list() as items:
+            case list() | tuple() as items:
                 count += len(items)
                 waiting += items[:_MANY]
             case dict() as members:
                 count += len(members)
-                waiting += [*members.values()][:_MANY]
+                waiting += islice(members.values(), _MANY)
+            case Members(items=items) | Pairs(items=items):
+                waiting.append(items)
     return count > _MANY
 
 

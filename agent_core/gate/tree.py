@@ -14,7 +14,7 @@ from typing import Any
 from sandbox.lines import lines_of, place_of
 
 from ..registry.literals import has_many_keys
-from ..registry.source import HUGE_NUMBER, MANY_TOKENS, has_many_tokens
+from ..registry.source import HUGE_NUMBER, MANY_TOKENS, too_much
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _COLLECTIONS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
@@ -34,7 +34,7 @@ class Unparsable:
 @lru_cache(maxsize=64)
 def parse(text: str) -> ast.Module | Unparsable:
     """The tree of a text, or why there is none; kept for a while, so a tree is never changed."""
-    if has_many_tokens(text):
+    if too_much(text):
         return Unparsable(MANY_TOKENS)
     if huge := HUGE_NUMBER.search(text):
         return Unparsable("a number of thousands of digits cannot be shown", place_of(text, huge.start())[0])

@@ -31,9 +31,10 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _FIELDS = re.compile(r"\b[rR]?[fF][rR]?['\"]")
-_OF_A_FIELD = 8  # tokens: each field of a text is parsed by itself
-MOST_TOKENS = 40_000
-"""Of a text that is parsed: so many hold the program up for 0.1 s. 190 KB of usual code have as many."""
+# In tokens: a statement has nodes of its own, and a field of a text is parsed by itself.
+_OF_A_STATEMENT, _OF_A_FIELD = 2, 12
+MOST_TOKENS = 70_000
+"""Of a text that is parsed, statements and fields counted as several: so many hold the program up for 0.1 s."""
 # Python refuses a decimal number of more than 4,300 digits; one that is written otherwise fails when it is shown.
 HUGE_NUMBER = re.compile(r"0[xXoObB][0-9a-fA-F_]{3500}")
 _BOM = b"\xef\xbb\xbf"
@@ -221,13 +222,17 @@ def _problem(flaw: Flaw, path: str) -> Problem:
     return Problem(flaw.code, flaw.what, Place(path, flaw.line, flaw.column), flaw.fix)
 
 
-def has_many_tokens(text: str) -> bool:
-    """Return whether a text has more names, numbers and signs than are parsed."""
-    if len(text) <= MOST_TOKENS:
-        return False
+def too_much(text: str) -> str:
+    """Return the code of the problem that a text is not even parsed; an empty text where it is."""
+    if 3 * len(text) <= MOST_TOKENS:
+        return ""
     tokens = sum(1 for token in _TOKEN.finditer(text) if token.lastindex)
+    ends = text.count(";") + text.count("\n")
     fields = text.count("{") if _FIELDS.search(text) else 0
-    return tokens + _OF_A_FIELD * fields > MOST_TOKENS
+    if tokens + _OF_A_STATEMENT * ends + _OF_A_FIELD * fields <= MOST_TOKENS:
+        return ""
+    is_chain = ends + text.count(",") + fields < tokens // 100
+    return "too-deep" if is_chain else "too-large"
 
 
 MANY_TOKENS = f"it has more than {MOST_TOKENS:,} names, numbers and signs"
@@ -264,9 +269,9 @@ def _too_much(source: Source, limit: int) -> Problem | None:
     where = Place(source.path)
     if len(source.text) > limit or len(source.text.encode("utf-8", "surrogatepass")) > limit:
         return too_large(where, limit)
-    if has_many_tokens(source.text):
+    if code := too_much(source.text):
         what = f"`{source.path}` is not read: {MANY_TOKENS}"
-        return Problem("too-large", what, where, "split it, or keep data out of code")
+        return Problem(code, what, where, "split it, or keep data out of code")
     if huge := HUGE_NUMBER.search(source.text):
         what, (line, _) = "a number of thousands of digits cannot be shown", place_of(source.text, huge.start())
         return Problem("huge-number", what, Place(source.path, line), "compute it: `2**20_000`, say")

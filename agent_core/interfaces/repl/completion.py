@@ -15,6 +15,7 @@ from ..columns import certain
 from ..fuzzy import fitting
 
 _LEAST_OF_HELP = 3
+_MOST_OF_HELP = 40
 _MOST_PATHS = 200
 _META = 60
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$")
@@ -109,7 +110,7 @@ def _commands(typed: str, entries: Iterable[Entry]) -> Iterable[Completion]:
 def _fitting(typed: str) -> list[Entry]:
     """The commands by a few letters of their names, then those whose help has a word that begins so."""
     named = _named(typed)
-    if len(typed) < _LEAST_OF_HELP:
+    if not _LEAST_OF_HELP <= len(typed) <= _MOST_OF_HELP:
         return named
     begins = re.compile(rf"\b{re.escape(typed)}", re.IGNORECASE)
     return named + [entry for entry in ENTRIES if entry not in named and begins.search(entry.says)]

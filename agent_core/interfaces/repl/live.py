@@ -13,6 +13,7 @@ from ..verdicts import compact_call, duration
 from ..wrap import folded
 from .blocks import Blocks
 
+_LONGEST_LINE = 8_000  # characters of a line that is still written, of which the end is shown
 TAIL_LINES = 8
 _CELLS = 20
 _THOUGHT_CHARS = 4_000
@@ -115,7 +116,8 @@ def _progress(call: Running, *, stands: bool) -> str:
 
 
 def _wrapped(text: str, columns: int) -> list[str]:
-    lines = _folded(visible(text).expandtabs(4).split("\n")[-TAIL_LINES:], columns)
+    tail = visible(text).expandtabs(4).split("\n")[-TAIL_LINES:]
+    lines = _folded([row[-_LONGEST_LINE:] for row in tail], columns)
     while lines and not lines[0]:
         lines.pop(0)
     return lines[-TAIL_LINES:] if any(lines) else []
