@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from sandbox.lines import bare_lines, place_of, reader_of
+from sandbox.lines import bare_lines, first_lines, place_of, reader_of
 
 from .untrusted import CONTROLS, UNSEEN
 
@@ -30,6 +30,7 @@ _SELECTORS = "\u180b-\u180d\u180f\ufe00-\ufe0f"
 _PRIVATE = "\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd"
 _NEVER = "\ufdd0-\ufdef" + "".join(f"{chr(plane << 16 | 0xFFFE)}{chr(plane << 16 | 0xFFFF)}" for plane in range(17))
 _STRAY = re.compile(f"(?!\r)[{CONTROLS}{UNSEEN}{_JOINERS}{_SHAPED}{_SELECTORS}{_PRIVATE}{_NEVER}]")
+_STRAY_ASCII = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SYMBOLS = frozenset("‼⁉〰ℹ")  # that are emoji and no symbols by their category
 _WHY = (
     (_BREAKS, "ends a line for editors and not for Python"),
@@ -93,6 +94,8 @@ def flaw_of(text: str) -> Flaw | None:
 
 def stray_characters(text: str) -> list[int]:
     """Return where the characters stand that a source cannot hold as they are."""
+    if text.isascii():
+        return [found.start() for found in _STRAY_ASCII.finditer(text)]
     return [found.start() for found in _STRAY.finditer(text) if not _follows_symbol(text, found.start())]
 
 
@@ -138,7 +141,7 @@ def _why(char: str) -> str:
 
 
 def _encoding(text: str) -> Flaw | None:
-    lines = bare_lines(text)[:2] if "coding" in text else []
+    lines = first_lines(text, 2) if "coding" in text else []
     for number, line in enumerate(lines, 1):
         cookie = _COOKIE.match(line)
         if cookie:
@@ -159,8 +162,9 @@ def name_flaw_of(text: str, tree: ast.Module) -> Flaw | None:
     """Return the first name of a source that Python reads as another: where `ｏpen` is written, it reads `open`."""
     if text.isascii():
         return None
-    names = {part for name in _names(tree) for part in name.split(".")}
-    changed = [word for word in set(_WORD.findall(text)) if _read(word) != word and _read(word) in names]
+    changed = {word for word in set(_WORD.findall(text)) if _read(word) != word}
+    names = {part for name in _names(tree) for part in name.split(".")} if changed else set()
+    changed = {word for word in changed if _read(word) in names}
     for number, line in enumerate(_code_lines(text) if changed else (), 1):
         for found in _WORD.finditer(line):
             if found[0] in changed:

@@ -194,8 +194,13 @@ WALK = (
         (
             Typed("Draw 3, 1, 4, 1, 5 as a line of bars; the package sparkle can do that."),
             Shown("What would be installed is worked out first, with everything that comes along:", "o once"),
+            Key("d", "That was all of it."),
             Key("y", "Trying to import them"),
-            Shown("While it is installed a line says how far it is.", "Trying to import them", "→ yes"),
+            Shown(
+                "`d` shows the rest, and then a `y` counts. While it is installed a line says how far it is.",
+                "Trying to import them",
+                "→ yes",
+            ),
             Waited("∙ ", 4),
             Shown("It is there for this function alone, whose examples were run with it:", "∙ created sp", "  ✓ spark"),
         ),

@@ -6,6 +6,7 @@ lines at form feeds, U+2028 and others, so that a comment would be shown as if i
 
 import re
 from collections.abc import Callable
+from itertools import islice
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _END = re.compile(r"\r\n?")
@@ -20,6 +21,11 @@ def bare_lines(text: str) -> list[str]:
     """Return the lines of a text without their ends."""
     lines = _END.sub("\n", text).split("\n")
     return lines if lines[-1] else lines[:-1]
+
+
+def first_lines(text: str, count: int) -> list[str]:
+    """Return the first lines of a text without their ends; the rest is not looked at."""
+    return [found[0].rstrip("\r\n") for found in islice(_LINE.finditer(text), count)]
 
 
 def reader_of(text: str) -> Callable[[], str]:

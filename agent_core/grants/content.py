@@ -3,6 +3,7 @@
 A function with grants runs with these modules alone, so that nothing else, however it is imported, inherits them.
 """
 
+import ast
 import difflib
 import hashlib
 import json
@@ -12,11 +13,11 @@ from functools import lru_cache
 
 from sandbox.lines import bare_lines
 
-from ..characters import flaw_of
+from ..characters import Flaw, flaw_of, name_flaw_of
 from ..problem import Place
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
-from ..registry.source import Source
+from ..registry.source import Source, parse_accepted
 
 _LONGEST_DIFF = 300_000
 
@@ -66,7 +67,10 @@ def misleading(function: Function, snapshot: Snapshot) -> str:
     return ""
 
 
-_flaw_of = lru_cache(maxsize=1024)(flaw_of)
+@lru_cache(maxsize=1024)
+def _flaw_of(text: str) -> Flaw | None:
+    tree = None if text.isascii() else parse_accepted(Source.of("", text))
+    return flaw_of(text) or (name_flaw_of(text, tree) if isinstance(tree, ast.Module) else None)
 
 
 def _with_packages(module: str) -> Iterator[str]:

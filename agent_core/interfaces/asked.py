@@ -14,7 +14,7 @@ from typing import Literal
 from agent_core.events import GrantAnswered
 from agent_core.grants import Answer, Decision, Question
 from agent_core.untrusted import one_line, visible, whole_line
-from sandbox.lines import bare_lines
+from sandbox.lines import bare_lines, first_lines
 
 from .agreement import Agreement
 from .spans import Line, Role, Span, indented, line
@@ -50,7 +50,7 @@ _BECAUSE = {
     "unavailable": "what it needs cannot be had",
 }
 _NEW, _HEAD = "@@ -0,0 ", 3  # a text where none was: below the names of the files, and all of what follows
-_LONGEST_WHY, _LONGEST_DENIED, _LONGEST_HEAD, _MOST_DENIED = 300, 480, 2_000, 12
+_LONGEST_WHY, _LONGEST_DENIED, _MOST_DENIED = 300, 480, 12
 MOST_COUNTED = 200  # rows beyond the screen; to count all would take as long as to show them
 _BAR, _GOES_ON = line(("dim", "  │ ")), line(("dim", "  ↪ "))
 _DIFF_ROLES: dict[str, Role] = {"+": "ok", "-": "bad", "@": "dim"}
@@ -106,7 +106,7 @@ def kept(question: Question) -> Question:
 
 
 def _is_new(question: Question) -> bool:
-    head = bare_lines(question.diff[:_LONGEST_HEAD])[:_HEAD]
+    head = first_lines(question.diff, _HEAD)
     return len(head) == _HEAD and head[-1].startswith(_NEW)
 
 

@@ -132,7 +132,17 @@ def read_file(root: Path, path: Path, limit: int = MODULE_LIMIT) -> Source | Pro
     if isinstance(content, Problem):
         return content
     text = _decode(content, where)
-    return text if isinstance(text, Problem) else Source(module, where.path, text, hash_of(text))
+    if isinstance(text, Problem):
+        return text
+    source = Source(module, where.path, text, hash_of(text))
+    return _misread(source) or source
+
+
+def _misread(source: Source) -> Problem | None:
+    """The problem of a name that Python reads as another: only letters beyond ASCII can make one."""
+    tree = None if source.text.isascii() else parse_accepted(source)
+    flaw = name_flaw_of(source.text, tree) if isinstance(tree, ast.Module) else None
+    return None if flaw is None else _problem(flaw, source.path)
 
 
 def _folder_link(root: Path, relative: PurePath) -> Problem | None:

@@ -12,7 +12,7 @@ LIMIT_BYTES = 500_000
 
 
 def too_large(root: Path, limit_bytes: int = LIMIT_BYTES) -> list[str]:
-    """Return a line for each tracked file above the limit; the sentence why none was looked at, where git cannot say.
+    """Return a line for each tracked file above the limit.
 
     Raises:
         LookupError: there is no git, or no repository.

@@ -6,6 +6,7 @@ Joiners come with emoji and with many scripts, and much else with pasted text. T
 import ast
 import re
 import tokenize
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from sandbox.lines import lines_of, reader_of
@@ -23,10 +24,10 @@ def write_escapes(text: str) -> str:
     before = parse(text) if strays else None
     if not isinstance(before, ast.Module):
         return text
-    inside = [at for start, end in _strings(text) for at in strays if start <= at < end]
     pieces = list(text)
-    for at in inside:
-        pieces[at] = escaped(text[at])
+    for start, end in _strings(text):
+        for at in strays[bisect_left(strays, start) : bisect_left(strays, end)]:
+            pieces[at] = escaped(text[at])
     written = "".join(pieces)
     after = parse(written)
     return written if isinstance(after, ast.Module) and ast.dump(after) == ast.dump(before) else text
