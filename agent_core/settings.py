@@ -18,11 +18,11 @@ from pydantic_settings import (
     EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
-    TomlConfigSettingsSource,
 )
 from pydantic_settings import SettingsError as UnreadableVariable
 
 from .errors import SettingsError
+from .plain_files import read_plain
 from .setting_sections import (
     GateSettings,
     GrantSettings,
@@ -56,6 +56,7 @@ __all__ = [
 ]
 
 FILE_NAME = "toolwright.toml"
+MOST_BYTES = 256 << 10
 PREFIX = "TOOLWRIGHT_"
 SECRET = f"{PREFIX}SECRET_"  # what functions are given by name, and no setting
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -185,7 +186,9 @@ def _variable(key: str) -> str:
 
 def _read_file(path: Path) -> dict[str, Any]:
     try:
-        return TomlConfigSettingsSource(Settings, path)()
+        return tomllib.loads(read_plain(path, MOST_BYTES).decode("utf-8"))
+    except (FileNotFoundError, IsADirectoryError):
+        return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} is not valid TOML: {error}.", mend="Mend it and try again.") from error
     except RecursionError as error:
