@@ -22,6 +22,7 @@ from sandbox.foreign import Malformed, read_toml
 
 from .errors import SettingsError
 from .matching import nearest
+from .plain_files import read_plain
 from .setting_sections import (
     GateSettings,
     GrantSettings,
@@ -55,6 +56,7 @@ __all__ = [
 ]
 
 FILE_NAME = "toolwright.toml"
+MOST_BYTES = 256 << 10
 PREFIX = "TOOLWRIGHT_"
 SECRET = f"{PREFIX}SECRET_"  # what functions are given by name, and no setting
 
@@ -185,7 +187,9 @@ def _variable(key: str) -> str:
 
 def _read_file(path: Path) -> dict[str, Any]:
     try:
-        return read_toml(path.read_bytes()) if path.is_file() else {}
+        return read_toml(read_plain(path, MOST_BYTES))
+    except (FileNotFoundError, IsADirectoryError):
+        return {}
     except Malformed as error:
         raise SettingsError(f"{path} is not valid TOML: {error}.", mend="Mend it and try again.") from error
     except OSError as error:

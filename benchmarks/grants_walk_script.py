@@ -176,7 +176,9 @@ WALK = (
             Waited("∙ ", 2),
             Shown("The call:", "We sold", "  ✓ sales_total"),
             Typed("Leave out what was given back."),
-            Shown("Another version needs the same. You see what is different, and one key agrees again:", "o once"),
+            Shown(
+                "Another version needs the same. You see what is different, and the same keys agree again:", "o once"
+            ),
             Key("y", KEPT, 3),
             Waited("∙ ", 3),
         ),

@@ -6,9 +6,11 @@ name that is no module, to tell a folder from a mistake, and once per call.
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 
+from .caps import PROGRESS_EVERY_S
 from .claims import Claimed, Text
 from .code import Modules, Source
 from .compiled import Broken, Compiled, Shelf
@@ -37,6 +39,7 @@ class Call:
         self._shown: dict[str, str] = {}  # path → text, for the frames of a failure and the places of a debugger
         self._texts: dict[str, Text] = {}  # the same, cut into lines
         self._claimed = Claimed(self._text)
+        self._progress = 0.0, False  # when it was told last, and whether as the last
 
     def show(self, path: str, text: str) -> None:
         """Remember what stands behind a path that frames may name."""
@@ -96,6 +99,8 @@ class Call:
     async def _request(self, name: str, arguments: object) -> Message:
         if not isinstance(arguments, dict):
             raise ProtocolError("a request's arguments are no dictionary")
+        if name == "progress" and self._is_too_often(is_last=arguments.get("done") == arguments.get("total")):
+            return {"kind": "answer", "value": None}
         if name == "debug":
             self._claimed.check(arguments)
         try:
@@ -110,6 +115,15 @@ class Call:
                 f"the program itself failed while it answered a request ({type(error).__name__}); its log has the rest"
             )
             raise CallEnded(what) from error
+
+    def _is_too_often(self, *, is_last: bool) -> bool:
+        """Return whether progress was told just now: the worker waits so long by itself, but for the last."""
+        told_at, was_last = self._progress
+        now = time.monotonic()
+        if now - told_at < PROGRESS_EVERY_S / 2 and (was_last or not is_last):
+            return True
+        self._progress = now, is_last
+        return False
 
     def illustrated(self, outcome: Outcome) -> Outcome:
         """The outcome with the source line of every frame, from the host's own copy of the text."""

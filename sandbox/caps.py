@@ -19,6 +19,7 @@ MOST_SHOWN: Final = 16_384  # characters of a value's representation
 MOST_TRIED: Final = 4_096  # the same of an attempt, and of what it prints
 MOST_IMPORTS: Final = 1_000  # names in the import statements of a module
 
+PROGRESS_EVERY_S: Final = 0.05  # but for the last
 MOST_STACK: Final = 50  # frames of a stop
 MOST_SEEN: Final = 100  # locals, and expressions that are displayed, of a stop or a record
 MOST_SEEN_NAME: Final = 100  # characters

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import re
-import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from sandbox.lines import bare_lines
 
 from ..characters import name_shown
 from ..errors import WorkspaceError
+from ..plain_files import read_plain
 from ..problem import Place, Problem
 from ..untrusted import fence, visible
 from .items import KINDS, name, oddity, written
@@ -105,14 +105,7 @@ class GrantsFile:
             _replace(self._file, text)
 
     def _text(self) -> str:
-        descriptor = os.open(self._file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise OSError("it is no regular file")
-            content = file.read(_LIMIT + 1)
-        if len(content) > _LIMIT:
-            raise OSError(f"it is larger than {_LIMIT >> 10} KiB")
-        return content.decode("utf-8")
+        return read_plain(self._file, _LIMIT).decode("utf-8")
 
 
 def text_of(entries: Mapping[str, Entry], before: str = "") -> str:

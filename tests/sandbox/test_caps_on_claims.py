@@ -105,3 +105,21 @@ async def test_an_honest_failure_is_cut_by_the_worker_to_what_the_host_takes(san
 async def test_what_an_honest_function_does_stays_within_the_caps(sandbox: Sandbox, body: str) -> None:
     outcome = await sandbox.call(modules(honest=f"def honest():\n    {body}\n"), "honest", "honest", {})
     assert isinstance(outcome, Raised | Returned)
+
+
+@pytest.mark.parametrize("total", ["None", "1"], ids=["on-its-way", "as-the-last"])
+async def test_progress_is_told_no_more_often_than_the_worker_tells_it(sandbox: Sandbox, total: str) -> None:
+    text = f"""
+        def often(self) -> int:
+            for _ in range(2000):
+                self._channel.request("progress", {{"done": 1, "total": {total}, "note": ""}})
+            return 1
+    """
+    told: list[float] = []
+
+    async def hear(_name: str, _arguments: dict[str, Any]) -> None:
+        told.append(time.monotonic())
+
+    outcome = await sandbox.call(modules(often=text), "often", "often", {}, handler=hear)
+    assert isinstance(outcome, Returned)
+    assert 1 <= len(told) <= 2 + outcome.seconds / (caps.PROGRESS_EVERY_S / 2)

@@ -132,7 +132,7 @@ class Asking:
         if self.state == "word":
             return line(("strong", "Type the word for the model and press Enter."), ("dim", " Esc: no, without a word"))
         if self.state == "chosen":
-            chosen = dict(KEYS)[self._pressed]
+            chosen = next(says for key, says in KEYS if key == self._pressed)
             return line(("strong", "Enter"), f" answers {chosen} · ", ("strong", "Esc"), " no")
         if self.state == "quiet" and self._prompt.buffer.text:
             return line(("strong", "Enter"), " puts your line aside until you have answered; then a key answers.")

@@ -102,7 +102,9 @@ class TerminalVoice:
 
     async def confirm(self, question: str) -> bool:
         """Ask above the input line; the next line typed is the answer."""
-        agreement, answer = self._asked = Agreement(), asyncio.get_running_loop().create_future()
+        agreement = Agreement()
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._asked = agreement, answer
         self._prompt.live.question = f"{question} {agreement.asks}"
         self._prompt.app.invalidate()
         try:
