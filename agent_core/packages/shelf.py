@@ -5,6 +5,7 @@ A folder that came from elsewhere has no seal and is not used. Whoever uses one 
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -84,9 +85,11 @@ class Shelf:
         Raises:
             PackagesError: it cannot be put there.
         """
-        text = json.dumps({"names": dict(made.names), "ahead": made.ahead, "size": made.size})
         place, facts = self._folder / digest, self._folder / f"{digest}{_FACTS}"
         try:
+            files, content = _content(made.folder)
+            known = {"names": dict(made.names), "ahead": made.ahead, "size": made.size}
+            text = json.dumps({**known, "files": files, "content": content})
             document = {"facts": text, "seal": self._sealer.seal(_PURPOSE, digest, text)}
             facts.unlink(missing_ok=True)
             _remove(place)  # what was left half, or came from elsewhere
@@ -133,6 +136,8 @@ class Shelf:
         if place.is_symlink() or not self._sealer.holds(document["seal"], _PURPOSE, digest, text):
             return None
         facts = read_json(text)
+        if _content(place, facts["files"]) != (facts["files"], facts["content"]):
+            return None  # a file was added, changed or taken away since it was installed
         return Installed(place.resolve(), facts["names"], tuple(facts["ahead"]), facts["size"])
 
     def _drop(self, name: str) -> bool:
@@ -153,6 +158,33 @@ class Shelf:
         finally:
             os.close(descriptor)
         return True
+
+
+def _content(folder: Path, most: int | None = None) -> tuple[int, str]:
+    """Return how many files and folders there are, and a digest of their paths, kinds, sizes and times.
+
+    Reading them whole would hold up the first call; nobody who adds or changes a file from outside hits its time to the
+    nanosecond. Of more than `most` no more are looked at.
+    """
+    rows: list[str] = []
+    for path in _below(folder):
+        status = path.lstat()
+        size = 0 if stat.S_ISDIR(status.st_mode) else status.st_size
+        when = 0 if stat.S_ISDIR(status.st_mode) else status.st_mtime_ns
+        rows.append(repr((str(path.relative_to(folder)), status.st_mode, size, when)))
+        if most is not None and len(rows) > most:
+            break
+    return len(rows), hashlib.sha256("\n".join(sorted(rows)).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    folders = [str(folder)]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                yield Path(entry.path)
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
 
 
 def _remove(path: Path) -> None:

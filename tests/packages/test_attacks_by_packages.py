@@ -200,6 +200,22 @@ def test_a_folder_whose_facts_were_changed_is_not_used(environment: Environment,
 
 
 @pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        pytest.param("extra.py", "", id="a file that was added"),
+        pytest.param("abacus/__init__.py", "evil", id="a file of the same size that was changed"),
+        pytest.param("abacus/deep/down.py", "", id="a folder that was added"),
+    ],
+)
+def test_a_folder_whose_files_were_changed_by_a_pull_is_not_used(root: Path, path: str, text: str) -> None:
+    folder = placed(root, "abacus", files={"abacus/__init__.py": "good"})
+    assert opened(root).find(("abacus",)) is not None
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_text(text)
+    assert opened(root).find(("abacus",)) is None
+
+
+@pytest.mark.parametrize(
     "line",
     [
         pytest.param("--index-url https://elsewhere", id="an option"),
