@@ -6,6 +6,7 @@ it does in a worker. What the package's code does with its leave is looked at to
 
 import asyncio
 import os
+import select
 import signal
 import struct
 import sys
@@ -44,6 +45,9 @@ class Forks:
         """Answer one question of the kernel."""
         import fcntl  # noqa: PLC0415 - Windows lacks it, and imports this module too
 
+        if not self._is_asked():
+            self._loop.remove_reader(self._listener)  # nobody is left to ask
+            return
         question = bytearray(_QUESTION)
         is_due = self._given < self._due()
         try:
@@ -53,13 +57,16 @@ class Forks:
             fcntl.ioctl(self._listener, _SEND, answer)
         except FileNotFoundError:  # whoever asked has ended or been interrupted meanwhile
             return
-        except OSError:  # nobody is left to ask
-            self._give_up()
-            return
         self._given += is_due
         self._refused += not is_due
         if self._refused > _MOST_REFUSED:
             self._give_up()
+
+    def _is_asked(self) -> bool:
+        """Return whether there is a question: some kernels wait for one, should there be none to receive."""
+        asked = select.poll()
+        asked.register(self._listener, select.POLLIN)
+        return any(events & select.POLLIN for _descriptor, events in asked.poll(0))
 
     def is_sound(self, worker: int | None) -> bool:
         """Whether the answer to an order to fork is true, with the number of the new worker if it has one.

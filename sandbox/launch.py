@@ -38,7 +38,6 @@ _ANSWERS: dict[str, dict[str, dict[str, Any]]] = {  # order â†’ kind of answer â
     "fork": {"forked": {"pid": int}, "full": {}},
     "reap": {"reaped": {"status": int, "cpu_s": int | float, "memory": int}},
 }
-_THREADS = "cannot be imported ahead: threads that it started run on"
 _DESCRIPTORS = {"forked": 3, "guarded": 2}
 _BOOT = (
     "import sys, types; room = types.ModuleType('sandbox'); room.__path__ = [sys.argv[1]]; "
@@ -64,6 +63,10 @@ class LayerFailed(SandboxError):
     def __init__(self, layer: str, reason: str) -> None:
         super().__init__(f"{layer}: {reason}")
         self.layer = layer
+
+
+class ThreadsLeft(LayerFailed):
+    """What was imported ahead left threads running, and no worker can be forked from more than one."""
 
 
 @dataclass(slots=True)
@@ -159,7 +162,7 @@ class Zygote:
             raise LayerFailed(hello["layer"], hello["reason"])
         if self._forks is not None and self._forks.has_threads:
             await self.aclose()
-            raise LayerFailed("packages", f"{', '.join(self._plan.access.preload)} {_THREADS}")
+            raise ThreadsLeft("packages", ", ".join(self._plan.access.preload))
         self.held, self.python = hello["held"], hello["python"]
         return self
 

@@ -8,8 +8,9 @@ import asyncio
 import contextlib
 import shutil
 from collections import deque
+from dataclasses import replace
 
-from .launch import Answer, LayerFailed, Worker, Zygote, ZygoteEnded
+from .launch import Answer, LayerFailed, ThreadsLeft, Worker, Zygote, ZygoteEnded
 from .plan import Plan, Rlimits
 from .policy import Limits
 
@@ -47,9 +48,13 @@ class Pool:
             return self.zygote
 
     async def _start(self) -> Zygote:
+        """Start a zygote; where packages leave threads running in it, another that leaves them to the workers."""
         try:
             async with asyncio.timeout(START_S):
                 return await Zygote.start(self.plan)
+        except ThreadsLeft:
+            self.plan = replace(self.plan, access=replace(self.plan.access, preload=()))
+            return await self._start()
         except TimeoutError as error:
             what = ", ".join(self.plan.access.preload) or "its parent process"
             raise LayerFailed("start", f"{what} took more than {START_S:.0f} s to be imported") from error

@@ -22,7 +22,7 @@ from ..packages.projects import project_of
 from ..registry.source import Source
 
 _PATIENT_S = 60
-_TRIAL = "import {name}\n"
+_TRIAL = "import sys\n\nassert '{name}' in sys.modules, 'it is not imported ahead'\n\nimport {name}\n"
 
 
 class Packing:

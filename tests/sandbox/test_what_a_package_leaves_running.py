@@ -108,10 +108,14 @@ async def test_nothing_of_a_package_runs_between_calls(
     assert await is_quiet(tmp_path)
 
 
-async def test_a_package_with_threads_is_not_imported_ahead(there: Sandbox, tmp_path: Path) -> None:
-    outcome = await called(there, package(tmp_path, IN_A_THREAD))
-    assert isinstance(outcome, Refused), outcome
-    assert outcome.reason == "packages: noisy cannot be imported ahead: threads that it started run on"
+async def test_a_package_with_threads_is_imported_by_each_call_and_not_ahead(there: Sandbox, tmp_path: Path) -> None:
+    access = package(tmp_path, f"{IN_A_THREAD}SAID = os.getpid()\n")
+    code = modules(m="import noisy, os\n\ndef f() -> bool:\n    return os.getpid() == noisy.SAID\n")
+    for _time in range(2):
+        outcome = await there.call(code, "m", "f", {}, access=access)
+        assert isinstance(outcome, Returned), outcome
+        assert outcome.value is True
+    assert await is_quiet(tmp_path)
 
 
 async def test_a_package_that_forks_finds_what_a_function_finds(there: Sandbox, tmp_path: Path) -> None:
