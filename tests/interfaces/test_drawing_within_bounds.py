@@ -24,11 +24,11 @@ LINES = ["a b\n", "\n", " \n", "@a\n", "x = 1\n", "def f(\n", "\\\n", "#\n"]
 DENSE = ["*a b* ", "*a* ", "**a", "[", "[a](", "[a](b) ", "<http://a> ", "~~a", "`a` ", "`" * 9 + "a", "> ", "- ", "漢"]
 WIDE_TABLE = "\n".join(["|a" * 40 + "|", "|-" * 40 + "|", *["|b*c*" * 40 + "|"] * 198])
 REPLIES = {
-    **{f"dense {text}": text * (60_000 // len(text)) for text in DENSE},
-    **{f"rows {text}": f"{text * 8}\n" * 3_000 for text in DENSE},
-    **{f"fence {text!r}": f"```python\n{text * 6_000}x\n```\ndone" for text in LINES},
+    **{f"dense {text}": text * (20_000 // len(text)) for text in DENSE},
+    **{f"rows {text}": f"{text * 8}\n" * 400 for text in DENSE},
+    **{f"fence {text!r}": f"```python\n{text * 2_000}x\n```\ndone" for text in LINES},
     "table": WIDE_TABLE,
-    "narrow table": "\n".join(["|a|", "|-|", *["|b|"] * 2_000]),
+    "narrow table": "\n".join(["|a|", "|-|", *["|b|"] * 700]),
     "table of long rows": "\n".join(["|a|b|", "|-|-|", *["|" + "c*d*" * 400 + "|e|"] * 40]),
     "no fence": "```" + " a" * 50_000 + "`",
     "no rule": "a\n" + "-" * 100_000 + "x\n" + "a\n" * 60,
@@ -72,7 +72,7 @@ def test_a_reply_is_drawn_in_pieces_that_hold_no_key_up(name: str, at_the_end: b
 
 @pytest.mark.parametrize("text", [*LINES, '"""', "'\\", "f'{", "a.", "(", "[a," * 160 + "\n", "漢" * 400 + "\n"])
 def test_the_source_of_a_function_is_drawn_in_pieces_that_hold_no_key_up(text: str) -> None:
-    code = (text * 60_000)[:60_000]
+    code = (text * 20_000)[:20_000]
     assert longest(lambda: render.source(code, 1, 80)) < LONGEST_S
     assert longest(lambda: render.listing(f"{code}#", [Row(1 + code.count("\n"), "x")], 80)) < LONGEST_S
 
@@ -134,10 +134,10 @@ def test_what_is_left_of_an_unfinished_reply_is_drawn_in_no_time() -> None:
 
 
 def test_a_long_paste_is_shown_in_short_and_sent_whole(tmp_path: Path) -> None:
-    text = "wor\x01" * 5_000
+    text = "wor\x01" * 1_000
     with prompt([Say("Read.")], tmp_path) as (screen, model):
         screen.paste(text)
-        screen.wait_for("[pasted: 20,000 characters]")
+        screen.wait_for("[pasted: 4,000 characters]")
         screen.type("zq")
         screen.wait_for("zq", timeout_s=3)
         screen.line("")
