@@ -11,7 +11,7 @@ PLAIN: Final = {"Accept-Encoding": "identity"}
 """The header that asks for an answer as it is."""
 
 
-class Unbounded(httpx2.HTTPError):
+class Unbounded(httpx2.RequestError):
     """An answer that is not read, or not to its end; the message goes behind the endpoint's address."""
 
 

@@ -72,11 +72,11 @@ def _vectors(answer: Any, count: int) -> list[bytes]:  # Any: JSON
     rows = sorted(answer["data"], key=lambda row: row["index"])
     if len(rows) != count:
         raise ValueError("another number of vectors than of texts")
-    return [_unit([float(number) for number in row["embedding"]]) for row in rows]
+    return [_unit(row["embedding"]) for row in rows]
 
 
-def _unit(vector: list[float]) -> bytes:
-    if not vector or not all(map(math.isfinite, vector)):
+def _unit(vector: Any) -> bytes:  # Any: JSON
+    if not isinstance(vector, list) or not vector or not all(map(math.isfinite, vector)):
         raise ValueError("a vector without numbers, or with one that is none")
     length = math.sqrt(sum(each * each for each in vector)) or 1.0
     values = array("f", (each / length for each in vector))

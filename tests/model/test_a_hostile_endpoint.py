@@ -1,0 +1,203 @@
+"""An endpoint that sends what none should: the turn goes on or ends with a sentence, and nothing grows without end."""
+
+import gzip
+import json
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from agent_core.embedding import EmbeddingUnavailable, embedder
+from agent_core.errors import ModelError
+from agent_core.model.growing import GrowingStep
+from agent_core.model.reply import Reply
+from agent_core.model.retry import read_retry_after
+from agent_core.model.step import read_step
+from agent_core.model.stream import MOST_CALLS, Assembly
+from agent_core.model.thought import Splitter
+from agent_core.model.tokens import listed_window
+from agent_core.model.transport import Transport
+from agent_core.model.wire import read_usage
+from agent_core.registry.jsontext import NotJson, read_object
+from tests.kit.http import Answer, Request, Server
+
+KEY = "sk-notarealkey-0123456789"
+Handler = Callable[[Request, Answer], Awaitable[None]]
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Handler], str]]:
+    """Start servers that answer in one way; the address of each."""
+    servers: list[Server] = []
+
+    def start(handler: Handler) -> str:
+        servers.append(Server(handler))
+        return f"http://127.0.0.1:{servers[-1].port}/v1"
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+def sends(status: int, body: bytes, **headers: str) -> Handler:
+    async def answer(_request: Request, to: Answer) -> None:
+        await to.send(status, body, {name.replace("_", "-"): value for name, value in headers.items()})
+
+    return answer
+
+
+async def told(url: str) -> str:
+    """Return the error of one request."""
+    transport = Transport(url, key=KEY)
+    try:
+        with pytest.raises(ModelError) as caught:
+            async for _chunk in transport.complete(b"{}", streamed=True):
+                pass
+    finally:
+        await transport.aclose()
+    return str(caught.value)
+
+
+def assembled(chunks: list[dict[str, Any]]) -> Reply:  # Any: JSON
+    assembly = Assembly(shown={}, taken=(), new_id=iter(map(str, range(10**6))).__next__)
+    for chunk in chunks:
+        assembly.add(chunk)
+    last = assembly.close(read_usage({"usage": {"prompt_tokens": 1}}))  # type: ignore[arg-type]
+    reply = last[-1]
+    assert isinstance(reply, Reply)
+    return reply
+
+
+def calling(index: int, name: str = "count", id: str = "") -> dict[str, Any]:  # Any: JSON
+    call = {"index": index, "id": id or f"c{index}", "function": {"name": name, "arguments": "{}"}}
+    return {"choices": [{"delta": {"tool_calls": [call]}}]}
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "deflate"])
+@pytest.mark.parametrize("status", [200, 500])
+async def test_a_packed_answer_is_not_unpacked(serve: Callable[[Handler], str], status: int, coding: str) -> None:
+    body = gzip.compress(bytes(10**6))
+    assert "packed its answer" in await told(serve(sends(status, body, Content_Encoding=coding)))
+
+
+async def test_an_answer_that_is_larger_than_an_answer_is_not_read_to_its_end(
+    serve: Callable[[Handler], str],
+) -> None:
+    async def endless(_request: Request, to: Answer) -> None:
+        to.begin("text/event-stream")
+        while True:
+            await to.write(b": alive\n" * 10_000)
+
+    assert "sent more than 8 MiB" in await told(serve(endless))
+
+
+async def test_of_an_error_only_the_beginning_is_read(serve: Callable[[Handler], str]) -> None:
+    body = json.dumps({"error": {"message": "no", "code": "x" * 20_000_000}}).encode()
+    assert len(await told(serve(sends(400, body)))) < 2_000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(f'{{"error": {{"message": "bad key {KEY}"}}}}', id="as-it-is"),
+        pytest.param(f'{{"error": {{"message": "bad key \\u0073{KEY[1:]}"}}}}', id="escaped"),
+        pytest.param(f'data: {{"error": {{"message": "bad key {KEY}"}}}}\n\n', id="in-a-stream"),
+        pytest.param(f"data: bad {KEY}\n\n", id="not-json"),
+        pytest.param(f'data: ["{KEY}"]\n\n', id="not-a-completion"),
+    ],
+)
+async def test_the_users_key_is_in_no_error(serve: Callable[[Handler], str], body: str) -> None:
+    status, kind = (200, "text/event-stream") if body.startswith("data") else (401, "application/json")
+    error = await told(serve(sends(status, body.encode(), Content_Type=kind)))
+    assert KEY not in error
+    assert "…" in error
+
+
+@pytest.mark.parametrize("choices", [5, True, "x", {"a": 1}])
+async def test_choices_that_are_no_list_end_in_a_sentence(serve: Callable[[Handler], str], choices: object) -> None:
+    body = f"data: {json.dumps({'choices': choices})}\n\n".encode()
+    assert "broke off" in await told(serve(sends(200, body, Content_Type="text/event-stream")))
+
+
+@pytest.mark.parametrize("number", [-1, True, 10**400, 1.5, "7", None])
+def test_a_number_that_is_none_is_not_believed(number: object) -> None:
+    assert read_usage({"usage": {"prompt_tokens": number}}) is None
+    assert read_usage({"usage": {"prompt_tokens": 7, "completion_tokens": number}}).completion == 0  # type: ignore[union-attr]
+    assert listed_window({"context_length": number}) is None
+
+
+@pytest.mark.parametrize("size", [0, 1, 511, 10**30])
+def test_a_window_that_can_be_none_is_not_believed(size: int) -> None:
+    assert listed_window({"context_length": size}) is None
+
+
+@pytest.mark.parametrize("text", ["Fri, 31 Dec 99999 23:59:59 GMT", "Fri, 31 Dec 9999 23:59:59 -9999", "9" * 5_000])
+def test_a_wait_beyond_all_calendars_is_none(text: str) -> None:
+    assert read_retry_after(text, 0.0) is None
+
+
+@pytest.mark.parametrize("escape", ["\\d", "\\q", "\\'", "\\x41"])
+def test_an_escape_that_json_does_not_have_is_understood(escape: str) -> None:
+    text = f'{{"thought": "a {escape} b", "reply": "{escape}+"}}'
+    growing, step = GrowingStep(), read_step(text)
+    growing.feed(text)
+    assert growing.thought == f"a {escape} b"
+    assert step is not None
+    assert step.reply == f"{escape}+"
+    assert read_object(f'{{"pattern": "{escape}+"}}') == {"pattern": f"{escape}+"}
+
+
+def test_what_is_one_call_too_many_is_left_out_and_said_once() -> None:
+    reply = assembled([calling(number) for number in range(10_000)])
+    assert len(reply.calls) == MOST_CALLS
+    assert reply.note == f"The reply asked for 10000 calls; the first {MOST_CALLS} were taken."
+
+
+def test_names_and_ids_without_end_are_cut_when_they_are_read() -> None:
+    call = assembled([calling(0, "n" * 1_000_000, "i" * 1_000_000)]).calls[0]
+    assert len(call.name) == 64
+    assert len(call.id) < 10
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        pytest.param(lambda: _refused('{"' + '\\"' * 400_000), id="a-text-that-is-never-closed"),
+        pytest.param(lambda: _fed(Splitter().feed, " " * 1_000, 3_000), id="blanks-before-the-text"),
+        pytest.param(lambda: _fed(GrowingStep().feed, " ", 20_000), id="blanks-before-a-step"),
+        pytest.param(lambda: assembled([calling(number) for number in range(8_000)]), id="thousands-of-calls"),
+    ],
+)
+def test_what_comes_is_read_in_time_that_grows_with_it(work: Callable[[], object]) -> None:
+    began = time.thread_time()
+    work()
+    assert time.thread_time() - began < 1.5  # each took from 3 s to hours, and grew with the square
+
+
+def _refused(text: str) -> None:
+    with pytest.raises(NotJson):
+        read_object(text)
+
+
+def _fed(feed: Callable[[str], object], part: str, times: int) -> None:
+    for _ in range(times):
+        feed(part)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"[" * 100_000, id="deep"),
+        pytest.param(b'{"data": [{"index": 0, "embedding": [1' + b"0" * 400 + b"]}]}", id="a-number-without-end"),
+        pytest.param(b'{"data": [{"index": 0, "embedding": [NaN, 1]}]}', id="no-number"),
+        pytest.param(b'{"data": [{"index": 0, "embedding": []}]}', id="empty"),
+        pytest.param(b'{"data": [{"index": 0, "embedding": {"1": 2}}]}', id="an-object"),
+    ],
+)
+async def test_vectors_that_are_none_are_not_taken(serve: Callable[[Handler], str], body: bytes) -> None:
+    url = serve(sends(200, body))
+    model = embedder("endpoint", model="m", url=url)
+    assert model is not None
+    with pytest.raises(EmbeddingUnavailable):
+        await model.embed(["text"])
