@@ -24,6 +24,7 @@ check: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m tests.kit.tracked
 
 format: .venv/.dev
 	$(BIN)/ruff format .

@@ -8,6 +8,7 @@ import os
 import sys
 
 from . import __version__
+from .own_environment import enter
 
 
 def main() -> None:
@@ -16,6 +17,7 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"toolwright {__version__}\n")
         return
+    enter()
     try:
         from .interfaces.cli import main as run  # noqa: PLC0415  (the version must not pay for it)
 

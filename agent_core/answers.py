@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from sandbox import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
+from sandbox.unhashed import Pairs
 from sandbox.values import encode
 
+from .aside import bulk
 from .problem import Problem
 from .untrusted import block, fence, shorten, visible
 
@@ -61,6 +63,11 @@ _NOT_SEEN: dict[type, str] = {
     Unknown: "The program was stopped while this call ran, so whether it took effect is unknown. "
     "Check before you call it again.",
 }
+
+
+def size_of(outcome: CallOutcome) -> int:
+    """Return the size by which an outcome is worked on."""
+    return bulk(outcome.value) if isinstance(outcome, Returned) else 0
 
 
 def word(outcome: CallOutcome) -> str:
@@ -128,9 +135,15 @@ def unknown_name(name: str, near: Sequence[str], *, made_now: bool) -> str:
 def show_value(value: Any) -> str:  # Any: whatever a worker may return
     """A value as the model reads it: JSON where JSON can hold it, else its Python form."""
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_as_object)
     except (TypeError, ValueError):
         return repr(value)
+
+
+def _as_object(value: object) -> dict[str, object]:
+    if isinstance(value, Pairs):
+        return value.as_object()
+    raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 def _with_output(text: str, output: str) -> str:

@@ -4,7 +4,6 @@ Starting is cheap: the sandbox and the model are opened when something needs the
 """
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -28,12 +27,13 @@ from .memory.classes import Memory
 from .memory.sources import Sources
 from .model.discover import choose
 from .offline import installed_models
+from .own_environment import environment as own_environment
 from .packages import Environment
 from .registry.registry import Registry
 from .registry.snapshot import Snapshot
 from .registry.watch import Watcher
 from .secrets import GIVEN, Secrets, shade_logs
-from .settings import FILE_NAME, Settings, keyless_address, load
+from .settings import FILE_NAME, Settings, load
 from .storage import Store, lock_agent, open_store, prepare_state_dir
 from .workshop import Workshop
 from .workshop.granting import Granting
@@ -53,7 +53,7 @@ class Workspace:
         self._cage = cage
         self._clock = Clock()
         self._agents: list[Agent] = []
-        self._environment: Mapping[str, str] = os.environ
+        self._environment: Mapping[str, str] = own_environment()
 
     @property
     def debugging(self) -> Debugging:
@@ -92,7 +92,7 @@ class Workspace:
             stack.push_async_callback(cage.aclose)
             workspace = cls(root, settings, store, _workshop(root, settings, store, cage), cage)
             stack.callback(workspace.workshop.granting.packing.environment.close)
-            workspace._environment = os.environ if environment is None else environment
+            workspace._environment = own_environment() if environment is None else environment
             workspace.workshop.granting.approver = approver
             stack.push_async_callback(workspace._close_agents)
             await workspace.workshop.loader.start()
@@ -172,14 +172,14 @@ class Workspace:
         return doctor.level(await self._cage.ready())
 
     def _embedder(self) -> Embedder | None:
-        """What finds texts by meaning; no key goes to an address that only the workspace's file names."""
+        """What finds texts by meaning; before the user confirmed the address it fails, and nothing is sent."""
         wanted, environment = self.settings.memory, self._environment
         url = self.settings.model.base_url or environment.get("OPENAI_BASE_URL") or ""
-        key = "" if keyless_address(self.settings, environment) else environment.get("OPENAI_API_KEY", "")
-        return embedder(wanted.embedding, model=wanted.embedding_model, url=url, key=key)
+        key, check = environment.get("OPENAI_API_KEY", ""), partial(doctor.check_texts, self.settings, environment)
+        return embedder(wanted.embedding, model=wanted.embedding_model, url=url, key=key, check=check)
 
     async def _open_model(self, name: str | None) -> Opened:
-        doctor.check_address(self.settings, name)
+        doctor.check_address(self.settings, name, self._environment)
         settings = self.settings.model.model_copy(update={"name": name}) if name else self.settings.model
         # The SDK takes half a second to import: only a turn pays for it, and the prompt is not held up by it.
         await asyncio.to_thread(import_module, "agent_core.model.client")

@@ -25,18 +25,20 @@ from sandbox.access import NOTHING
 from sandbox.code import Modules
 from sandbox.debugging import PLAIN
 
+from .aside import aside, bulk
 from .broker import Broker
 from .debugging.debugging import Debugging
+from .grants.leftovers import without_repositories
+from .grants.permit import UNWRITTEN
 from .secrets import Curtain, Secrets, Session
 from .settings import SandboxSettings
 
 _OWN: Final = tuple(str(Path(__file__).parents[1] / room) for room in ("agent_core", "meta_functions", "sandbox"))
-_GUARDED: Final = ("functions", ".toolwright", "toolwright.toml", ".git")
 
 
 def guarded_in(root: Path) -> tuple[str, ...]:
     """What no function can ever be granted to write in a workspace."""
-    return tuple(str(root.resolve() / name) for name in _GUARDED)
+    return tuple(str(root.resolve() / name) for name in UNWRITTEN)
 
 
 def limits_of(settings: SandboxSettings) -> Limits:
@@ -99,7 +101,7 @@ class Cage:
         match await self.ready():
             case Sandbox() as sandbox:
                 with curtain.heard() as hear:
-                    outcome = await sandbox.call(
+                    running = sandbox.call(
                         modules,
                         module,
                         function,
@@ -111,7 +113,8 @@ class Cage:
                         around=around,
                         on_output=hear,
                     )
-                    return curtain.over(outcome)
+                    outcome = await without_repositories(running, access.writable)
+                    return await aside(bulk(getattr(outcome, "value", None)), curtain.over, outcome)
             case SandboxUnavailable() as missing:
                 return Refused(str(missing))
 
@@ -130,17 +133,16 @@ class Cage:
         over = curtain.over if curtain else self._masked(access)
         match await self.ready():
             case Sandbox() as sandbox:
-                return over(
-                    await sandbox.evaluate(
-                        modules,
-                        module,
-                        evaluation,
-                        limits=limits or self.limits,
-                        handler=curtain,
-                        access=access,
-                        around=around,
-                    )
+                running = sandbox.evaluate(
+                    modules,
+                    module,
+                    evaluation,
+                    limits=limits or self.limits,
+                    handler=curtain,
+                    access=access,
+                    around=around,
                 )
+                return over(await without_repositories(running, access.writable))
             case SandboxUnavailable() as missing:
                 return Refused(str(missing))
 

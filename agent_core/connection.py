@@ -1,6 +1,5 @@
 """Whether a model answers: chosen as a turn would choose it, and asked once, for real, before anything is kept."""
 
-import os
 import time
 from collections.abc import Mapping
 from contextlib import aclosing
@@ -10,13 +9,16 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from .errors import ModelError, UsageError
+from .grants.addresses import confirm
 from .messages import System, User
 from .model.discover import Chosen, choose
 from .model.reply import Reply
 from .model.request import Request
 from .model.tour.script import NAME as TOUR
 from .offline import installed_models
-from .settings import ModelSettings, Settings, keyless_address, load
+from .own_environment import environment
+from .settings import ModelSettings, Settings, load
+from .settings_file import write_values
 
 KEY: Final = "OPENAI_API_KEY"
 _WAIT_S: Final = 60.0
@@ -55,13 +57,19 @@ async def try_model(settings: ModelSettings, environment: Mapping[str, str]) -> 
 
 
 def in_force(root: Path, flags: Mapping[str, Any] | None = None) -> tuple[Settings, Mapping[str, str]]:
-    """The settings of a folder, and the environment as it may be used with them.
+    """The settings of a folder, and the environment that goes with them."""
+    return load(root, flags), environment()
 
-    A key in the environment is left out where only the workspace's file names the address.
+
+def keep_address(root: Path, values: Mapping[str, Any]) -> None:  # Any: values of settings
+    """Write values into the settings file; an address among them is confirmed by that.
+
+    Raises:
+        ToolwrightError: they cannot be written, or the address not be kept as confirmed.
     """
-    settings = load(root, flags)
-    keyless = keyless_address(settings, os.environ) is not None
-    return settings, {name: value for name, value in os.environ.items() if not (keyless and name == KEY)}
+    write_values(root, values)
+    if url := values.get("model.base_url"):
+        confirm(root, url)
 
 
 def check_new_address(url: str) -> str:
@@ -98,11 +106,11 @@ def check_new_name(name: str) -> str:
 
 
 def exports(settings: Settings) -> list[str]:
-    """What is to be typed in a shell so that these settings work: a file never holds a key or says where it goes."""
+    """What is to be typed in a shell so that these settings work: a file never holds a key."""
     url = settings.model.base_url
     if not url or urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1"):
         return []
-    return [f"export TOOLWRIGHT_MODEL_BASE_URL={url}", f"export {KEY}=…"]
+    return [f"export {KEY}=…"]
 
 
 async def _ask(chosen: Chosen, settings: ModelSettings) -> None:

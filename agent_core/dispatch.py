@@ -5,7 +5,6 @@ another in their order; workers run beside them. The translating edge between th
 """
 
 import asyncio
-import difflib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from sandbox import Killed, Raised, Refused, Returned
 
 from . import answers
 from .answers import CallOutcome, Interrupted, Skipped
+from .aside import aside
 from .cage import Cage
 from .clock import Clock
 from .context import beginning
@@ -22,6 +22,7 @@ from .debugging import Watch
 from .errors import ToolwrightError
 from .grants import Denied, Permit
 from .interruption import Interrupted as StopRequested
+from .matching import nearest
 from .memory.blocks import Blocks
 from .memory.door import Door
 from .messages import Call
@@ -144,7 +145,7 @@ class Dispatcher:
         if turn.interruption.requested:
             return await self._close(running, Skipped("the user ended the turn."))
         host = self._host[call.name]
-        arguments = running.read(host.function)
+        arguments = await aside(len(call.arguments), running.read, host.function)
         if not isinstance(arguments, dict):
             return await self._close(running, Refused(""), answers.bad_arguments(call.name, arguments))
         await turn.append([call_started(call, None)])
@@ -180,7 +181,7 @@ class Dispatcher:
     async def _in_worker(self, call: Call, snapshot: Snapshot, turn: Turn) -> Done:
         running = Running(call, turn, self._clock, self._settings.answer_chars)
         function = snapshot.functions[call.name]
-        arguments = running.read(function)
+        arguments = await aside(len(call.arguments), running.read, function)
         if not isinstance(arguments, dict):
             return await self._close(running, Refused(""), answers.bad_arguments(call.name, arguments))
         permit: Permit | None = None
@@ -199,10 +200,13 @@ class Dispatcher:
         finally:
             watch.close()
             running.stood = watch.stood
-        kept = noted(watch, function, snapshot, outcome, seconds=running.seconds(), arguments=arguments, turn=turn.id)
+        size, seconds = max(answers.size_of(outcome), len(call.arguments)), running.seconds()
+        kept = await aside(
+            size, noted, watch, function, snapshot, outcome, seconds=seconds, arguments=arguments, turn=turn.id
+        )
         is_draft = isinstance(outcome, Returned) and await self._workshop.drafts.holds(function, snapshot)
         note = "\n".join(filter(None, (_lacking(outcome, permit), watch.note(snapshot))))
-        lacks = self._noted(answers.answer(outcome, MOST_CHARS), note) if note else None
+        lacks = self._noted(await aside(size, answers.answer, outcome, MOST_CHARS), note) if note else None
         return await self._close(running, outcome, lacks, writes=kept, unproven=is_draft)
 
     async def _call(
@@ -238,7 +242,7 @@ class Dispatcher:
         if held := snapshot.functions.get(call.name):
             return await self._close(running, Refused(""), await self._workshop.quarantine.refusal(held))
         made_now = call.name in self._workshop.registry.snapshot().functions
-        near = difflib.get_close_matches(call.name, [*self._host, *snapshot.functions], n=3)
+        near = nearest(call.name, [*self._host, *snapshot.functions], 3)
         return await self._close(running, Refused(""), answers.unknown_name(call.name, near, made_now=made_now))
 
     async def _close(
@@ -250,9 +254,10 @@ class Dispatcher:
         *,
         unproven: bool = False,
     ) -> Done:
-        full = text if text is not None else answers.answer(outcome or Skipped(""), MOST_CHARS)
+        size = answers.size_of(outcome) if outcome is not None else 0
+        full = text if text is not None else await aside(size, answers.answer, outcome or Skipped(""), MOST_CHARS)
         word = answers.word(outcome) if outcome is not None else "returned"
-        detail = answers.outcome_json(outcome) if outcome is not None else {}
+        detail = await aside(size, answers.outcome_json, outcome) if outcome is not None else {}
         if unproven:
             full, detail = self._noted(full, answers.UNPROVEN), {**detail, "unproven": True}
         told = await running.record(full, word, detail, writes)

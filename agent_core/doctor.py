@@ -1,9 +1,8 @@
 """What this platform can do: Python, sandbox layers, endpoint, storage."""
 
-import os
 import platform
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
 from typing import Any
 
@@ -13,11 +12,13 @@ from . import __version__
 from .cage import Cage
 from .embedding import Embedder
 from .errors import ModelError, ToolwrightError
+from .grants.addresses import UnconfirmedAddress, unconfirmed
 from .model.dialect import dialect_of
-from .model.discover import choose, sends_key
+from .model.discover import asks_endpoint, choose
 from .model.strict import loosened
+from .own_environment import environment
 from .registry.function import Function
-from .settings import Settings, keyless_address
+from .settings import Settings
 from .storage import Store
 
 
@@ -57,20 +58,26 @@ async def embedding(name: str, made: Callable[[], Embedder | None]) -> dict[str,
     return {"ok": True, "name": name, "why": found.space if found else "none: texts are found by their words alone"}
 
 
-def check_address(settings: Settings, name: str | None = None) -> None:
-    """Refuse to send the user's key to an address that only the workspace's file names.
+def check_address(settings: Settings, name: str | None = None, around: Mapping[str, str] | None = None) -> None:
+    """Refuse to send anything to an address that only the workspace's file names, before the user confirmed it.
 
-    `name` is the model in question, if not the one that is set: the tour and the local models send no key.
+    `name` is the model in question, if not the one that is set: the tour and the local models are asked elsewhere.
 
     Raises:
-        ModelError: the message says how to confirm the address.
+        UnconfirmedAddress: the message says how to confirm the address.
     """
-    url = keyless_address(settings, os.environ) if sends_key(name or settings.model.name) else None
-    if url is not None and os.environ.get("OPENAI_API_KEY"):
-        raise ModelError(
-            f"toolwright.toml names {url}, and a key in your environment would be sent there.",
-            mend=f"If you know that address: export TOOLWRIGHT_MODEL_BASE_URL={url}",
-        )
+    if asks_endpoint(name or settings.model.name) and (url := unconfirmed(settings, around)):
+        raise UnconfirmedAddress(url)
+
+
+def check_texts(settings: Settings, around: Mapping[str, str] | None = None) -> None:
+    """Refuse the same for texts to be embedded, whatever model answers.
+
+    Raises:
+        UnconfirmedAddress: the message says how to confirm the address.
+    """
+    if url := unconfirmed(settings, around):
+        raise UnconfirmedAddress(url)
 
 
 def level(found: Sandbox | SandboxUnavailable) -> str:
@@ -94,7 +101,7 @@ async def _model(
 ) -> dict[str, Any]:  # Any: JSON
     try:
         check_address(settings)
-        chosen = await choose(settings.model, os.environ, weights=weights)
+        chosen = await choose(settings.model, environment(), weights=weights)
     except ModelError as error:
         return {"ok": False, "problem": error.message, "mend": error.mend}
     if chosen.kind == "local" and find_spec("xllamacpp") is None:

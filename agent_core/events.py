@@ -106,8 +106,8 @@ class GrantAnswered(_Base):
     """What was answered to such a question: once, yes or no, with a word for the model perhaps.
 
     `by` is human, policy (nobody could be asked: `command` grants it), earlier (a no of this turn, not asked again),
-    never (no human can grant it) or unavailable (packages that cannot be had: `word` says why). Only what a human was
-    asked for had a `grant_asked` before it.
+    often (several noes in this turn, and no question more), never (no human can grant it) or unavailable (what it needs
+    cannot be had: `word` says why). Only what a human was asked for had a `grant_asked` before it.
     """
 
     type: ClassVar[str] = "grant_answered"

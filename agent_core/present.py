@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sandbox.lines import bare_lines
+
 from .clock import shown_time
 from .grants import Grants
-from .untrusted import block, fence, one_line, shorten
+from .untrusted import block, fence, one_line, shorten, visible
 
 PAGE = 40
 _MOST_VERSIONS = 20
@@ -175,7 +177,9 @@ def _row(row: Shape) -> str:
 
 
 def _numbered(source: str, first: int) -> str:
-    return "\n".join(f"{number:4} {line}" for number, line in enumerate(source.rstrip("\n").split("\n"), first))
+    return "\n".join(
+        f"{number:4} {line}" for number, line in enumerate(map(visible, bare_lines(source.rstrip("\r\n"))), first)
+    )
 
 
 def _outcome(outcome: Shape) -> str:

@@ -15,8 +15,10 @@ from typing import Any, Protocol
 
 from sandbox import Outcome, RequestRefused, Returned
 from sandbox.debugging import PLAIN
+from sandbox.unhashed import Members, Pairs
 
 from .answers import answer, bad_arguments
+from .aside import aside, bulk
 from .broker import Broker
 from .cage import Cage
 from .debugging.debugging import Watch
@@ -156,7 +158,8 @@ class Requests:
             raise RequestRefused(f"there is no function `{name}` that a function may call.")
         if self.depth >= MAX_DEPTH:
             raise RequestRefused(f"functions may call one another {MAX_DEPTH} deep, and `{name}` would be deeper.")
-        checked = read_arguments(_as_text(arguments), function.parameters)
+        given = await aside(bulk(arguments), _as_text, arguments)
+        checked = await aside(len(given), read_arguments, given, function.parameters)
         if not isinstance(checked, dict):
             raise RequestRefused(bad_arguments(name, checked))
         permit = await self._permit_to_call(function)
@@ -201,8 +204,10 @@ def _as_text(arguments: object) -> str:
 def _as_argument(value: object) -> object:
     """What a schema has in the place of a value that JSON cannot hold; the worker builds the value again."""
     match value:
-        case set() | frozenset() | tuple():
-            return list(value)
+        case Members():
+            return list(value.items)
+        case Pairs():
+            return value.as_object()
         case bytes():
             return base64.b64encode(value).decode("ascii")
         case _:

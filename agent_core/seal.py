@@ -68,10 +68,11 @@ class Sealer:
             except (OSError, RuntimeError):  # no key, or no home
                 return b""
             try:
-                self._key = os.read(descriptor, _SIZE + 1) if _is_private(descriptor) else b""
+                key = os.read(descriptor, _SIZE + 1) if is_private(descriptor) else b""
             finally:
                 os.close(descriptor)
-        return self._key if len(self._key) == _SIZE else b""
+            self._key = key if len(key) == _SIZE else b""
+        return self._key
 
     def _make(self) -> None:
         try:
@@ -105,7 +106,8 @@ _REMOVE = (
 )
 
 
-def _is_private(descriptor: int) -> bool:
+def is_private(descriptor: int) -> bool:
+    """Return whether it is a plain file of this user that nobody else can read or change."""
     status = os.fstat(descriptor)
     return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
 

@@ -4,12 +4,10 @@ One model validates all of them; an unknown key is an error that names the neare
 Secrets never come from the file: they are read from the environment by `model.discover`.
 """
 
-import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from pydantic import Field, PrivateAttr, ValidationError
 from pydantic_settings import (
@@ -23,6 +21,8 @@ from pydantic_settings import SettingsError as UnreadableVariable
 from sandbox.foreign import Malformed, read_toml
 
 from .errors import SettingsError
+from .matching import nearest
+from .plain_files import read_plain
 from .setting_sections import (
     GateSettings,
     GrantSettings,
@@ -50,15 +50,15 @@ __all__ = [
     "Settings",
     "StandingSettings",
     "TurnSettings",
-    "keyless_address",
+    "address_of_file",
     "known_keys",
     "load",
 ]
 
 FILE_NAME = "toolwright.toml"
+MOST_BYTES = 256 << 10
 PREFIX = "TOOLWRIGHT_"
 SECRET = f"{PREFIX}SECRET_"  # what functions are given by name, and no setting
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class Settings(BaseSettings):
@@ -80,8 +80,8 @@ class Settings(BaseSettings):
         """Only what `load` hands in: it has read the other sources, in their order, from the right folder."""
         return (init_settings,)
 
-    # Whether `model.base_url` was read from the file, which travels with the folder: no key goes there unasked.
-    _address_is_from_file: bool = PrivateAttr(default=False)
+    # The folder whose file alone names `model.base_url`, and travels with it: nothing goes there unasked.
+    _address_from: Path | None = PrivateAttr(default=None)
 
     agent: str = Field("main", pattern=r"^[A-Za-z0-9_-]{1,64}$", description="The agent that `run` talks to.")
     instructions: str | None = Field(None, description="Replaces the built-in instructions of the agent.")
@@ -96,11 +96,12 @@ class Settings(BaseSettings):
     repl: ReplSettings = ReplSettings()
 
 
-def keyless_address(settings: Settings, environment: Mapping[str, str]) -> str | None:
-    """An address elsewhere that only the workspace's file names: a stranger's file must not collect the user's key."""
-    url = settings.model.base_url or ""
-    is_known = url == environment.get("OPENAI_BASE_URL") or urlsplit(url).hostname in _LOOPBACK
-    return url if url and settings._address_is_from_file and not is_known else None
+def address_of_file(settings: Settings, environment: Mapping[str, str]) -> tuple[Path, str] | None:
+    """Return the address that only a workspace's file names, with the workspace: the file may be a stranger's."""
+    url = settings.model.base_url
+    if not url or settings._address_from is None or url == environment.get("OPENAI_BASE_URL"):
+        return None
+    return settings._address_from, url
 
 
 def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any: checked by the model
@@ -115,7 +116,7 @@ def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any
     if unknown:
         raise _unknown(unknown[0], [*_variables()])
     try:
-        return _combine(_read_file(root / FILE_NAME), given)
+        return _combine(root, _read_file(root / FILE_NAME), given)
     except ValidationError as error:
         raise _explain(error) from error
     except UnreadableVariable as error:
@@ -126,7 +127,7 @@ def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any
         ) from error
 
 
-def _combine(file: dict[str, Any], given: list[tuple[list[str], Any]]) -> Settings:
+def _combine(root: Path, file: dict[str, Any], given: list[tuple[list[str], Any]]) -> Settings:
     _check_file(file)
     mine: dict[str, Any] = EnvSettingsSource(Settings)()
     for path, value in given:
@@ -135,7 +136,8 @@ def _combine(file: dict[str, Any], given: list[tuple[list[str], Any]]) -> Settin
             nested = {part: nested}
         mine = _merge(mine, nested)
     settings = Settings(**_merge(file, mine))
-    settings._address_is_from_file = "base_url" in _section(file, "model") and "base_url" not in _section(mine, "model")
+    if "base_url" in _section(file, "model") and "base_url" not in _section(mine, "model"):
+        settings._address_from = root
     return settings
 
 
@@ -185,7 +187,9 @@ def _variable(key: str) -> str:
 
 def _read_file(path: Path) -> dict[str, Any]:
     try:
-        return read_toml(path.read_bytes()) if path.is_file() else {}
+        return read_toml(read_plain(path, MOST_BYTES))
+    except (FileNotFoundError, IsADirectoryError):
+        return {}
     except Malformed as error:
         raise SettingsError(f"{path} is not valid TOML: {error}.", mend="Mend it and try again.") from error
     except OSError as error:
@@ -212,6 +216,6 @@ def _explain(error: ValidationError) -> SettingsError:
 
 
 def _unknown(key: str, known: list[str]) -> SettingsError:
-    near = difflib.get_close_matches(key, known, n=1)
+    near = nearest(key, known)
     hint = f"Did you mean `{near[0]}`?" if near else f"Known are: {', '.join(sorted(known))}."
     return SettingsError(f"`{key}` is not a setting.", mend=hint)

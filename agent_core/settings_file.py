@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from sandbox.foreign import Malformed, read_toml
+from sandbox.lines import bare_lines
 
 from .errors import SettingsError
-from .settings import FILE_NAME
+from .plain_files import read_plain
+from .settings import FILE_NAME, MOST_BYTES
 
 Value: TypeAlias = str | int | float | bool
 Values: TypeAlias = Mapping[str, Value]
@@ -30,7 +32,7 @@ def write_values(root: Path, values: Values) -> Path:
     if path.is_symlink():
         raise _by_hand(f"{path} is a link, which is not written through.", values)
     try:
-        text = path.read_text("utf-8") if path.exists() else ""
+        text = read_plain(path, MOST_BYTES).decode("utf-8") if path.exists() else ""
         changed = with_values(text, values)
         if changed != text:
             _replace(path, changed)
@@ -48,7 +50,7 @@ def with_values(text: str, values: Values) -> str:
     before = _parsed(text)
     if before is None:
         raise _by_hand(f"{FILE_NAME} is not valid TOML.", values)
-    lines = text.splitlines()
+    lines = bare_lines(text)
     for key, value in values.items():
         section, _, name = key.rpartition(".")
         lines = _with_value(lines, section, name, value)

@@ -1,11 +1,13 @@
 """`toolwright init`: a folder with the starter functions and a settings file."""
 
 import re
-import shutil
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
 from .errors import WorkspaceError
+from .registry import within
+from .registry.source import FOLDER
+from .settings import FILE_NAME
 
 NAMES = ("calculate.py", "clock.py", "compare.py", "tables.py", "text.py")
 
@@ -25,24 +27,30 @@ def create(root: Path) -> list[str]:
     """Make what is missing of a workspace; the paths that were made, relative to it.
 
     Raises:
-        WorkspaceError: the folder cannot be written.
+        WorkspaceError: the folder cannot be written, or a link would lead out of it.
     """
-    folder = root / "functions"
+    starters = sources()
     made = []
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for starter in sources():
-            if not (folder / starter.name).exists():
-                shutil.copyfile(starter, folder / starter.name)
-                made.append(f"functions/{starter.name}")
-        if not (root / "toolwright.toml").exists():
-            (root / "toolwright.toml").write_text(_SETTINGS, "utf-8")
-            made.append("toolwright.toml")
+        root.mkdir(parents=True, exist_ok=True)
+        if link := within.leaving(root, [FOLDER, FILE_NAME, *(f"{FOLDER}/{one.name}" for one in starters)]):
+            what = f"{link} is a link that leaves the workspace, or leads nowhere, so nothing was made."
+            raise WorkspaceError(what, mend="Remove it, or put the file or folder itself there.")
+        with within.folder(root.resolve(), _inside(root), make=True) as held:
+            new = [one.name for one in starters if within.create(one.name, held, one.read_bytes())]
+        made += [f"{FOLDER}/{name}" for name in new]
+        with within.folder(root.resolve(), ()) as held:
+            made += [FILE_NAME] if within.create(FILE_NAME, held, _SETTINGS.encode()) else []
     except OSError as error:
         raise WorkspaceError(
             f"The workspace {root} cannot be made: {error}.", mend="Choose a folder that you may write to."
         ) from error
     return made
+
+
+def _inside(root: Path) -> tuple[str, ...]:
+    """Return the way to the folder of functions, which a link may put elsewhere in the workspace."""
+    return (root / FOLDER).resolve().relative_to(root.resolve()).parts
 
 
 def functions() -> frozenset[str]:

@@ -7,6 +7,8 @@ screen or says more than it shows; text for a model is fenced; length is capped.
 
 import json
 import re
+import unicodedata
+from collections.abc import Callable
 
 CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\ufff9-\ufffb\ud800-\udfff"
 """As the inside of a character class: C0 but tab and newline, DEL and C1, marks of annotations, lone surrogates."""
@@ -21,23 +23,37 @@ UNSEEN = (
 )
 """The same for what no eye sees, and a model may read."""
 
+# Marks that stand on one letter: languages and their notations have fewer, and a flood of them covers other rows.
+_MOST_MARKS = 5
+_MARK = (
+    "[^\\w\\s\x00-\u02ff\u2000-\u200b\u200e-\u20cf\u2100-\u2bff\u3000-\u3029\u3030-\u303f"
+    "\uff00-\uffef\U0001f000-\U0001faff]"
+)
+_FLOOD = re.compile(f"({_MARK}{{{_MOST_MARKS}}})({_MARK}+)")
 _ACTING = re.compile(f"[{CONTROLS}{UNSEEN}]")
 
 
 def visible(text: str) -> str:
     """The text as it may be printed: lines and tabs kept, everything that acts escaped."""
-    return _ACTING.sub(_escape, text.replace("\r\n", "\n"))
+    text = text.replace("\r\n", "\n")
+    shown = text.translate(_ESCAPES) if _ACTING.search(text) else text
+    return shown if shown.isascii() else _FLOOD.sub(_without_flood, shown)
 
 
 def in_json(document: str) -> str:
     """A JSON document with the same characters as JSON's own escapes: it means the same, and acts on no terminal."""
-    return _ACTING.sub(lambda found: json.dumps(found[0])[1:-1] if found[0] != "\x7f" else "\\u007f", document)
+    return document.translate(_JSON_ESCAPES) if _ACTING.search(document) else document
 
 
 def one_line(text: str, limit_chars: int = 200) -> str:
     """The text on one line, cut at the limit: for lists, calls and answers shown compactly."""
     shown = visible(text[: limit_chars * 2].strip()).replace("\n", "\\n").replace("\t", "\\t")
     return shown if len(shown) <= limit_chars else shown[: limit_chars - 1] + "…"
+
+
+def whole_line(text: str) -> str:
+    """The text on one line, whole: for what a human decides by."""
+    return visible(text.strip()).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def fence(text: str, limit_chars: int = 400) -> str:
@@ -59,8 +75,31 @@ def shorten(text: str, limit_chars: int) -> str:
     return f"{head}\n… {len(text) - len(head) - len(tail):,} characters left out …\n{tail}"
 
 
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _without_flood(found: re.Match[str]) -> str:
+    if not any(unicodedata.category(char) in ("Mn", "Me") for char in found[1]):
+        return found[0]
+    return found[1] + found[2].encode("unicode_escape").decode("ascii")
+
+
+class _Escapes(dict[int, str]):
+    """What stands for each character that was met: a text may hold nothing but such as act, a million times."""
+
+    def __init__(self, escape: Callable[[str], str]) -> None:
+        self._escape = escape
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        self[code] = self._escape(character) if _ACTING.match(character) else character
+        return self[code]
+
+
+def escaped(character: str) -> str:
+    """Return the character as a Python string would write it."""
+    code = ord(character)
     if code < 0x100:
         return {0x0D: "\\r"}.get(code, f"\\x{code:02x}")
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+_ESCAPES = _Escapes(escaped)
+_JSON_ESCAPES = _Escapes(lambda character: json.dumps(character)[1:-1] if character != "\x7f" else "\\u007f")

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.grants_walk_script import FILES, HEAD, KEY, PLACE, PORT, WALK, Key, Shell, Shown, Typed, Waited
 from tests.kit import scripted
-from tests.kit.terminal import CTRL_D, TOOLWRIGHT, Terminal
+from tests.kit.terminal import CTRL_D, ENTER, TOOLWRIGHT, Terminal
 from tests.packages.support import wheel
 
 COLUMNS, ROWS = 100, 30
@@ -69,6 +69,9 @@ class Walk:
             case Key():
                 prompt.wait_for("o once", PATIENCE_S)
                 prompt.type(act.key)
+                if act.key in ("o", "y"):
+                    prompt.wait_for("Enter answers", PATIENCE_S)
+                    prompt.type(ENTER)
                 prompt.wait_count(act.until, act.count, PATIENCE_S)
             case Waited():
                 prompt.wait_count(act.text, act.count, PATIENCE_S)

@@ -176,7 +176,9 @@ WALK = (
             Waited("∙ ", 2),
             Shown("The call:", "We sold", "  ✓ sales_total"),
             Typed("Leave out what was given back."),
-            Shown("Another version needs the same. You see what is different, and one key agrees again:", "o once"),
+            Shown(
+                "Another version needs the same. You see what is different, and the same keys agree again:", "o once"
+            ),
             Key("y", KEPT, 3),
             Waited("∙ ", 3),
         ),
@@ -194,8 +196,13 @@ WALK = (
         (
             Typed("Draw 3, 1, 4, 1, 5 as a line of bars; the package sparkle can do that."),
             Shown("What would be installed is worked out first, with everything that comes along:", "o once"),
+            Key("d", "That was all of it."),
             Key("y", "Trying to import them"),
-            Shown("While it is installed a line says how far it is.", "Trying to import them", "→ yes"),
+            Shown(
+                "`d` shows the rest, and then a `y` counts. While it is installed a line says how far it is.",
+                "Trying to import them",
+                "→ yes",
+            ),
             Waited("∙ ", 4),
             Shown("It is there for this function alone, whose examples were run with it:", "∙ created sp", "  ✓ spark"),
         ),

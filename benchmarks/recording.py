@@ -62,6 +62,8 @@ def _played(shell: Terminal, file: Path) -> str:
     _ask(film, GRANT, "y yes", 3)
     shell.wait_for("y yes")
     shell.type("y")
+    shell.wait_for("Enter answers")
+    shell.type(ENTER)
     _until(film, "It joined by your yes", 4)
     _ask(film, BACK, "no function calls it", 4)
     return film.svg(TITLE)

@@ -108,7 +108,7 @@ def settings() -> Iterator[str]:
     yield "## Settings\n"
     yield f"In `toolwright.toml` (`[section]` and `key`), or as a variable (`{PREFIX}SECTION_KEY`), or as a flag; each takes precedence"
     yield "over the one before. Keys are read from `OPENAI_API_KEY` only, an address also from `OPENAI_BASE_URL`. `sandbox.unsafe` cannot"
-    yield "be set in the file.\n"
+    yield "be set in the file, and an address that only the file names is sent nothing before `toolwright configure --confirm-address`.\n"
     yield "| setting | default | what it is |\n|---|---|---|"
     for name, field in Settings.model_fields.items():
         section = field.annotation

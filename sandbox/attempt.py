@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
+from .caps import MOST_TRIED
+from .claims import within
 from .code import Evaluation
 from .conversation import Conversation, Late, Serve, judge
 from .errors import ProtocolError
@@ -148,6 +150,7 @@ class Series:
             if not isinstance(frame, dict):
                 return frame
             self._take(frame, loop.time() - began)
+            await asyncio.sleep(0)  # what is here already never waits, and each may be large
         return None
 
     async def _more(self, talk: Conversation) -> bool:
@@ -164,7 +167,8 @@ class Series:
     def _take(self, frame: Message, seconds: float) -> None:
         match frame:
             case {"kind": "tried", "reply": dict(reply), "output": str(output)}:
-                self.outcomes[self._waiting[0]] = judge(reply, output, seconds)
+                within("characters of what is printed", len(output), MOST_TRIED)
+                self.outcomes[self._waiting[0]] = judge(reply, output, seconds, MOST_TRIED)
                 del self._waiting[0]
             case _:
                 raise ProtocolError("its reply has no known shape")

@@ -4,19 +4,23 @@ Lives for one call. Looks modules up one by one; their names are walked only whe
 name that is no module, to tell a folder from a mistake, and once per call.
 """
 
+import asyncio
 import logging
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 
+from .caps import PROGRESS_EVERY_S
+from .claims import Claimed, Text
 from .code import Modules, Source
-from .compiled import Broken, Compiled, Shelf, line_of
+from .compiled import Broken, Compiled, Shelf
 from .debugging import CallEnded
 from .errors import ProtocolError
 from .outcome import Frame, Outcome, Raised
 from .pool import Places
 from .protocol import Frame as Message
 from .requests import RequestHandler, RequestRefused, answered
-from .values import Unsendable, decode, encode
+from .values import Unsendable, encode, is_large, read
 
 _MODULE_NAME_LIMIT = 500
 _log = logging.getLogger(__name__)
@@ -32,11 +36,20 @@ class Call:
         self._handler = handler
         self._folders: frozenset[str] | None = None
         self.asked: frozenset[str] = frozenset()  # modules that were not sent along
-        self._shown: dict[str, str] = {}  # path → text, for the frames of a failure
+        self._shown: dict[str, str] = {}  # path → text, for the frames of a failure and the places of a debugger
+        self._texts: dict[str, Text] = {}  # the same, cut into lines
+        self._claimed = Claimed(self._text)
+        self._progress = 0.0, False  # when it was told last, and whether as the last
 
     def show(self, path: str, text: str) -> None:
         """Remember what stands behind a path that frames may name."""
         self._shown[path] = text
+        self._texts.pop(path, None)
+
+    def know(self, names: Iterable[str]) -> None:
+        """Show the modules that earlier calls in a kept worker asked for."""
+        for source in filter(None, map(self._modules.get, names)):
+            self.show(source.path, source.text)
 
     async def serve(self, frame: Message) -> Message:
         """The answer to one frame of the worker; the call's place is free for others meanwhile."""
@@ -54,7 +67,8 @@ class Call:
                 source = self._modules.get(name)
                 return {"kind": "source", "text": None if source is None else source.text}
             case {"kind": "request", "name": str(name), "arguments": arguments}:
-                return await self._request(name, decode(arguments))
+                given = await asyncio.to_thread(read, arguments) if is_large(arguments) else read(arguments)
+                return await self._request(name, given)
             case _:
                 raise ProtocolError("it asked for something that has no known shape")
 
@@ -85,6 +99,10 @@ class Call:
     async def _request(self, name: str, arguments: object) -> Message:
         if not isinstance(arguments, dict):
             raise ProtocolError("a request's arguments are no dictionary")
+        if name == "progress" and self._is_too_often(is_last=arguments.get("done") == arguments.get("total")):
+            return {"kind": "answer", "value": None}
+        if name == "debug":
+            self._claimed.check(arguments)
         try:
             return {"kind": "answer", "value": encode(await answered(self._handler, name, arguments))}
         except (RequestRefused, Unsendable) as refusal:
@@ -98,6 +116,15 @@ class Call:
             )
             raise CallEnded(what) from error
 
+    def _is_too_often(self, *, is_last: bool) -> bool:
+        """Return whether progress was told just now: the worker waits so long by itself, but for the last."""
+        told_at, was_last = self._progress
+        now = time.monotonic()
+        if now - told_at < PROGRESS_EVERY_S / 2 and (was_last or not is_last):
+            return True
+        self._progress = now, is_last
+        return False
+
     def illustrated(self, outcome: Outcome) -> Outcome:
         """The outcome with the source line of every frame, from the host's own copy of the text."""
         if not isinstance(outcome, Raised):
@@ -105,7 +132,13 @@ class Call:
         return replace(outcome, failure=outcome.failure.each_frame(self._illustrated))
 
     def _illustrated(self, frame: Frame) -> Frame:
-        return replace(frame, source=line_of(self._shown.get(frame.path, ""), frame.line))
+        return replace(frame, source=text.line(frame.line) if (text := self._text(frame.path)) else "")
+
+    def _text(self, path: str) -> Text | None:
+        """Return the text behind a path that frames may name, cut into lines once."""
+        if path not in self._texts and path in self._shown:
+            self._texts[path] = Text.of(self._shown[path])
+        return self._texts.get(path)
 
 
 def parents(name: str) -> list[str]:

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from .caps import MOST_IMPORTS, MOST_MESSAGE
+from .claims import Text
 from .code import Modules, Source
 from .outcome import Failure, Frame, Killed, Outcome, Raised, TimedOut
 from .protocol import Frame as Message
@@ -43,7 +45,7 @@ class Broken:
     @property
     def outcome(self) -> Outcome:
         """What the caller is told."""
-        frame = Frame(self.path, self.line, "<module>", line_of(self.text, self.line))
+        frame = Frame(self.path, self.line, "<module>", Text.of(self.text).line(self.line))
         return Raised(Failure("SyntaxError", f"{self.reason} ({self.path}, line {self.line})", (frame,)), "", 0.0)
 
 
@@ -93,12 +95,6 @@ def imported_names(closure: Mapping[str, Compiled]) -> set[str]:
     return {name for compiled in closure.values() for name in compiled.imports}
 
 
-def line_of(text: str, line: int) -> str:
-    """One line of a text, stripped."""
-    lines = text.splitlines()
-    return lines[line - 1].strip() if 0 < line <= len(lines) else ""
-
-
 def _neighbours(compiled: Compiled, modules: Modules) -> list[str]:
     names = [name.removeprefix(f"{ROOT}.") for name in compiled.imports if name.startswith(f"{ROOT}.")]
     return [name for name in names if name in modules]
@@ -112,10 +108,10 @@ def _read(reply: Message | Killed | TimedOut, source: Source) -> Compiled | Brok
     match reply:
         case Killed() | TimedOut():
             return reply
-        case {"kind": "code", "code": str(code), "imports": list(imports)}:
+        case {"kind": "code", "code": str(code), "imports": list(imports)} if len(imports) <= MOST_IMPORTS:
             message = {"kind": "code", "path": source.path, "code": code}
             return Compiled(message, tuple(name for name in imports if isinstance(name, str)))
-        case {"kind": "broken", "line": int(line), "message": str(reason)}:
+        case {"kind": "broken", "line": int(line), "message": str(reason)} if len(reason) <= MOST_MESSAGE:
             return Broken(source.path, line, reason, source.text)
         case {"kind": "raised", "type": str(kind)}:
             return Broken(source.path, 0, f"too large to be compiled: {kind}", source.text)

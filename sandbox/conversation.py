@@ -10,20 +10,21 @@ import contextlib
 import os
 from collections.abc import Awaitable, Callable
 
+from . import caps
+from .claims import within
 from .errors import ProtocolError
 from .launch import Worker
 from .outcome import Failure, Frame, Outcome, Raised, Refused, Returned
 from .policy import Limits
 from .protocol import Frame as Message
 from .protocol import FrameBuffer, pack
-from .values import decode
+from .values import read
 
 Serve = Callable[[Message], Awaitable[Message]]
 OnOutput = Callable[[str], None]  # hears what is printed, piece by piece, up to the cap
 
 _READ = 1 << 16
 _SLACK = 64 * 1024  # a reply's shown text and frames, beside its value
-_MOST_CAUSES = 3  # of a failure, one in another
 _FLOOD = 64  # times the output limit, after which a worker is stopped
 
 
@@ -184,14 +185,16 @@ class Conversation:
 _REQUESTS = frozenset({"module", "source", "request"})
 
 
-def judge(reply: Message, output: str, seconds: float) -> Outcome:
-    """The outcome that a reply claims; ProtocolError where it has no known shape."""
+def judge(reply: Message, output: str, seconds: float, most_shown: int = caps.MOST_SHOWN) -> Outcome:
+    """The outcome that a reply claims; ProtocolError where it has no known shape, or claims too much."""
     match reply:
         case {"kind": "returned", "value": value, "shown": str(shown)}:
-            return Returned(decode(value), shown, output, seconds)
+            within("characters of a representation", len(shown), most_shown)
+            return Returned(read(value), shown, output, seconds)
         case {"kind": "raised"}:
             return Raised(_failure(reply), output, seconds)
         case {"kind": "refused", "reason": str(reason)}:
+            within("characters of a reason", len(reason), caps.MOST_MESSAGE)
             return Refused(reason)
         case _:
             raise ProtocolError("its reply has no known shape")
@@ -200,6 +203,9 @@ def judge(reply: Message, output: str, seconds: float) -> Outcome:
 def _failure(claim: Message, depth: int = 0) -> Failure:
     match claim:
         case {"type": str(kind), "message": str(message), "frames": list(frames)}:
+            within("characters of a type", len(kind), caps.MOST_NAME)
+            within("characters of a message", len(message), _most(depth, caps.MOST_MESSAGE, caps.MOST_CAUSE_MESSAGE))
+            within("frames", len(frames), _most(depth, caps.MOST_FRAMES, caps.MOST_CAUSE_FRAMES))
             cause = _cause(claim.get("cause"), depth + 1)
             was_handling = cause is not None and claim.get("was_handling") is True
             return Failure(kind, message, tuple(_frame(frame) for frame in frames), cause, was_handling)
@@ -207,8 +213,12 @@ def _failure(claim: Message, depth: int = 0) -> Failure:
             raise ProtocolError("its failure has no known shape")
 
 
+def _most(depth: int, first: int, cause: int) -> int:
+    return cause if depth else first
+
+
 def _cause(claim: object, depth: int) -> Failure | None:
-    if claim is None or depth > _MOST_CAUSES:
+    if claim is None or depth > caps.MOST_CAUSES:
         return None
     if not isinstance(claim, dict):
         raise ProtocolError("the cause of its failure has no known shape")
@@ -218,6 +228,11 @@ def _cause(claim: object, depth: int) -> Failure | None:
 def _frame(frame: object) -> Frame:
     match frame:
         case [str(path), int(line), str(function), list(names)] if all(_is_pair(pair) for pair in names):
+            within("characters of a path", len(path), caps.MOST_PATH)
+            within("lines", line, caps.MOST_LINE)
+            within("locals of a frame", len(names), caps.MOST_LOCALS)
+            within("characters of a name", max(map(len, (function, *(name for name, _ in names)))), caps.MOST_NAME)
+            within("characters of a local", max((len(text) for _, text in names), default=0), caps.MOST_TEXT)
             return Frame(path, line, function, "", tuple((name, text) for name, text in names))
         case _:
             raise ProtocolError("a frame of its failure has no known shape")

@@ -22,7 +22,11 @@ _MOST_TOML: Final = 256 << 10
 Code: TypeAlias = Literal["size", "syntax", "depth", "digits", "number", "key", "character"]
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+_PASSES: Final = 8
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+_ESCAPE: Final = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_IS_ESCAPE: Final = re.compile(r"""\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})""")
 _NAME: Final = r"(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')"
 _LONG_KEY: Final = re.compile(rf"(?<![\w.-]){_NAME}(?:[ \t]*+\.[ \t]*+{_NAME}){{{DEEPEST},}}+")
 
@@ -40,15 +44,16 @@ class Malformed(SandboxError, ValueError):
         super().__init__(message.replace("{where}", where))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Strictness:
     """How strict a reader is.
 
-    `unique`: a key stands once. `finite`: no NaN, no Infinity, nothing that becomes one. `whole`: no half of a
-    surrogate pair. `bare`: text may hold line breaks as they are. `numbers`: else numbers stay the text that they were.
+    `unique`: a key stands once. `constants`: NaN and Infinity are rejected; `finite`: and so is what becomes one.
+    `whole`: no half of a surrogate pair. `bare`: text may hold line breaks as they are. `numbers`: else they stay text.
     """
 
     unique: bool = True
+    constants: bool = True
     finite: bool = True
     whole: bool = True
     bare: bool = False
@@ -57,7 +62,9 @@ class Strictness:
 
 STRICT: Final = Strictness()
 MESSAGE: Final = Strictness(unique=False)  # whose shape is checked next
-LOOSE: Final = Strictness(unique=False, finite=False, whole=False, bare=True)  # an endpoint's, a model's, our own rows
+FRAME: Final = Strictness(unique=False, finite=False)  # whose numbers are, too, and which has to be read fast
+# What an endpoint or a model writes, and our own rows.
+LOOSE: Final = Strictness(unique=False, constants=False, finite=False, whole=False, bare=True)
 
 
 def read_json(
@@ -88,6 +95,11 @@ def read_next(
         raise _explained(error, text, at, deepest) from error
     _check(_Span(text, at, end), value, strictness, deepest)
     return value, end
+
+
+def with_plain_escapes(text: str) -> str:
+    """Return JSON in which escapes that JSON does not have, such as those of patterns, stand for what they show."""
+    return _ESCAPE.sub(lambda match: match[0] if _IS_ESCAPE.fullmatch(match[0]) else f"\\{match[0]}", text)
 
 
 def read_toml(text: str | bytes, *, most: int = _MOST_TOML, deepest: int = DEEPEST) -> dict[str, Any]:  # Any: TOML
@@ -153,15 +165,25 @@ class _Span:
 
 
 def _check(span: _Span, value: Any, strictness: Strictness, deepest: int) -> None:  # Any: JSON
-    text, place = span.text, (span.at, span.end)
-    if text.count("[", *place) + text.count("{", *place) > deepest and _is_deeper(value, deepest):
+    text = span.text
+    is_long = span.end - span.at > deepest
+    if is_long and _may_be_deeper(text[span.at : span.end], deepest) and _is_deeper(value, deepest):
         raise _too_deep(text, span.at, deepest)
-    if strictness.whole and _HALF.search(text, *place):
+    if strictness.whole and _HALF.search(text, span.at, span.end):
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
             half = "expected whole characters, got half of a surrogate pair such as \\ud800"
             raise Malformed(half, "character") from error
+
+
+def _may_be_deeper(text: str, deepest: int) -> bool:
+    """Return whether the brackets of valid JSON leave room for more levels: most texts are settled in no time."""
+    quoted = text.encode("utf-8", "surrogatepass").replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+    brackets = b"".join(quoted[::2]).translate(None, _NO_BRACKETS)
+    for _ in range(_PASSES):
+        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")  # one level, or two
+    return 2 * _PASSES + len(brackets) > deepest
 
 
 def _is_deeper(value: Any, deepest: int) -> bool:  # Any: JSON, TOML
@@ -194,12 +216,11 @@ def _depths(text: str, at: int) -> Iterator[tuple[int, int]]:
 
 @cache
 def _decoder(strictness: Strictness) -> json.JSONDecoder:
-    as_text: dict[str, Any] = (
-        {} if strictness.numbers else {"parse_float": str, "parse_int": str, "parse_constant": str}
-    )
-    checks: dict[str, Any] = {"parse_float": _finite, "parse_constant": _no_constant} if strictness.finite else {}
-    pairs: dict[str, Any] = {"object_pairs_hook": _once} if strictness.unique else {}
-    return json.JSONDecoder(strict=not strictness.bare, **(checks | as_text | pairs))
+    hooks: dict[str, Any] = {"object_pairs_hook": _once} if strictness.unique else {}
+    hooks |= {"parse_constant": _no_constant} if strictness.constants else {}
+    hooks |= {"parse_float": _finite} if strictness.finite else {}
+    hooks |= {} if strictness.numbers else dict.fromkeys(("parse_float", "parse_int", "parse_constant"), str)
+    return json.JSONDecoder(strict=not strictness.bare, **hooks)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -160,9 +160,7 @@ class Sandbox:
         series = Series(attempts, each_s, limits, then)
         async with self._places:
             try:
-                await series.run(
-                    await self._pools.get(ready.ahead, limits.scratch, access), ready.job, ready.call.serve
-                )
+                await series.run(await self._pools.get(ready.ahead, limits, access), ready.job, ready.call.serve)
             except _NO_WORKER as error:
                 return tuple(one or Refused(str(error)) for one in series.outcomes)
         return tuple(
@@ -209,12 +207,12 @@ class Sandbox:
         limits, job = terms.limits, ready.job | {"result": terms.limits.result} | terms.around.to_json()
         onlookers = Onlookers(terms.around.debug.reins if terms.around.debug else None, terms.on_output)
         if terms.keep:
-            place = partial(self._pools.get, ready.ahead, limits.scratch, terms.access, kept=True)
+            place = partial(self._pools.get, ready.ahead, limits, terms.access, kept=True)
             work = Work(place, partial(ready.seal, terms), job | {"kind": "kept"}, limits, ready.call, onlookers)
             return await self._keeper.call(terms.keep, work)
         async with self._places:
-            pool = await self._pools.get(ready.ahead, limits.scratch, terms.access)
-            return judged(await run(pool, job, limits, ready.call.serve, onlookers))
+            pool = await self._pools.get(ready.ahead, limits, terms.access)
+            return await judged(await run(pool, job, limits, ready.call.serve, onlookers))
 
     async def _prepare(
         self, modules: Modules, job: Message, said: str, handler: RequestHandler | None

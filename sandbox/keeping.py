@@ -6,8 +6,6 @@ rest, and whatever it says after its reply.
 """
 
 import asyncio
-import contextlib
-import signal
 import socket
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
@@ -66,12 +64,12 @@ class Kept:
             self.rest.cancel()
         worker, self.worker, self.rest = self.worker, None, None
         if worker is not None:
-            _signal(worker, signal.SIGCONT)
+            worker.go_on()
         return worker
 
     def lay_down(self, worker: Worker) -> None:
         """Let the worker rest: it stands still until it is taken."""
-        _signal(worker, signal.SIGSTOP)
+        worker.stop()
         self.worker = worker
         self.rest = asyncio.get_running_loop().call_later(REST_S, self.end)
 
@@ -110,13 +108,17 @@ class Keeper:
             worker = await kept.pool.take(kernel_limits(replace(work.limits, cpu_s=cpu_s)))
             kept.calls, kept.asked = 0, frozenset()
         assert kept.pool is not None
+        work.call.know(kept.asked)
         async with Session(kept.pool, work.limits, worker, was_used=not is_new, onlookers=work.onlookers) as session:
             reply = await session.reply(lambda: session.talk.go_on(pack(work.job), work.call.serve))
             session.talk.output.empty()
             session.goes_on = isinstance(reply, dict) and reply.get("kind") == "returned" and session.talk.is_well
-        outcome = judged(await told(session, reply))
-        if session.goes_on:
-            self._let_rest(kept, worker, work, stays=isinstance(outcome, Returned))
+        outcome: Outcome | None = None
+        try:
+            outcome = await judged(await told(session, reply))
+        finally:
+            if session.goes_on:
+                self._let_rest(kept, worker, work, stays=isinstance(outcome, Returned))
         return outcome
 
     def _let_rest(self, kept: Kept, worker: Worker, work: Work, *, stays: bool) -> None:
@@ -138,11 +140,6 @@ class Keeper:
         self._is_closed = True
         for kept in self._kept.values():
             kept.end()
-
-
-def _signal(worker: Worker, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):  # it has died, which is noticed when it is heard
-        signal.pidfd_send_signal(worker.pidfd, number)
 
 
 def _is_silent(worker: Worker | None) -> bool:

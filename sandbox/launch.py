@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -24,6 +25,7 @@ from typing import Any, TypeAlias
 from . import cgroup
 from .errors import SandboxError
 from .foreign import MESSAGE, Malformed, read_json
+from .forks import Forks
 from .plan import THREADS, Plan, Rlimits
 from .policy import Limits
 from .usage import NOT_SEEN, Sight, descends, number_of, pid_of
@@ -32,10 +34,12 @@ _MAX_ANSWER = 1 << 16
 _FAREWELL_S = 5.0
 _ANSWER_S = 150.0  # longer than a pool lets one start
 _ANSWERS: dict[str, dict[str, dict[str, Any]]] = {  # order → kind of answer → what it has
-    "plan": {"hello": {"held": dict, "python": str}, "failed": {"layer": str, "reason": str}},
+    "plan": {"guarded": {}, "hello": {"held": dict, "python": str}, "failed": {"layer": str, "reason": str}},
     "fork": {"forked": {"pid": int}, "full": {}},
     "reap": {"reaped": {"status": int, "cpu_s": int | float, "memory": int}},
 }
+_THREADS = "cannot be imported ahead: threads that it started run on"
+_DESCRIPTORS = {"forked": 3, "guarded": 2}
 _BOOT = (
     "import sys, types; room = types.ModuleType('sandbox'); room.__path__ = [sys.argv[1]]; "
     "sys.modules['sandbox'] = room; from sandbox.zygote import main; main(int(sys.argv[2]))"
@@ -75,10 +79,19 @@ class Worker:
 
     def kill(self) -> None:
         """End it now, whatever it does."""
-        try:
-            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
-        except ProcessLookupError:
-            return
+        self._signal(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Have it stand still, its threads too."""
+        self._signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let it go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):  # it has died, which is noticed when it is heard
+            signal.pidfd_send_signal(self.pidfd, number)
 
     def close(self) -> None:
         """Give the descriptors back."""
@@ -94,10 +107,12 @@ Answer: TypeAlias = asyncio.Future[tuple[dict[str, Any], Worker | None]]  # JSON
 class Zygote:
     """A running zygote. Made by `start`."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", control: socket.socket, *, imports: bool = False) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", control: socket.socket, plan: Plan) -> None:
         self._process = process
         self._control = control
-        self._imports = imports  # a stranger's package: then what it gives out is looked at
+        self._plan = plan
+        self.imports = bool(plan.access.packages)  # a stranger's package: then what it gives out is looked at
+        self._forks: Forks | None = None  # from before it imports
         self._waiting: deque[tuple[str, Answer]] = deque()  # with the order that each is for
         self._killed: deque[tuple[Worker, Answer]] = deque()  # not yet reaped
         self._loop = asyncio.get_running_loop()
@@ -122,7 +137,7 @@ class Zygote:
                 start_new_session=True,
             )
         ours.setblocking(False)
-        zygote = cls(process, ours, imports=bool(plan.access.packages))
+        zygote = cls(process, ours, plan)
         zygote._loop.add_reader(ours.fileno(), zygote._receive)
         try:
             if "limits" in plan.layers:
@@ -138,10 +153,13 @@ class Zygote:
         self.group = cgroup.make(cgroup.share_of(Limits().memory, slots, THREADS))
         self.group = self.group.take(self._process.pid)
 
-    async def _greeted(self, hello: dict[str, Any]) -> "Zygote":  # JSON from the zygote, which is our own code
+    async def _greeted(self, hello: dict[str, Any]) -> "Zygote":  # JSON from the zygote
         if hello["kind"] == "failed":
             await self.aclose()
             raise LayerFailed(hello["layer"], hello["reason"])
+        if self._forks is not None and self._forks.has_threads:
+            await self.aclose()
+            raise LayerFailed("packages", f"{', '.join(self._plan.access.preload)} {_THREADS}")
         self.held, self.python = hello["held"], hello["python"]
         return self
 
@@ -162,11 +180,14 @@ class Zygote:
         return worker
 
     def _worker(self, pid: int, descriptors: list[int]) -> Worker | None:
-        """The worker of these descriptors; None where it is no worker of this zygote."""
+        """The worker of these descriptors; None where it is no new worker of this zygote."""
         channel, output, pidfd = descriptors
-        seen_as = pid_of(pidfd) if self._imports else number_of(pidfd)
-        if self._imports and not (
-            _is(stat.S_ISSOCK, channel) and _is(stat.S_ISFIFO, output) and descends(seen_as, self._process.pid)
+        seen_as = pid_of(pidfd) if self.imports else number_of(pidfd)
+        if self.imports and not (
+            _is(stat.S_ISSOCK, channel)
+            and _is(stat.S_ISFIFO, output)
+            and descends(seen_as, self._process.pid)
+            and (self._forks is None or self._forks.is_sound(seen_as))
         ):
             return None
         os.set_blocking(output, False)
@@ -192,10 +213,14 @@ class Zygote:
         while self._killed:
             worker, reaped = self._killed.popleft()
             worker.close()
+            if self._forks is not None:
+                reaped.add_done_callback(functools.partial(_forget, self._forks, worker.sight.pid))
             self._send("reap", b'{"kind": "reap", "pid": %d}' % worker.pid, reaped)
 
     def _send(self, kind: str, order: bytes, future: Answer | None = None) -> Answer:
         future = self._loop.create_future() if future is None else future
+        if self._forks is not None:
+            self._forks.wake()
         try:
             self._control.send(order)
         except OSError as error:
@@ -215,19 +240,50 @@ class Zygote:
         except OSError:
             data, descriptors = b"", []
         answer = _answer(data, descriptors, self._waiting[0][0]) if data and self._waiting else None
-        worker = self._worker(answer["pid"], descriptors) if answer is not None and descriptors else None
-        if answer is None or (descriptors and worker is None):
-            for descriptor in descriptors:
-                os.close(descriptor)
-            self._give_up() if data else self._end()
+        if answer is not None and self._take(answer, descriptors):
             return
+        for descriptor in descriptors:
+            os.close(descriptor)
+        self._give_up() if data else self._end()
+
+    def _take(self, answer: dict[str, Any], descriptors: list[int]) -> bool:
+        """Pass an answer on to whoever waits for it; false where it is not as it must be."""
+        match answer["kind"]:
+            case "guarded":
+                return self._guard(*descriptors)
+            case "hello" if self._forks is None and self._is_to_be_guarded:
+                return False
+            case "full" if self._forks is not None and not self._forks.is_sound(None):
+                return False
+        worker = self._worker(answer["pid"], descriptors) if descriptors else None
+        if descriptors and worker is None:
+            return False
         _order, future = self._waiting.popleft()
         if not future.cancelled():
             future.set_result((answer, worker))
+        if self._forks is not None and not self._waiting:
+            self._forks.let_rest()
+        return True
+
+    @property
+    def _is_to_be_guarded(self) -> bool:
+        return self.imports and "seccomp" in self._plan.layers and not self._plan.tolerant
+
+    def _guard(self, listener: int, pidfd: int) -> bool:
+        """Take hold of a zygote that is about to import packages."""
+        if self._forks is not None or not self.imports:
+            return False
+        self._forks = Forks(listener, pidfd, self._due, self._give_up)
+        return True
+
+    def _due(self) -> int:
+        """The number of workers that were ordered and are not here yet."""
+        return sum(order == "fork" for order, _future in self._waiting)
 
     def _give_up(self) -> None:
         """End a zygote that says nothing, or what is no answer."""
-        self._process.kill()
+        if not self._plan.has_outer:  # which ends it when the host closes its end
+            self._process.kill()
         self._end()
 
     def _end(self) -> None:
@@ -236,6 +292,9 @@ class Zygote:
         self.ended = True
         self._loop.remove_reader(self._control.fileno())
         self._control.close()
+        if self._forks is not None:
+            self._forks.close()
+            self._forks = None
         while self._waiting:
             _order, future = self._waiting.popleft()
             if not future.done():
@@ -270,7 +329,11 @@ def _answer(data: bytes, descriptors: list[int], order: str) -> dict[str, Any] |
         is_whole = all(isinstance(answer[key], kind) for key, kind in shape.items())
     except (Malformed, KeyError, TypeError):
         return None
-    return answer if is_whole and len(descriptors) == (3 if answer["kind"] == "forked" else 0) else None
+    return answer if is_whole and len(descriptors) == _DESCRIPTORS.get(answer["kind"], 0) else None
+
+
+def _forget(forks: Forks, worker: int, _reaped: Answer) -> None:
+    forks.forget(worker)
 
 
 def _zone() -> dict[str, str]:

@@ -38,7 +38,13 @@ class Plan:
     access: Access = NOTHING
     guarded: tuple[str, ...] = ()  # what is never writable, whatever is granted around it
     owner: tuple[int, int] | None = None  # user and group to become instead, where granted files are theirs
+    ceiling: Rlimits | None = None  # what no process of it exceeds, where it imports packages
     tolerant: bool = False  # go on without a layer that cannot be put on: the host's override alone
+
+    @property
+    def has_outer(self) -> bool:
+        """Whether a process of our own stands around the zygote: its parent, which ends what it leaves."""
+        return "namespaces" in self.layers or bool(self.access.packages)
 
     def to_json(self) -> dict[str, Any]:  # JSON
         """As it crosses."""
@@ -51,4 +57,5 @@ class Plan:
             key: tuple(value) if isinstance(value, list) else value for key, value in data.items()
         }
         values["owner"] = tuple(data["owner"]) if data["owner"] else None
+        values["ceiling"] = Rlimits(**data["ceiling"]) if data["ceiling"] else None
         return cls(**(values | {"access": Access.from_json(data["access"])}))

@@ -15,6 +15,7 @@ from .policy import Limits
 
 MAX_ATTEMPTS = 2
 START_S = 120.0  # that a zygote may take to import what is imported ahead
+SETTLE_S = 0.2  # that a spare may take to warm itself, where a stranger's package is in it
 SPARES = 2  # what is saved or made is compiled in one worker and imported in the next, at once
 
 
@@ -70,7 +71,10 @@ class Pool:
 
     async def _collect(self, limits: Rlimits) -> Worker:
         zygote = await self.started()
-        return await zygote.collect(self._ahead(limits) or zygote.order(limits))
+        worker = await zygote.collect(self._ahead(limits) or zygote.order(limits))
+        if zygote.imports:
+            worker.go_on()
+        return worker
 
     def _ahead(self, limits: Rlimits) -> Answer | None:
         return self._spares.popleft() if self._spares and limits == self._default else None
@@ -87,7 +91,16 @@ class Pool:
         if self.zygote is None or self.zygote.ended or not self._keeps_spare:
             return
         while len(self._spares) < SPARES:
-            self._spares.append(self.zygote.order(self._default, ahead=True))
+            self._spares.append(spare := self.zygote.order(self._default, ahead=True))
+            if self.zygote.imports:
+                asyncio.get_running_loop().call_later(SETTLE_S, self._let_rest, spare)
+
+    def _let_rest(self, spare: Answer) -> None:
+        """Have a spare worker stand still until it is taken: what a package left in it does not run before its call."""
+        if spare in self._spares and spare.done() and spare.exception() is None:
+            worker = spare.result()[1]
+            if worker is not None:
+                worker.stop()
 
     def _discard_spares(self, zygote: Zygote) -> None:
         while self._spares:

@@ -16,15 +16,16 @@ from typing import Final, TypeAlias
 from . import visible
 from .access import NOTHING, Access, Identities
 from .compiled import Compiled, imported_names
-from .plan import Plan
-from .pool import Pool
+from .plan import Plan, Rlimits
+from .policy import Limits
+from .pool import Pool, kernel_limits
 
 _MAX_POOLS: Final = 6  # of the default reach, and as many that reach further
 REST_S: Final = 600.0  # after which a pool that reaches further than the default ends, if nobody calls
 _SLOW_TO_IMPORT: Final = "asyncio"
 
-# imported ahead, bytes of scratch, what is reached, whether its workers are kept
-_Key: TypeAlias = tuple[tuple[str, ...], int, Access, Identities, bool]
+# imported ahead, bytes of scratch, what is reached, whether its workers are kept, what no process of it exceeds
+_Key: TypeAlias = tuple[tuple[str, ...], int, Access, Identities, bool, Rlimits | None]
 
 
 class Pools:
@@ -34,20 +35,23 @@ class Pools:
         self.lean = lean
         self._plan = plan
         self._made = 0
-        self._pools: OrderedDict[_Key, Pool] = OrderedDict({((), plan.scratch, NOTHING, (), False): lean})
+        self._pools: OrderedDict[_Key, Pool] = OrderedDict({((), plan.scratch, NOTHING, (), False, None): lean})
         self._rests: dict[_Key, asyncio.TimerHandle] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
-    async def get(self, ahead: tuple[str, ...], scratch: int, access: Access = NOTHING, *, kept: bool = False) -> Pool:
-        """The pool with these names imported ahead, scratch folders of this size, and this within reach.
+    async def get(
+        self, ahead: tuple[str, ...], limits: Limits, access: Access = NOTHING, *, kept: bool = False
+    ) -> Pool:
+        """The pool with these names imported ahead, scratch and a ceiling for these limits, and this within reach.
 
         Workers that are kept have pools of their own, so that they take no slot from others.
         """
-        key = (ahead, scratch, access, access.identities, kept)
+        ceiling = _ceiling(limits) if access.packages else None
+        key = (ahead, limits.scratch, access, access.identities, kept, ceiling)
         if key not in self._pools:
             await self._end_an_idle_one(_is_default(key))
         if key not in self._pools:  # somebody else may have made it meanwhile
-            self._pools[key] = Pool(self._plan_for(ahead, scratch, access), spare=not kept)
+            self._pools[key] = Pool(self._plan_for(ahead, limits.scratch, access, ceiling), spare=not kept)
         self._pools.move_to_end(key)
         if not _is_default(key):
             self._expect_rest(key)
@@ -69,7 +73,7 @@ class Pools:
             self._ending.add(task := asyncio.ensure_future(pool.aclose()))
             task.add_done_callback(self._ending.discard)
 
-    def _plan_for(self, ahead: tuple[str, ...], scratch: int, access: Access) -> Plan:
+    def _plan_for(self, ahead: tuple[str, ...], scratch: int, access: Access, ceiling: Rlimits | None) -> Plan:
         self._made += 1
         plan = self._plan
         return replace(
@@ -80,6 +84,7 @@ class Pools:
             scratch=scratch,
             scratch_folder=f"{plan.scratch_folder}-{self._made}",
             access=access,
+            ceiling=ceiling,
             guarded=(*plan.guarded, *plan.readable, sys.prefix, str(Path(__file__).parent)),
             owner=_owner(access, plan) if plan.user is not None else None,
         )
@@ -110,8 +115,19 @@ class Pools:
 
 
 def _is_default(key: _Key) -> bool:
-    _ahead, _scratch, access, _identities, kept = key
+    _ahead, _scratch, access, _identities, kept, _ceiling = key
     return access == NOTHING and not kept
+
+
+def _ceiling(limits: Limits) -> Rlimits:
+    """What a package may use while it is imported: no less than spare workers, which have the default limits."""
+    own, default = kernel_limits(limits), kernel_limits(Limits())
+    return Rlimits(
+        cpu_s=0,  # no ceiling: processor time is a worker's own
+        memory=max(own.memory, default.memory),
+        file_size=max(own.file_size, default.file_size),
+        open_files=max(own.open_files, default.open_files),
+    )
 
 
 def _owner(access: Access, plan: Plan) -> tuple[int, int] | None:

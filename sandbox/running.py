@@ -20,6 +20,7 @@ from .pool import Pool, kernel_limits
 from .protocol import Frame as Message
 from .protocol import pack
 from .usage import Used
+from .values import is_large
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +157,17 @@ async def told(session: Session, reply: Message | Late | str | None) -> Told | K
     return await session.ended(None if isinstance(reply, dict) else reply)
 
 
-def judged(told: Told | Killed | TimedOut) -> Outcome:
-    """The outcome, where the reply has a known shape; else that the worker broke a rule."""
+async def judged(told: Told | Killed | TimedOut) -> Outcome:
+    """The outcome, where the reply has a known shape; else that the worker broke a rule.
+
+    To read half a million values takes a second, for which the event loop does not wait.
+    """
     if not isinstance(told, Told):
         return told
+    return await asyncio.to_thread(_judged, told) if is_large(told.reply) else _judged(told)
+
+
+def _judged(told: Told) -> Outcome:
     try:
         outcome = judge(told.reply, told.output, told.seconds)
     except ProtocolError as error:

@@ -22,11 +22,17 @@ def wipe(folder: Path) -> None:
 
 
 def _pull_up(nested: Path, fresh: Iterator[Path]) -> None:
-    nested.chmod(0o700)
+    _open_up(nested)
     for child in list(nested.iterdir()):
         if stat.S_ISDIR(child.lstat().st_mode):
-            child.chmod(0o700)  # moving a folder writes its `..`
+            _open_up(child)  # moving a folder writes its `..`
             child.rename(next(fresh))
         else:
             child.unlink()
     nested.rmdir()
+
+
+def _open_up(folder: Path) -> None:
+    """Let its owner do all; a zygote that imported packages may change no mode, and has no folder that needs it."""
+    if folder.lstat().st_mode & stat.S_IRWXU != stat.S_IRWXU:
+        folder.chmod(0o700)

@@ -104,6 +104,14 @@ def descends(pid: int, ancestor: int) -> bool:
     return False
 
 
+def threads_of(pid: int) -> int:
+    """The number of a process's threads; 1 where it is not seen from here, or has ended."""
+    try:
+        return int(_read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[17])
+    except OSError:
+        return 1
+
+
 def reaped(pid: int) -> tuple[int, Used]:
     """Wait for a child's end: its exit status, and what it used in all."""
     _pid, status, spent = os.wait4(pid, 0)

@@ -1,7 +1,7 @@
 """The values that cross between host and worker, as tagged JSON; never pickle.
 
 JSON's own types cross as themselves; everything else is `{"$": tag, "v": text or list}`. The host
-decodes to built-in and standard-library values only, and whatever it does not know is refused.
+reads built-in and standard-library values only, sets and mappings unhashed, and refuses whatever it does not know.
 """
 
 import datetime
@@ -10,18 +10,23 @@ import math
 import pathlib
 import uuid
 from base64 import b64decode, b64encode
-from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby, islice
+from typing import Any, Final, Literal, TypeAlias
 
 from .errors import ProtocolError
+from .unhashed import Members, Pairs
 
 Encoded: TypeAlias = Any  # None, bool, int, float, str, list of Encoded, dict of str to Encoded
 Value: TypeAlias = Any  # what the docstring of this module names
 Simplify: TypeAlias = Callable[[Value], Value]
+_Build: TypeAlias = Callable[[list[Value]], Value]
 
 TAG, BODY = "$", "v"
 MAX_DEPTH = 100
-_FEW: Final = 64  # so many values are compared each with each in no time
+_OF_ONE_HASH: Final = 64  # values, which are compared each with each
+_MANY: Final = 2_000
+_AS_THEY_ARE: Final = frozenset({type(None), bool, int})
 MAX_DIGITS = 4300  # Python's own limit for integers as text
 _MAX_BITS = 14_000
 
@@ -71,8 +76,15 @@ def _list(value: list[Value], simplify: Simplify, depth: int) -> Encoded:
 def _dict(value: dict[Value, Value], simplify: Simplify, depth: int) -> Encoded:
     if TAG not in value and all(type(key) is str and _is_utf8(key) for key in value):
         return {key: encode(item, simplify, depth) for key, item in value.items()}
-    pairs = [[encode(key, simplify, depth), encode(item, simplify, depth)] for key, item in value.items()]
-    return {TAG: "dict", BODY: pairs}
+    return _pairs(value.items(), simplify, depth)
+
+
+def _pairs(items: Iterable[tuple[Value, Value]], simplify: Simplify, depth: int) -> Encoded:
+    return {TAG: "dict", BODY: [[encode(key, simplify, depth), encode(item, simplify, depth)] for key, item in items]}
+
+
+def _members(value: Members, simplify: Simplify, depth: int) -> Encoded:
+    return {TAG: value.kind, BODY: [encode(item, simplify, depth) for item in value.items]}
 
 
 def _tagged_list(tag: str) -> Callable[[Any, Simplify, int], Encoded]:
@@ -98,6 +110,8 @@ _ENCODERS: dict[type, Callable[[Any, Simplify, int], Encoded]] = {
     tuple: _tagged_list("tuple"),
     set: _tagged_list("set"),
     frozenset: _tagged_list("frozenset"),
+    Members: _members,
+    Pairs: lambda value, simplify, depth: _pairs(value.items, simplify, depth),
     bytes: _tagged_text("bytes", lambda value: b64encode(value).decode()),
     complex: _tagged_text("complex", repr),
     decimal.Decimal: _tagged_text("Decimal", str),
@@ -111,8 +125,37 @@ _ENCODERS: dict[type, Callable[[Any, Simplify, int], Encoded]] = {
 }
 
 
-def decode(encoded: Encoded, depth: int = 0) -> Value:
-    """The value in this JSON, which is not trusted; ProtocolError where it is none."""
+def decode(encoded: Encoded) -> Value:
+    """Return the value in this JSON, for a worker; ProtocolError where it is none."""
+    return _decoded(encoded, _BUILT, 0)
+
+
+def read(encoded: Encoded) -> Value:
+    """Return the value in this JSON, for the host: no set and no key of a mapping is put into a hash table.
+
+    Raises:
+        ProtocolError: it is no value.
+    """
+    return _decoded(encoded, _CLAIMED, 0)
+
+
+def is_large(encoded: Encoded) -> bool:
+    """Return whether JSON, or a value, has so many parts that to walk it takes more than a moment."""
+    waiting, count = [encoded], 0
+    while waiting and count <= _MANY:
+        match waiting.pop():
+            case list() | tuple() as items:
+                count += len(items)
+                waiting += items[:_MANY]
+            case dict() as members:
+                count += len(members)
+                waiting += islice(members.values(), _MANY)
+            case Members(items=items) | Pairs(items=items):
+                waiting.append(items)
+    return count > _MANY
+
+
+def _decoded(encoded: Encoded, build: Mapping[str, _Build], depth: int) -> Value:
     if depth > MAX_DEPTH:  # what is taken can be sent again
         raise ProtocolError("a value is nested too deep")
     match encoded:
@@ -123,26 +166,32 @@ def decode(encoded: Encoded, depth: int = 0) -> Value:
         case float() if math.isfinite(encoded):
             return encoded
         case list():
-            return [decode(item, depth + 1) for item in encoded]
-        case dict() if TAG in encoded:
-            return _decode_tagged(encoded, depth + 1)
+            is_done = _AS_THEY_ARE.issuperset(map(type, encoded))
+            return encoded if is_done else [_decoded(item, build, depth + 1) for item in encoded]
         case dict():
-            return {str(decode(key)): decode(item, depth + 1) for key, item in encoded.items()}
+            return _tagged(encoded, build, depth + 1) if TAG in encoded else _object(encoded, build, depth + 1)
         case _:
             raise ProtocolError(f"a {_kind(encoded)} is no value")
 
 
-def _decode_tagged(encoded: dict[str, Encoded], depth: int) -> Value:
+def _object(encoded: dict[str, Encoded], build: Mapping[str, _Build], depth: int) -> dict[str, Value]:
+    if not all(map(_is_utf8, encoded)):
+        raise ProtocolError("a text holds a lone surrogate")
+    return {key: _decoded(item, build, depth) for key, item in encoded.items()}
+
+
+def _tagged(encoded: dict[str, Encoded], build: Mapping[str, _Build], depth: int) -> Value:
     tag, body = encoded[TAG], encoded.get(BODY)
-    if set(encoded) != {TAG, BODY} or not isinstance(tag, str):
+    if encoded.keys() != {TAG, BODY} or not isinstance(tag, str):
         raise ProtocolError("a tagged value has another shape")
     try:
         if isinstance(body, str) and tag in _FROM_TEXT:
             return _FROM_TEXT[tag](body)
         if isinstance(body, list) and tag == "dict":
-            return _pairs([(decode(key, depth), decode(item, depth)) for key, item in body])
-        if isinstance(body, list) and tag in _FROM_LIST:
-            return _FROM_LIST[tag]([decode(item, depth) for item in body])
+            pairs = [(_decoded(key, build, depth), _decoded(item, build, depth)) for key, item in body]
+            return build[tag](pairs)
+        if isinstance(body, list) and tag in build:
+            return build[tag]([_decoded(item, build, depth) for item in body])
     except (ValueError, TypeError, ArithmeticError) as error:
         raise ProtocolError(f"a value tagged {tag[:20]!r} cannot be read") from error
     raise ProtocolError(f"no value is tagged {tag[:20]!r}")
@@ -164,20 +213,35 @@ def _path(text: str) -> pathlib.PurePath:
     return pathlib.PurePosixPath(text)
 
 
-def _pairs(items: list[tuple[Value, Value]]) -> dict[Value, Value]:
-    _check_hashes([key for key, _ in items])
+def _hashes(items: Iterable[Value]) -> tuple[int, ...]:
+    """The hashes of values in their order; TypeError where one has none, ValueError where too many share theirs."""
+    hashes = tuple(sorted(map(hash, items)))
+    if any(sum(1 for _ in same) > _OF_ONE_HASH for _, same in groupby(hashes)):
+        raise ValueError("values that collide")
+    return hashes
+
+
+def _built(kind: type[set[Value]] | type[frozenset[Value]]) -> _Build:
+    def build(items: list[Value]) -> Value:
+        _hashes(items)
+        return kind(items)
+
+    return build
+
+
+def _built_dict(items: list[Value]) -> dict[Value, Value]:
+    _hashes(key for key, _ in items)
     return dict(items)
 
 
-def _members(items: list[Value]) -> set[Value]:
-    _check_hashes(items)
-    return set(items)
+def _claimed(kind: Literal["set", "frozenset"]) -> _Build:
+    return lambda items: Members(kind, tuple(items), hash(_hashes(items)))
 
 
-def _check_hashes(items: list[Value]) -> None:
-    # Values of one hash are compared each with each: 40,000 of them held the host up for 12 seconds.
-    if len(items) > _FEW and 2 * len(set(map(hash, items))) < len(items):
-        raise ValueError("values that collide")
+def _claimed_dict(items: list[Value]) -> Value:
+    pairs = tuple((key, value) for key, value in items)
+    _hashes(key for key, _ in pairs)
+    return dict(pairs) if all(type(key) is str for key, _ in pairs) else Pairs(pairs)
 
 
 _FROM_TEXT: dict[str, Callable[[str], Value]] = {
@@ -192,10 +256,17 @@ _FROM_TEXT: dict[str, Callable[[str], Value]] = {
     "UUID": uuid.UUID,
     "Path": _path,
 }
-_FROM_LIST: dict[str, Callable[[list[Value]], Value]] = {
+_BUILT: dict[str, _Build] = {
     "tuple": tuple,
-    "set": _members,
-    "frozenset": lambda items: frozenset(_members(items)),
+    "set": _built(set),
+    "frozenset": _built(frozenset),
+    "dict": _built_dict,
+}
+_CLAIMED: dict[str, _Build] = {
+    "tuple": tuple,
+    "set": _claimed("set"),
+    "frozenset": _claimed("frozenset"),
+    "dict": _claimed_dict,
 }
 
 

@@ -17,11 +17,12 @@ import socket
 import struct
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import worker
+from . import outer, worker
 from .access import AccessRefused
 from .confine import granted, landlock, limits, namespaces, seccomp
 from .inside import packages
@@ -47,18 +48,10 @@ def main(control_fd: int) -> None:
     zygote = Zygote(control, plan)
     if "namespaces" in plan.layers:
         zygote.attempt("namespaces", namespaces.unshare)
-        _continue_as_first_process(control)
+    if plan.has_outer:
+        outer.enter(control)  # a process namespace begins with a fork
     zygote.prepare()
     zygote.serve()
-
-
-def _continue_as_first_process(control: socket.socket) -> None:
-    """The process namespace begins with a fork; the outer process only waits and passes the status on."""
-    child = os.fork()
-    if child:
-        control.close()
-        _pid, status = os.waitpid(child, 0)
-        os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
 
 
 class Zygote:
@@ -107,7 +100,7 @@ class Zygote:
         self._slots = _make_slots(root, plan.slots, user)
         if "privileges" in plan.layers:
             self.attempt("privileges", limits.drop_privileges, user, group)
-        if self._held.get("namespaces") == "":  # else the parent is the host, and its threads may come and go
+        if plan.has_outer:  # else the parent is the host, and its threads may come and go
             limits.end_with_parent()  # after the change of user, which would undo it
         granted.require_rights(grants)
         self._rules = self._make_rules(grants)
@@ -122,15 +115,38 @@ class Zygote:
         access = self._plan.access
         if not access.packages:
             return
-        if self._union is not None:
-            self.attempt("landlock", landlock.restrict, self._union)
-        if self._filter is not None:
-            self.attempt("seccomp", seccomp.Filter(seccomp.build_ahead()).restrict)
+        self._confine_imports()
         os.environ.update(_ONE_THREAD, HOME=str(self._slots[0]), TMPDIR=str(self._slots[0]))
         for name in access.preload:
             failure = attempt(partial(importlib.import_module, name))
             if isinstance(failure, BaseException):
                 self._fail("packages", f"{name} cannot be imported: {type(failure).__name__}: {failure}"[:_MAX_REASON])
+        wipe(self._slots[0])
+
+    def _confine_imports(self) -> None:
+        """Put on what holds for packages: from here on the host is asked for each fork, and can stop this process."""
+        ceiling = self._plan.ceiling
+        if ceiling is not None and "limits" in self._plan.layers:
+            room = _FIRST_KEPT + len(self._slots) + ceiling.open_files
+            limits.restrict_ahead(replace(ceiling, open_files=room), own_user=self._has_own_user)
+        if self._union is not None:
+            self.attempt("landlock", landlock.restrict, self._union)
+        if self._filter is not None:
+            listener = self.attempt("seccomp", seccomp.Filter(seccomp.build_ahead()).restrict_and_listen)
+            self._hand_over(listener)
+
+    def _hand_over(self, listener: int) -> None:
+        """Give the host what it needs to decide about forks; no package is here yet, and none will have it."""
+        itself = os.pidfd_open(os.getpid())
+        self._tell({"kind": "guarded"}, listener, itself)
+        os.close(listener)
+        os.close(itself)
+
+    @property
+    def _has_own_user(self) -> bool:
+        """Whether no process of the human's counts as one of this user's."""
+        plan = self._plan
+        return plan.owner is None and (plan.user is not None or self._held.get("namespaces") == "")
 
     def _make_rules(self, grants: Sequence[granted.Opened]) -> list[int | None]:
         if "landlock" not in self._plan.layers:
@@ -177,8 +193,8 @@ class Zygote:
         if pid == 0:
             ends = worker.Ends(theirs.fileno(), write_end, self._null, self._rules[slot])
             plan, folder = self._plan, self._slots[slot]
-            own_user = plan.owner is None and (plan.user is not None or self._held.get("namespaces") == "")
-            confinement = worker.Confinement(folder, rlimits, self._filter, plan.layers, own_user, plan.access.home)
+            own_user, home = self._has_own_user, plan.access.home
+            confinement = worker.Confinement(folder, rlimits, self._filter, plan.layers, own_user, home)
             worker.main(ends, confinement, ahead=ahead)
         self._slot_of[pid] = slot
         pidfd = os.pidfd_open(pid)

@@ -5,13 +5,14 @@ is nearest to the old place counts. One whose line is gone stays, says so, and i
 """
 
 import ast
-import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from sandbox import Point
+from sandbox.lines import bare_lines
 
+from .. import matching
 from ..errors import UsageError
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
@@ -108,7 +109,7 @@ class Breakpoints:
             raise UsageError(f"{MOST} breakpoints are armed already.", mend="Clear some.")
         self._last += not same
         id = same[0].id if same else self._last
-        held = replace(wanted, id=id, anchor=text.split("\n")[found - 1].strip(), offset=found - 1)
+        held = replace(wanted, id=id, anchor=bare_lines(text)[found - 1].strip(), offset=found - 1)
         self._held[id] = held
         at = function.line + found - 1
         return Placed(held, function.path, at, line if line != at else 0)
@@ -172,7 +173,7 @@ class Breakpoints:
         if function is None:
             return Placed(held), ""
         text = text_of(function, snapshot)
-        rows = text.split("\n")
+        rows = bare_lines(text)
         same = [line for line in stopping(text) if rows[line - 1].strip() == held.anchor]
         if not same:
             return Placed(held, function.path), text
@@ -190,7 +191,7 @@ def _always(one: Breakpoint) -> bool:
 def _function(name: str, snapshot: Snapshot) -> Function:
     function = snapshot.functions.get(name)
     if function is None:
-        near = difflib.get_close_matches(name, snapshot.functions, n=1)
+        near = matching.nearest(name, snapshot.functions)
         raise UsageError(f"There is no function `{name}`.", mend=f"Did you mean `{near[0]}`?" if near else "")
     return function
 

@@ -2,17 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from sandbox import RequestRefused
+from sandbox import RequestRefused, caps
 
 from ..untrusted import visible
 from .stop import At
 
-MOST_ITEMS: Final = 400
-MOST_CHARS: Final = 8_000
-MOST_SIZE: Final = 500_000  # characters of one claim, each of its items counted as a few
-_ITEM: Final = 8
 Claim: TypeAlias = Mapping[str, Any]  # Any: JSON of a worker
 T = TypeVar("T")
 
@@ -39,25 +35,15 @@ class Line:
 
 
 class Reader:
-    """Reads one claim, which is masked, and makes its texts visible.
+    """Reads one claim, masked already and looked over for its size, and makes its texts visible.
 
-    Each method raises RequestRefused where the claim has another shape, or is too long altogether.
+    Each method raises RequestRefused where the claim has another shape.
     """
 
-    def __init__(self) -> None:
-        self._left = MOST_SIZE
-
-    def _take(self, size: int) -> None:
-        """Count what is to be read, before it is."""
-        self._left -= size + _ITEM
-        if self._left < 0:
-            raise RequestRefused(f"the debugger hears up to {MOST_SIZE:,} characters at once")
-
-    def text(self, value: object, most: int = MOST_CHARS) -> str:
+    def text(self, value: object, most: int = caps.MOST_ANSWER) -> str:
         """A text."""
         if not isinstance(value, str):
             raise RequestRefused("the debugger hears texts here")
-        self._take(min(len(value), most * 2))
         return visible(value[: most * 2])[:most]
 
     def word(self, value: object, most: int) -> str:
@@ -68,23 +54,22 @@ class Reader:
         """A number that counts something."""
         if not isinstance(value, int) or not 0 <= value < 1 << 40:
             raise RequestRefused("the debugger hears a number here")
-        self._take(0)
         return int(value)
 
-    def many(self, value: object, read: Callable[[Any], T], most: int = MOST_ITEMS) -> tuple[T, ...]:
+    def many(self, value: object, read: Callable[[Any], T], most: int = caps.MOST_SEEN) -> tuple[T, ...]:
         """A list, as far as it is taken."""
         if not isinstance(value, list):
             raise RequestRefused("the debugger hears a list here")
         return tuple(read(one) for one in value[:most])
 
-    def pairs(self, value: object) -> tuple[tuple[str, str], ...]:
+    def pairs(self, value: object, most: int = caps.MOST_SEEN) -> tuple[tuple[str, str], ...]:
         """Names with texts of their values."""
-        return self.many(value, self._pair, 100)
+        return self.many(value, self._pair, most)
 
     def _pair(self, value: object) -> tuple[str, str]:
         match value:
             case [name, text]:
-                return self.word(name, 100), self.text(text, 400)
+                return self.word(name, caps.MOST_SEEN_NAME), self.text(text, caps.MOST_SEEN_TEXT)
             case _:
                 raise RequestRefused("the debugger hears a name and a value here")
 
@@ -92,7 +77,7 @@ class Reader:
         """A place."""
         match value:
             case [path, line, function]:
-                return At(self.word(path, 300), self.number(line), self.word(function, 200))
+                return At(self.word(path, caps.MOST_PATH), self.number(line), self.word(function, caps.MOST_NAME))
             case _:
                 raise RequestRefused("the debugger hears a place here")
 
@@ -107,6 +92,7 @@ class Reader:
         match claim:
             case [path, line, function, count, first, last]:
                 at = self.at([path, line, function])
-                return Line(at, self.number(count), self.pairs(first), self.pairs(last))
+                first, last = (self.pairs(each, caps.MOST_CHANGES) for each in (first, last))
+                return Line(at, self.number(count), first, last)
             case _:
                 raise RequestRefused("the debugger hears a line of a trace here")

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from sandbox import Around, CallEnded, Debug, Patient, Reins, RequestRefused
+from sandbox import Around, CallEnded, Debug, Patient, Reins, RequestRefused, caps
 
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
@@ -130,8 +130,14 @@ class Watch:
         """The answer to a request of the debugger in the worker.
 
         Raises:
-            RequestRefused: it has no known shape, or is not what its worker was sent for.
+            CallEnded: it has no known shape, or is not what its worker was sent for: no debugger of ours says that.
         """
+        try:
+            return self._answer(claim, snapshot)
+        except RequestRefused as refusal:
+            raise CallEnded(f"its debugger was not heard: {refusal}") from refusal
+
+    def _answer(self, claim: Claim, snapshot: Snapshot) -> Any:  # Any: as above
         reader = Reader()
         match claim.get("event"):
             case "record":
@@ -141,6 +147,7 @@ class Watch:
             case "stopped" if self._room.debugger is not None and self._stops < MOST_STOPS:
                 id, run = self._known(reader.number(claim.get("id", 0))), self.running[-1]
                 stop = halting.begun(claim, reader, run.function, snapshot, self._room.breakpoints)
+                stop = replace(stop, why=halting.why_of(claim, id), shown=self._shown(stop, snapshot))
                 if len(self._room._running) > 1:
                     stop = replace(stop, given=reader.text(json.dumps(run.given, default=repr, ensure_ascii=False)))
                 if not stop.frames:
@@ -168,6 +175,12 @@ class Watch:
             raise RequestRefused("the debugger hears of breakpoints that this call was sent")
         return id
 
+    def _shown(self, stop: Stop, snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
+        """Return what a stop shows of the expressions that a human displays, here or with a breakpoint."""
+        placed = self._room.breakpoints.placed(snapshot)
+        wanted = {*self._displayed, *(text for each in placed for text in each.breakpoint.expressions)}
+        return tuple((text, value) for text, value in stop.shown if text in wanted)
+
     def _keep(self, claim: Claim, reader: Reader) -> None:
         if self.running[-1].has_human:
             raise RequestRefused("a human is at the debugger: nothing is recorded")
@@ -181,8 +194,8 @@ class Watch:
     def _traced(self, claim: Claim, reader: Reader) -> None:
         if not self._trace:
             raise RequestRefused("no trace was asked for")
-        self.lines = reader.many(claim.get("rows"), reader.line)
-        self.can_run = reader.many(claim.get("lines", []), reader.number, 5_000)
+        self.lines = reader.many(claim.get("rows"), reader.line, caps.MOST_ROWS)
+        self.can_run = reader.many(claim.get("lines", []), reader.number, caps.MOST_LINES)
         self.is_cut = bool(claim.get("cut"))
 
     async def _begin(self, stop: Stop, id: int, snapshot: Snapshot) -> Order:

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from sandbox import CallEnded, Reins
+from sandbox import CallEnded, Reins, RequestRefused, caps
+from sandbox.lines import bare_lines
 
 from ..errors import UsageError
 from ..registry.function import Function
@@ -17,6 +18,10 @@ from .stop import BY_NAME, COMMANDS, RESUMING, Command, Debugger, Stop
 from .typed import typed_breakpoint
 
 MOST_DIGITS: Final = 9
+WHY: Final = frozenset(
+    {"breakpoint", "breakpoint()", "step", "return", "waits", "yields", "exception", "raised", "break now"}
+)
+FAILED: Final = ", whose condition failed"
 QUIT: Final = "its debugger was told to end it"
 
 
@@ -63,7 +68,7 @@ class Halt:
         said = reader.text(claim.get("text", ""))
         has_changed = self.is_setting and not said
         if "locals" in claim:
-            names = reader.many(claim.get("names"), lambda one: reader.text(one, 100), 2_000)
+            names = reader.many(claim.get("names"), lambda one: reader.text(one, caps.MOST_SEEN_NAME), caps.MOST_NAMES)
             self.stop = replace(
                 self.stop,
                 locals=reader.pairs(claim["locals"]),
@@ -124,7 +129,7 @@ class Halt:
         owner = self._owner()
         if owner is None:
             return _numbered(self.stop, self.stop.listing(20))
-        lines = self.stop.source.split("\n")[owner.line - 1 : owner.end_line]
+        lines = bare_lines(self.stop.source)[owner.line - 1 : owner.end_line]
         return _numbered(self.stop, enumerate(lines, owner.line))
 
     def _break(self, argument: str, *, once: bool = False) -> Order | str:
@@ -227,21 +232,37 @@ def _range(argument: str, line: int, listed: int) -> tuple[int, int]:
     return begin, end if end >= begin else begin + end
 
 
+def why_of(claim: Claim, id: int) -> str:
+    """Return why a call stands still, in the host's own words; `id` is the breakpoint's, 0 where it is none.
+
+    Raises:
+        RequestRefused: a debugger does not stop for that.
+    """
+    why = claim.get("why")
+    if not isinstance(why, str):
+        raise RequestRefused("a stop has a reason")
+    if id:
+        return f"breakpoint {id}{FAILED if why.endswith(FAILED) else ''}"
+    if why not in WHY:
+        raise RequestRefused("a stop has one of the reasons that a debugger stops for")
+    return why
+
+
 def begun(claim: Claim, reader: Reader, call: str, snapshot: Snapshot, breakpoints: Breakpoints) -> Stop:
-    """The stop that a worker claims."""
-    frames = reader.many(claim.get("frames"), reader.at, 50)
+    """The stop that a worker claims, but for its reason."""
+    frames = reader.many(claim.get("frames"), reader.at, caps.MOST_STACK)
     value, error = claim.get("value"), claim.get("error")
     return Stop(
         call,
-        reader.text(claim.get("why"), 100),
+        "",
         frames,
         len(frames) - 1,
         reader.pairs(claim.get("locals")),
         reader.number(claim.get("arguments")),
-        reader.many(claim.get("names"), lambda one: reader.text(one, 100), 2_000),
+        reader.many(claim.get("names"), lambda one: reader.text(one, caps.MOST_SEEN_NAME), caps.MOST_NAMES),
         reader.pairs(claim.get("shown")),
-        None if value is None else reader.text(value),
-        None if error is None else reader.text(error),
+        None if value is None else reader.text(value, caps.MOST_SEEN_RESULT),
+        None if error is None else reader.text(error, caps.MOST_SEEN_RESULT),
         **_source(frames[-1].path if frames else "", snapshot, breakpoints),
     )
 

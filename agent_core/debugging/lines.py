@@ -4,14 +4,15 @@ import ast
 from collections.abc import Iterator
 from functools import lru_cache
 
+from sandbox.lines import bare_lines, lines_of
+
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
-from ..registry.spans import split
 
 
 def text_of(function: Function, snapshot: Snapshot) -> str:
     """The function's own lines."""
-    lines = split(snapshot.modules[function.module].text)[function.line - 1 : function.end_line]
+    lines = lines_of(snapshot.modules[function.module].text)[function.line - 1 : function.end_line]
     return "\n".join(line.rstrip("\r\n") for line in lines)
 
 
@@ -36,7 +37,7 @@ def stopping_lines(name: str, snapshot: Snapshot) -> list[tuple[int, str]]:
     if function is None:
         return []
     text = text_of(function, snapshot)
-    rows = text.split("\n")
+    rows = bare_lines(text)
     return [(line + function.line - 1, rows[line - 1]) for line in stopping(text)]
 
 

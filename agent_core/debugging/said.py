@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from sandbox.lines import bare_lines
+
 from ..registry.snapshot import Snapshot
 from ..untrusted import block, shorten
 from .claims import Line, Record
@@ -70,7 +72,7 @@ def _where(at: At) -> str:
 
 def _source(at: At, snapshot: Snapshot) -> str:
     text = next((one.text for one in snapshot.modules.values() if one.path == at.path), "")
-    lines = text.split("\n")
+    lines = bare_lines(text)
     if not 0 < at.line <= len(lines):
         return ""
     return lines[at.line - 1].removeprefix(_indentation(at, lines)).rstrip()[:160]

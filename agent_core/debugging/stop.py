@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from sandbox.lines import bare_lines
+
 from ..errors import UsageError
 
 _ASSIGNS = re.compile(r"(?:[-+*/%&|^@]|//|\*\*|<<|>>)?=(?!=)")
@@ -52,7 +54,7 @@ class Stop:
 
     def lines(self, first: int, last: int) -> tuple[tuple[int, str], ...]:
         """Those lines of the source that there are, with their numbers."""
-        lines = self.source.split("\n")
+        lines = bare_lines(self.source)
         return tuple((number, lines[number - 1]) for number in range(max(1, first), min(len(lines), last) + 1))
 
 

@@ -1,5 +1,6 @@
 """Which embedding model the settings mean; nothing is loaded by choosing."""
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Literal, TypeAlias
 
@@ -11,8 +12,12 @@ from .static import wordllama
 Name: TypeAlias = Literal["wordllama", "minilm", "endpoint", "none"]
 
 
-def embedder(name: Name, *, model: str | None = None, url: str = "", key: str = "") -> Embedder | None:
+def embedder(
+    name: Name, *, model: str | None = None, url: str = "", key: str = "", check: Callable[[], None] | None = None
+) -> Embedder | None:
     """The model of that name; None where texts are found by words alone.
+
+    An endpoint is asked only where `check` raises nothing.
 
     Raises:
         UsageError: an endpoint's model needs an address and a name.
@@ -28,5 +33,7 @@ def embedder(name: Name, *, model: str | None = None, url: str = "", key: str = 
         raise UsageError(
             "An endpoint that embeds needs an address and a model.", mend="Set `[memory] embedding_model`."
         )
-    made: Embedder = import_module(f"{__package__}.endpoint").EndpointModel(url, model, key)  # httpx2 is slow to import
+    made: Embedder = import_module(f"{__package__}.endpoint").EndpointModel(
+        url, model, key, check
+    )  # httpx2 is slow to import
     return made

@@ -2,13 +2,15 @@
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import httpx2
 
 from sandbox.foreign import LOOSE, read_json
 
+from ..bounded_http import PLAIN, bound
+from ..untrusted import one_line
 from .embedder import EmbeddingUnavailable
 from .static import wordllama
 
@@ -22,17 +24,29 @@ class EndpointModel:
 
     recipe = "minilm"
 
-    def __init__(self, url: str, model: str, key: str = "") -> None:
+    def __init__(self, url: str, model: str, key: str = "", check: Callable[[], None] | None = None) -> None:
         self.space = f"{model}@endpoint"
         self.lexicon = wordllama()
         self._model = model
+        self._check = check or (lambda: None)
         self._url = f"{url.rstrip('/')}/embeddings"
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
 
     async def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """A vector for each text, made length 1 whatever the endpoint gives."""
+        """A vector for each text, made length 1 whatever the endpoint gives.
+
+        Raises:
+            EmbeddingUnavailable: it does not answer.
+            ToolwrightError: it may not be asked.
+        """
+        self._check()
         vectors: list[bytes] = []
-        async with httpx2.AsyncClient(headers=self._headers, timeout=_TIMEOUT_S) as client:
+        async with httpx2.AsyncClient(
+            headers=self._headers | PLAIN,
+            timeout=_TIMEOUT_S,
+            follow_redirects=False,
+            event_hooks={"response": [bound]},
+        ) as client:
             for start in range(0, len(texts), _BATCH):
                 vectors += await self._batch(client, [text or "." for text in texts[start : start + _BATCH]])
         return vectors
@@ -43,10 +57,10 @@ class EndpointModel:
         except httpx2.HTTPError as error:
             raise self._unavailable(str(error) or type(error).__name__) from error
         if response.status_code != httpx2.codes.OK:
-            raise self._unavailable(f"{response.status_code} {response.text[:_SHOWN]}")
+            raise self._unavailable(f"{response.status_code} {one_line(response.text, _SHOWN)}")
         try:
             return _vectors(read_json(response.content, LOOSE), len(texts))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, LookupError, TypeError, OverflowError) as error:
             raise self._unavailable("its answer has no list of vectors") from error
 
     def _unavailable(self, why: str) -> EmbeddingUnavailable:
@@ -58,10 +72,12 @@ def _vectors(answer: Any, count: int) -> list[bytes]:  # Any: JSON
     rows = sorted(answer["data"], key=lambda row: row["index"])
     if len(rows) != count:
         raise ValueError("another number of vectors than of texts")
-    return [_unit([float(each) for each in row["embedding"]]) for row in rows]
+    return [_unit([float(number) for number in row["embedding"]]) for row in rows]
 
 
 def _unit(vector: list[float]) -> bytes:
+    if not vector or not all(map(math.isfinite, vector)):
+        raise ValueError("a vector without numbers, or with one that is none")
     length = math.sqrt(sum(each * each for each in vector)) or 1.0
     values = array("f", (each / length for each in vector))
     return values.tobytes()

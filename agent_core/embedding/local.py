@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from ..aside import LARGE
 from .embedder import Embedder, EmbeddingUnavailable
 
 Encode: TypeAlias = Callable[[list[str]], Any]
@@ -37,7 +38,7 @@ class LocalModel:
             return []
         encode = self._encode or await self._loaded()
         given = [text if text.strip() else "." for text in texts]
-        if self._lexicon is None and len(given) <= ALONE:
+        if self._lexicon is None and len(given) <= ALONE and sum(map(len, given)) <= LARGE:
             return _rows(encode(given))
         return await asyncio.to_thread(lambda: _rows(encode(given)))
 

@@ -5,10 +5,12 @@ Pure text. A confirmed value is weaker evidence than a predicted one, so who ask
 
 import ast
 
+from sandbox.lines import bare_lines, lines_of
+
 from ..problem import Problem
 from .candidate import Candidate, GivenExample
 from .examples.example_text import with_example
-from .tree import find, lines_of, parse
+from .tree import find, parse
 from .verdict import Disagreement, Verdict
 
 
@@ -62,7 +64,7 @@ def _rewrite(text: str, one: Disagreement, *, raw: bool) -> str:
         end += 1
     new = [
         f"{indent}{_escaped(line, raw=raw)}\n" if line else f"{indent}<BLANKLINE>\n"
-        for line in one.returned.split("\n")
+        for line in bare_lines(one.returned)
     ]
     tail = lines[end:]
     if tail and tail[0].strip() and not tail[0].strip().startswith((">>>", '"""', "'''")):

@@ -70,9 +70,13 @@ def check(node: FunctionNode) -> list[Finding]:
 
 def undefined(text: str, tree: ast.Module, known: frozenset[str] = frozenset()) -> Iterator[Finding]:
     """Names that nothing defines: they would fail when their line is reached."""
-    for name in sorted(missing_names(text, tree, known)):
-        uses = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == name]
-        line = min((node.lineno for node in uses), default=0)
+    missing = missing_names(text, tree, known)
+    lines: dict[str, int] = {}
+    for node in ast.walk(tree) if missing else ():
+        if isinstance(node, ast.Name) and node.id in missing:
+            lines[node.id] = min(node.lineno, lines.get(node.id, node.lineno))
+    for name in sorted(missing):
+        line = lines.get(name, 0)
         what = f"`{name}` is used but defined nowhere"
         yield Finding("undefined-name", what, f"define `{name}`, import it, or mend the spelling", line)
 

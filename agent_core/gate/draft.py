@@ -4,11 +4,13 @@ Immutable: every stage takes one and returns another, so stages can be tested an
 """
 
 import ast
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from sandbox.lines import lines_of
+
 from ..grants import NOTHING, Grants
+from ..matching import diff_lines
 from ..problem import Place, Problem
 from ..registry.function import Function, Reading
 from ..registry.snapshot import Snapshot
@@ -78,6 +80,12 @@ class Draft:
         return find(self.tree, self.candidate.name) if self.tree else None
 
     @property
+    def size(self) -> int:
+        """How many characters are looked at: its own, and those of the module that it goes into."""
+        around = self.snapshot.modules.get(self.candidate.module)
+        return len(self.text) + (len(around.text) if around else 0)
+
+    @property
     def loaded(self) -> Function | None:
         """The promised function as its module has it, once that could be imported."""
         functions = self.reading.functions if self.reading and self.trial else ()
@@ -139,7 +147,5 @@ class Draft:
 
 def unified(before: str, after: str, path: str) -> str:
     """What changed between two texts, as a unified diff."""
-    lines = difflib.unified_diff(
-        before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{path}", f"b/{path}", n=1
-    )
-    return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
+    lines = diff_lines(lines_of(before), lines_of(after), (f"a/{path}", f"b/{path}"), 1)
+    return "".join(line if line.endswith(("\n", "\r")) else line + "\n" for line in lines)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from ..aside import aside
 from ..registry.function import Function
 from .alike.index import Alike, Likeness, Sketch, sketch, surroundings
 from .draft import Draft, Finding
@@ -29,14 +30,15 @@ async def duplicate(draft: Draft, bench: Bench) -> Draft:
         return draft.skip("there is no function to compare")
     if not draft.snapshot.functions.keys() - {name, *draft.apart}:
         return replace(draft, note="there is no other function yet")
+    one = await aside(draft.size, _sketch, draft)
     left = await bench.alike.see(draft.snapshot, draft.rules.duplicate_s)
-    after = _compared(draft, bench)
+    after = _compared(draft, one, bench)
     late = f"{left} functions not reached: time was up" if left else ""
     return replace(after, note="; ".join(filter(None, [late, after.note])))
 
 
-def _compared(draft: Draft, bench: Bench) -> Draft:
-    name, one = draft.candidate.name, _sketch(draft)
+def _compared(draft: Draft, one: Sketch, bench: Bench) -> Draft:
+    name = draft.candidate.name
     reason = _reason(draft)
     apart = {other for other in draft.snapshot.functions if _names(other, reason)}
     copies = [other for other in bench.alike.copies(one) if other not in draft.apart]

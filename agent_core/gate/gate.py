@@ -10,7 +10,9 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sandbox import Limits
+from sandbox.lines import lines_of
 
+from ..aside import aside
 from ..problem import Place, Problem
 from ..registry.function import Function, Reading
 from ..registry.snapshot import Snapshot
@@ -34,7 +36,6 @@ from .saved import look, prove_changed, read_saved, try_import, try_users
 from .second import STAGES as SECOND
 from .second import draft_of
 from .substance import substance
-from .tree import lines_of
 from .trial import UNGRANTED, Bench, Granted, Workers, load
 from .verdict import Look, ModuleVerdict, StageReport, Standing, Verdict
 
@@ -55,7 +56,7 @@ def on_text(judge: Callable[[Draft], Draft]) -> Run:
 
     async def run_here(draft: Draft, bench: Bench) -> Draft:
         try:
-            return judge(draft)
+            return await aside(draft.size, judge, draft)
         except RecursionError:
             return draft.with_findings(judge.__name__, [TOO_DEEP])
 
@@ -130,11 +131,12 @@ class Gate:
         `granted` is what its functions have together, by the entries that propose it, with what is installed of it.
         """
         clock = _Clock()
-        saved = read_saved(source, snapshot, self._rules, self._rules.policy(policy), previous)
+        size = len(source.text)
+        saved = await aside(size, read_saved, source, snapshot, self._rules, self._rules.policy(policy), previous)
         saved, bench = replace(saved, granted=granted.grants), self._bench.granted(granted)
         clock.note("read", passed=saved.reading.parsed)
         if saved.reading.parsed:
-            saved = look(saved)
+            saved = await aside(size, look, saved)
             clock.note("text", passed=not saved.refuses)
             saved = await try_import(saved, bench)
             clock.note("import", passed=saved.is_loaded)

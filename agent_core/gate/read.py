@@ -9,13 +9,16 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from sandbox.lines import bare_lines, lines_of
+
+from ..characters import Flaw, flaw_of, name_flaw_of
 from ..registry.source import check_module_name
 from .draft import Draft, Finding
-from .reading.hidden import hidden
+from .reading.escapes import write_escapes
 from .reading.private import make_private
 from .reading.tryouts import strip_tryouts, write_asserts
 from .reading.unwrap import UNWRAPPINGS
-from .tree import BUILTINS, Unparsable, functions, lines_of, parse
+from .tree import BUILTINS, Unparsable, functions, parse
 
 NAME = re.compile(r"^[a-zA-Z_][a-zA-Z0-9_]{0,63}$", re.ASCII)
 STAGE = "read"
@@ -25,7 +28,8 @@ _REPAIRS: tuple[tuple[str, str, Callable[[str, str], str]], ...] = (
     ("private-helper", "gave the helpers that it calls a leading underscore", make_private),
 )
 
-MENDS = frozenset(one[0] for one in (*UNWRAPPINGS, *_REPAIRS))
+ESCAPES = "hidden-characters"
+MENDS = frozenset({ESCAPES, *(one[0] for one in (*UNWRAPPINGS, *_REPAIRS))})
 
 
 def read(draft: Draft) -> Draft:
@@ -35,11 +39,12 @@ def read(draft: Draft) -> Draft:
     if sized:
         return draft.with_findings(STAGE, sized)
     draft = _unwrap(draft)
-    draft = draft.with_findings(STAGE, hidden(draft.text))
+    draft = _escape(draft)
+    draft = draft.with_findings(STAGE, _flaws(flaw_of(draft.text)))
     tree = parse(draft.text)
     if isinstance(tree, Unparsable):
         return draft.with_findings(STAGE, [_unparsable(tree, draft.text)])
-    draft = replace(draft, tree=tree)
+    draft = replace(draft, tree=tree).with_findings(STAGE, _flaws(name_flaw_of(draft.text, tree)))
     for code, message, repair in _REPAIRS:
         text = repair(draft.text, draft.candidate.name) if draft.rules.makes(code) else draft.text
         draft = draft.with_mend(code, message, text) if text != draft.text else draft
@@ -105,13 +110,21 @@ def _unwrap(draft: Draft) -> Draft:
     return draft
 
 
+def _escape(draft: Draft) -> Draft:
+    text = write_escapes(draft.text) if draft.rules.makes(ESCAPES) else draft.text
+    message = "wrote characters that cannot be seen as escapes, in its strings"
+    return draft.with_mend(ESCAPES, message, text) if text != draft.text else draft
+
+
+def _flaws(flaw: Flaw | None) -> list[Finding]:
+    return [Finding(flaw.code, flaw.what, flaw.fix, flaw.line, flaw.column)] if flaw else []
+
+
 def _unparsable(error: Unparsable, text: str) -> Finding:
     lines = lines_of(text)
     quoted = lines[error.line - 1].strip()[:120] if 0 < error.line <= len(lines) else ""
     if error.is_cut_off:
-        what = (
-            f"the code is cut off: it stops in the middle, at line {len(text.rstrip().splitlines())} ({error.message})"
-        )
+        what = f"the code is cut off: it stops in the middle, at line {len(lines_of(text.rstrip()))} ({error.message})"
         return Finding("cut-off", what, "send the whole function again, shorter if need be", error.line, error.column)
     what = f"line {error.line} is not Python: {error.message}" + (f": `{quoted}`" if quoted else "")
     return Finding("syntax-error", what, "mend that line and send the whole function", error.line, error.column)
@@ -160,7 +173,7 @@ def _belongs(node: ast.stmt) -> bool:
 
 
 def _statement(node: ast.stmt) -> Finding:
-    shown = ast.unparse(node).splitlines()[0][:80]
+    shown = bare_lines(ast.unparse(node))[0][:80]
     what = f"`{shown}` would run whenever the module is imported"
     mend = "move it into the function, or leave it out; only imports, constants, classes and functions stand at the top"
     return Finding("top-level-statement", what, mend, node.lineno, node.col_offset + 1)

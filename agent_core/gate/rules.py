@@ -42,7 +42,7 @@ FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
                 "fails-on": "warns",
             }
         ),
-        "human": MappingProxyType({"hidden-characters": "warns", "unproven": "warns"}),
+        "human": MappingProxyType({"unproven": "warns"}),
         "import": MappingProxyType(
             {
                 "dead-parameter": "warns",

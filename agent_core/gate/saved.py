@@ -7,10 +7,13 @@ whose own code, or code that it depends on, changed are run again, here and in t
 import ast
 import asyncio
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
+from sandbox.lines import lines_of
+
+from ..aside import aside
 from ..grants import NOTHING, Grants
 from ..grants.content import modules_of
 from ..grants.value import joined
@@ -27,9 +30,9 @@ from .candidate import Policy
 from .draft import TOO_DEEP, Finding
 from .examples.enough import is_unproven, too_few
 from .grants import Way
-from .reading.hidden import hidden
+from .proof import ExampleResult
 from .rules import Rules, severity
-from .tree import FunctionNode, find, functions, lines_of, parse
+from .tree import FunctionNode, find, functions, parse
 from .trial import Bench, try_module
 from .uses import needs_of
 from .uses import uses as reached
@@ -102,7 +105,6 @@ def look(saved: Saved) -> Saved:
 
 def _look(saved: Saved) -> Saved:
     text = saved.reading.source.text
-    saved = saved.with_findings("read", hidden(text))
     for _, node, _ in saved.nodes():
         saved = saved.with_findings("conform", conform.check(node))
         saved = saved.with_findings("substance", substance.check(node, text))
@@ -136,21 +138,29 @@ def _lacks_package(saved: Saved, problems: tuple[Problem, ...]) -> bool:
 async def prove_changed(saved: Saved, bench: Bench) -> Saved:
     """The file with what the examples of those of its functions showed whose code, or code behind it, changed."""
     snapshot = saved.snapshot.with_module(saved.reading)
-    again = _to_try_again(saved, snapshot)
+    size = len(saved.reading.source.text)
+    again = await aside(size, _to_try_again, saved, snapshot)
     changed = [found for found in saved.nodes() if found[2].name in again]
     if saved.lacks_package:
         drafts = tuple((function.name, _DRAFT) for _, _, function in changed)
         return replace(saved, standings=(*saved.standings, *drafts))
-    parsed = parse(saved.reading.source.text)
-    needs = needs_of(reached(parsed, saved.rules.packages)) if isinstance(parsed, ast.Module) else NOTHING
-    names = {function.name for function in saved.reading.functions}
+    needs = await aside(size, _needs, saved)
     async with asyncio.TaskGroup() as group:
         runs = [
             group.create_task(proof.run(function.examples, function.module, snapshot, bench, returns=function.returns))
             for _, _, function in changed
         ]
-    for (tree, node, function), task in zip(changed, runs, strict=True):
-        results = [one for one in task.result() if not proof.wants_grant(one, needs)]
+    tried = [(*found, task.result()) for found, task in zip(changed, runs, strict=True)]
+    return await aside(size, _with_results, saved, tried, needs)
+
+
+_Tried: TypeAlias = tuple[ast.Module, FunctionNode, Function, Sequence[ExampleResult]]
+
+
+def _with_results(saved: Saved, tried: Sequence[_Tried], needs: Grants) -> Saved:
+    names = {function.name for function in saved.reading.functions}
+    for tree, node, function, all_results in tried:
+        results = [one for one in all_results if not proof.wants_grant(one, needs)]
         unproven = is_unproven(around(tree, function.name, names), node, function)
         differing = [one for one in results if not one.agreed]
         found = [proof.told(one, function.name) for one in differing]
@@ -163,6 +173,11 @@ async def prove_changed(saved: Saved, bench: Bench) -> Saved:
             disagreements=(*saved.disagreements, *named),
         )
     return saved
+
+
+def _needs(saved: Saved) -> Grants:
+    parsed = parse(saved.reading.source.text)
+    return needs_of(reached(parsed, saved.rules.packages)) if isinstance(parsed, ast.Module) else NOTHING
 
 
 def around(tree: ast.Module, name: str, offered: Collection[str]) -> ast.Module:

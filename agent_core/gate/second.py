@@ -7,13 +7,15 @@ these stages then judge it as they judge a candidate.
 import ast
 from typing import Final
 
+from sandbox.lines import lines_of
+
 from ..registry.function import Function, Reading
 from ..registry.snapshot import Snapshot
 from .candidate import Candidate, Policy
 from .draft import Draft, Trials
 from .rules import Rules
 from .saved import around
-from .tree import lines_of, parse
+from .tree import parse
 from .verdict import ModuleVerdict
 
 STAGES: Final = frozenset({"duplicate", "bite", "robust"})

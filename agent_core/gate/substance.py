@@ -5,14 +5,15 @@ argument back, only print, or leave a parameter unused. What is said here is cer
 """
 
 import ast
-import io
 import re
 import tokenize
 from collections.abc import Iterator
 
+from sandbox.lines import bare_lines, lines_of, reader_of
+
 from .draft import Draft, Finding
 from .returns import constant_answer, echoed_parameter, has_effects, only_prints, reachable, returned
-from .tree import FunctionNode, body, lines_of, nodes_of, own_nodes, parameters
+from .tree import FunctionNode, body, nodes_of, own_nodes, parameters
 
 STAGE = "substance"
 _WORK_TO_COME = re.compile(
@@ -142,7 +143,7 @@ def _comments(text: str) -> Iterator[tuple[int, str]]:
     if "#" not in text:
         return
     try:
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        for token in tokenize.generate_tokens(reader_of(text)):
             if token.type == tokenize.COMMENT:
                 yield token.start[0], token.string
     except (tokenize.TokenError, SyntaxError):
@@ -158,7 +159,7 @@ def _is_nothing(node: ast.stmt) -> bool:
 
 
 def _shown(node: ast.stmt) -> str:
-    return ast.unparse(node).splitlines()[0][:60]
+    return bare_lines(ast.unparse(node))[0][:60]
 
 
 def _not_implemented(own: list[ast.AST]) -> ast.stmt | None:

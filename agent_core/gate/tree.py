@@ -11,9 +11,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ..registry.source import HUGE_NUMBER
+from sandbox.lines import lines_of, place_of
+
+from ..registry.literals import has_many_keys
+from ..registry.source import HUGE_NUMBER, MANY_TOKENS, too_much
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+_COLLECTIONS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
 BUILTINS = frozenset(dir(builtins))
 
 
@@ -30,8 +34,10 @@ class Unparsable:
 @lru_cache(maxsize=64)
 def parse(text: str) -> ast.Module | Unparsable:
     """The tree of a text, or why there is none; kept for a while, so a tree is never changed."""
+    if too_much(text):
+        return Unparsable(MANY_TOKENS)
     if huge := HUGE_NUMBER.search(text):
-        return Unparsable("a number of thousands of digits cannot be shown", text.count("\n", 0, huge.start()) + 1)
+        return Unparsable("a number of thousands of digits cannot be shown", place_of(text, huge.start())[0])
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -53,12 +59,6 @@ def _explain(error: SyntaxError, text: str) -> Unparsable:
     unended = "unterminated triple-quoted" in message or ("unterminated" in message and line >= last)
     open_at_end = "was never closed" in message and not text.rstrip().endswith((")", "]", "}"))
     return Unparsable(message, line, error.offset or 0, at_end or unended or open_at_end)
-
-
-def lines_of(text: str) -> list[str]:
-    """The lines of a text as the parser counts them, line ends kept: `str.splitlines` also cuts elsewhere."""
-    parts = text.split("\n")
-    return [part + "\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
 
 
 def functions(tree: ast.Module) -> list[FunctionNode]:
@@ -179,6 +179,8 @@ def literal(node: ast.expr | None) -> tuple[bool, object]:
     """Whether an expression is a literal, and its value; a missing expression is the literal None."""
     if node is None:
         return True, None
+    if isinstance(node, _COLLECTIONS) and has_many_keys(node):
+        return False, None
     try:
         return True, ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

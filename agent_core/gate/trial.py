@@ -11,6 +11,7 @@ from sandbox import Access, Attempt, Evaluation, Killed, Limits, Outcome, Raised
 from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.code import Modules
 
+from ..characters import FLAWS
 from ..grants import NOTHING, Grants
 from ..grants.permit import raised
 from ..problem import Place, Problem
@@ -173,6 +174,8 @@ def _blocked(draft: Draft) -> str:
         return "there is no function to import"
     if draft.has("bad-name", "bad-module", "name-taken", "several-functions", "star-parameter"):
         return "its name or shape has no place in a module"
+    if draft.has(*FLAWS):
+        return "its text does not read as it runs"
     return ""
 
 

@@ -109,12 +109,13 @@ def _imports(node: ast.Import | ast.ImportFrom, text: _Text) -> Iterator[Use]:
         names = [alias.name for alias in node.names]
     else:
         names = [f"{node.module}.{alias.name}" for alias in node.names if node.level == 0 and node.module]
+    shown = ast.unparse(node) if names else ""
     for name in names:
-        yield from _imported(name, node, text)
+        yield from _imported(name, shown, node, text)
 
 
-def _imported(name: str, node: ast.Import | ast.ImportFrom, text: _Text) -> Iterator[Use]:
-    top, shown = name.partition(".")[0], ast.unparse(node)
+def _imported(name: str, shown: str, node: ast.Import | ast.ImportFrom, text: _Text) -> Iterator[Use]:
+    top = name.partition(".")[0]
     grant = grant_of(name)
     is_package = top not in sys.stdlib_module_names and top not in (*text.packages, "functions", "__future__")
     if is_package and (grant is None or is_in(name, BROKERED)):

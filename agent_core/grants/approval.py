@@ -12,7 +12,7 @@ from .value import NOTHING, Grants
 
 Answer: TypeAlias = Literal["once", "yes", "no"]
 Moment: TypeAlias = Literal["join", "call", "run", "grant"]
-By: TypeAlias = Literal["human", "policy", "earlier", "never", "unavailable"]
+By: TypeAlias = Literal["human", "policy", "earlier", "often", "never", "unavailable"]
 
 _FLAGS: Mapping[str, str] = MappingProxyType(
     {
@@ -70,8 +70,8 @@ class Question:
 class Decision:
     """An answer: for the next call alone, for good, or not; `word` is for the model.
 
-    `by` says who gave it: a human now; nobody, for none could be asked; the human's no earlier in the same turn;
-    nobody ever, for no human can grant it; or nobody, for the packages cannot be had.
+    `by` says who gave it: a human now; nobody, for none could be asked; the human's no earlier in the same turn, or
+    their several noes in it; nobody ever, for no human can grant it; or nobody, for what it needs cannot be had.
     """
 
     answer: Answer

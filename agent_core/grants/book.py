@@ -23,8 +23,10 @@ from ..registry.snapshot import Snapshot
 from ..seal import Sealer
 from ..storage import DropYes, SaveYes, Store, Write, YesRow
 from .approval import Question
-from .content import Content, content_of, differences, modules_of
+from .content import Content, content_of, differences, misleading, modules_of
 from .file import Entry, GrantsFile, Listing
+from .record import Record
+from .repositories import looked_through
 from .value import NOTHING, Grants, joined
 
 Alone = Callable[[], AbstractAsyncContextManager[None]]
@@ -77,7 +79,9 @@ class GrantBook:
     """The grants of one workspace."""
 
     def __init__(self, root: Path, store: Store, alone: Alone, sealer: Sealer | None = None) -> None:
+        self._root = root
         self._file = GrantsFile(root / "functions")
+        self._record = Record(root)
         self._store = store
         self._alone = alone
         self._sealer = sealer or Sealer(root)
@@ -96,7 +100,8 @@ class GrantBook:
             return Held()
         yeses = known.yeses.get(function.name, ())
         digest = content_of(function, snapshot).digest
-        now = next((one.grants for one in yeses if one.digest == digest), NOTHING)
+        is_ours = not misleading(function, snapshot)
+        now = next((one.grants for one in yeses if is_ours and one.digest == digest), NOTHING)
         last = yeses[-1] if yeses else Yes("", (), NOTHING, "", 0)
         return Held(entry.grants, now & entry.grants, last.grants & entry.grants, last.versions)
 
@@ -112,7 +117,8 @@ class GrantBook:
         if not missing:
             return None
         texts = {module: await self._store.text(version) or "" for module, version in held.before}
-        diff = differences(texts, modules_of(function.module, snapshot).values()) if texts else ""
+        now = modules_of(function.module, snapshot).values()
+        diff = await asyncio.to_thread(differences, texts, now) if texts else ""
         is_again = bool(texts) and held.last.covers(missing)
         return Question(function.name, missing, held.last, diff=diff, version=function.version, is_again=is_again)
 
@@ -167,7 +173,10 @@ class GrantBook:
         before = self._file.read()
         held = before.entries.get(giving.function, Entry())
         versions, text = giving.content.to_text(), _text(giving.grants | (giving.held & held.grants))
-        seal = self._sealer.seal(giving.function, giving.content.digest, versions, text, giving.by)
+        seal = self._sealer.seal(
+            giving.function, giving.content.digest, versions, text, giving.by, *self._since(giving.function)
+        )
+        self._record.look_through(*looked_through(self._root, giving.grants.write))
         moment = datetime.fromtimestamp(await self._store.now(), UTC).isoformat(timespec="milliseconds")
         entry = Entry(held.grants | giving.grants, giving.by, moment.replace("+00:00", "Z"))
         await asyncio.to_thread(self._file.write, {**before.entries, giving.function: entry}, before)
@@ -184,7 +193,10 @@ class GrantBook:
             held = before.entries.get(name, Entry())
             left = NOTHING if grants is None else held.grants.without(grants)
             if not left or before.problems:
-                await self._store.apply([DropYes(name)])
+                try:
+                    self._record.take_back(name)
+                finally:
+                    await self._store.apply([DropYes(name)])
                 await self._check_dropped(name)
             self.forget()
             entries = {one: entry for one, entry in before.entries.items() if one != name}
@@ -223,33 +235,43 @@ class GrantBook:
 
     def _valid(self, rows: Iterable[YesRow]) -> Mapping[str, tuple[Yes, ...]]:
         found: dict[str, tuple[Yes, ...]] = {}
-        for row in rows:
-            if self._is_ours(row):
-                versions = tuple((module, version) for module, version in read_json(row.content))
-                yes = Yes(row.digest, versions, Grants.from_json(read_json(row.grants)), row.by, row.at)
-                found[row.function] = (*found.get(row.function, ()), yes)
+        for row in self._ours(rows):
+            versions = tuple((module, version) for module, version in read_json(row.content))
+            yes = Yes(row.digest, versions, Grants.from_json(read_json(row.grants)), row.by, row.at)
+            found[row.function] = (*found.get(row.function, ()), yes)
         return found
 
-    def _is_ours(self, row: YesRow) -> bool:
-        return self._sealer.holds(row.seal, row.function, row.digest, row.content, row.grants, row.by)
+    def _ours(self, rows: Iterable[YesRow]) -> list[YesRow]:
+        """Those that this user sealed here, since the yeses of their function were last taken back."""
+        said = self._record.read()
+        return [
+            row
+            for row in rows
+            if said.is_trusted and self._sealer.holds(row.seal, *_sealed(row), *said.since(row.function))
+        ]
+
+    def _since(self, function: str) -> tuple[str, ...]:
+        return self._record.read().since(function)
 
     def _settled(self, rows: Iterable[YesRow], listing: Listing) -> Iterable[Write]:
         """What makes our yeses no wider than the entries; where the file is not understood all stays."""
         if listing.problems:
             return
-        ours = [row for row in rows if self._is_ours(row)]
+        ours = self._ours(rows)
         for name in dict.fromkeys(row.function for row in ours):
             own = [row for row in ours if row.function == name]
             if name not in listing.entries:
+                self._record.take_back(name)
                 yield DropYes(name)
                 continue
             entry = listing.entries[name].grants
             narrowed = [(row, Grants.from_json(read_json(row.grants)) & entry) for row in own]
             if any(_text(grants) != row.grants for row, grants in narrowed):
+                self._record.take_back(name)
                 yield from (self._resealed(row, _text(grants)) for row, grants in narrowed)
 
     def _resealed(self, row: YesRow, text: str) -> SaveYes:
-        seal = self._sealer.seal(row.function, row.digest, row.content, text, row.by)
+        seal = self._sealer.seal(row.function, row.digest, row.content, text, row.by, *self._since(row.function))
         return SaveYes(row.function, row.digest, row.content, text, row.by, seal)
 
 
@@ -259,6 +281,10 @@ def who() -> str:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):
         return f"user {os.getuid()}"
+
+
+def _sealed(row: YesRow) -> tuple[str, ...]:
+    return row.function, row.digest, row.content, row.grants, row.by
 
 
 def _text(grants: Grants) -> str:

@@ -3,18 +3,23 @@
 A function with grants runs with these modules alone, so that nothing else, however it is imported, inherits them.
 """
 
-import difflib
+import ast
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
+from sandbox.lines import bare_lines
+
+from ..characters import Flaw, flaw_of, name_flaw_of
+from ..matching import diff_lines
+from ..problem import Place
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
-from ..registry.source import Source
-from ..untrusted import shorten
+from ..registry.source import Source, parse_accepted
 
-_LONGEST_DIFF = 20_000
+_LONGEST_DIFF = 300_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,25 @@ def modules_of(module: str, snapshot: Snapshot) -> Mapping[str, Source]:
     return found
 
 
+def misleading(function: Function, snapshot: Snapshot) -> str:
+    """Return why nothing can be granted: what of its code does not read as it runs, and where; "" where all does.
+
+    An older release may have accepted such a text, and a yes to it.
+    """
+    for source in modules_of(function.module, snapshot).values():
+        if flaw := _flaw_of(source.text):
+            where = Place(source.path, flaw.line, flaw.column)
+            what = f"{where} does not read as it runs: {flaw.what}"
+            return f"{what}. Nothing is granted to it until that is fixed: {flaw.fix}."
+    return ""
+
+
+@lru_cache(maxsize=1024)
+def _flaw_of(text: str) -> Flaw | None:
+    tree = None if text.isascii() else parse_accepted(Source.of("", text))
+    return flaw_of(text) or (name_flaw_of(text, tree) if isinstance(tree, ast.Module) else None)
+
+
 def _with_packages(module: str) -> Iterator[str]:
     parts = module.split(".")
     yield from (".".join(parts[:size]) for size in range(1, len(parts) + 1))
@@ -61,7 +85,13 @@ def differences(before: Mapping[str, str], after: Iterable[Source]) -> str:
     for name in sorted(before.keys() | now.keys()):
         path = now[name].path if name in now else name
         old, new = before.get(name, ""), now[name].text if name in now else ""
-        lines += difflib.unified_diff(
-            old.splitlines(), new.splitlines(), f"{path} (agreed)", f"{path} (now)", lineterm=""
-        )
-    return shorten("\n".join(lines), _LONGEST_DIFF)
+        lines += diff_lines(bare_lines(old), bare_lines(new), (f"{path} (agreed)", f"{path} (now)"))
+    return "\n".join(lines)
+
+
+def unshowable(diff: str) -> str:
+    """Return why no human can be asked about what is different: it is more than anybody reads; "" where they can."""
+    if len(diff) <= _LONGEST_DIFF:
+        return ""
+    what = f"What is different since the last yes is {len(diff):,} characters long, and at most {_LONGEST_DIFF:,} are"
+    return f"{what} put before a human, so nothing is granted. Split the module, or change it in smaller steps."

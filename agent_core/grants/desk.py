@@ -1,7 +1,8 @@
 """Where questions are put to a human: one after another, none twice, and the turn hears of each.
 
 A no holds for the rest of its turn, so that nobody is asked until they tire: a plain one for whatever asks for the
-same or more, one with a word for the same code.
+same or more, one with a word for the same code. After a few noes to one function and kind of grant, or some more to
+anything, nothing further is asked in that turn.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from typing import Protocol
 from .. import events
 from .approval import Approver, Decision, Question
 
+MOST_NOES, MOST_NOES_IN_A_TURN = 3, 6
 Answered = tuple[Question, Decision]
 
 
@@ -105,8 +107,18 @@ def _shared(question: Question, meanwhile: Iterable[Answered]) -> Decision | Non
 
 def _said_no(question: Question) -> Decision | None:
     turn = _TURN.get()
-    earlier = next((given for one, given in turn.noes if _is_same(question, one, given)), None) if turn else None
-    return replace(earlier, by="earlier") if earlier is not None else None
+    noes = turn.noes if turn else []
+    earlier = next((given for one, given in noes if _is_same(question, one, given)), None)
+    if earlier is not None:
+        return replace(earlier, by="earlier")
+    own = [_kinds(one) for one, _ in noes if one.function == question.function]
+    is_often = any(sum(kind in kinds for kinds in own) >= MOST_NOES for kind in _kinds(question))
+    return Decision("no", by="often") if is_often or len(noes) >= MOST_NOES_IN_A_TURN else None
+
+
+def _kinds(question: Question) -> frozenset[str]:
+    """The kinds of grants that a question is about; to join is one, too."""
+    return frozenset(question.missing.to_json()) or frozenset({"join"})
 
 
 def _is_same(question: Question, one: Question, given: Decision) -> bool:

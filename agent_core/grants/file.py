@@ -7,7 +7,6 @@ import json
 import math
 import os
 import re
-import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,11 +14,14 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from sandbox.foreign import Malformed, read_toml
+from sandbox.lines import bare_lines
 
+from ..characters import name_shown
 from ..errors import WorkspaceError
+from ..plain_files import read_plain
 from ..problem import Place, Problem
 from ..untrusted import fence, visible
-from .items import KINDS, name, written
+from .items import KINDS, name, oddity, written
 from .value import NOTHING, Grants
 
 NAME = "grants.toml"
@@ -33,7 +35,7 @@ _HEAD = """\
 _HEADER = re.compile(r"\s*\[\s*\"?([A-Za-z_][A-Za-z0-9_]*)\"?\s*\]")
 _MOST_SECONDS = 86_400
 _MEMORY_MIB = range(64, (1 << 20) + 1)
-_MEND = "mend it by hand, or take the entry out and grant it anew"
+_MEND = "fix it by hand, or take the entry out and grant it anew"
 Stamp: TypeAlias = tuple[int, int, int] | None
 
 
@@ -103,14 +105,7 @@ class GrantsFile:
             _replace(self._file, text)
 
     def _text(self) -> str:
-        descriptor = os.open(self._file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise OSError("it is no regular file")
-            content = file.read(_LIMIT + 1)
-        if len(content) > _LIMIT:
-            raise OSError(f"it is larger than {_LIMIT >> 10} KiB")
-        return content.decode("utf-8")
+        return read_plain(self._file, _LIMIT).decode("utf-8")
 
 
 def text_of(entries: Mapping[str, Entry], before: str = "") -> str:
@@ -136,8 +131,8 @@ def _comments(text: str) -> tuple[list[str], dict[str, list[str]]]:
     """The comments of a text: those at its head that are a human's, and those of each entry."""
     head, found = list[str](), dict[str, list[str]]()
     waiting: list[str] = []
-    inside, own = "", frozenset(_HEAD.splitlines())
-    for line in text.splitlines():
+    inside, own = "", frozenset(bare_lines(_HEAD))
+    for line in bare_lines(text):
         if line.lstrip().startswith("#") and line not in own:
             waiting.append(line.strip())
         elif header := _HEADER.match(line):
@@ -175,14 +170,14 @@ def _listing(data: Mapping[str, Any], text: str, stamp: Stamp) -> Listing:  # An
 def _entry(function: str, table: object) -> Entry | str:
     """An entry, or what is wrong with it."""
     if name(function) != function:
-        return "has what is no function's name"
+        return f"has what is no function's name{_holding('functions', [function])}"
     if not isinstance(table, dict):
         return "has a value that stands in no entry,"
     data: dict[str, Any] = {}
     for key, value in table.items():
         data[key] = _value(key, value)
         if data[key] is None:
-            return f"has something that cannot be granted ({fence(f'{key} = {value}', 120)})"
+            return f"has something that cannot be granted ({_shown(key, value)}{_holding(key, value)})"
     return Entry(Grants.from_json(data), data.get("by", ""), data.get("at", ""))
 
 
@@ -213,12 +208,26 @@ def checked(grants: Mapping[str, object]) -> Grants:
     found = {key: _value(key, value) for key, value in grants.items()}
     for key, value in found.items():
         if value is None:
-            raise WorkspaceError(f"{fence(f'{key} = {grants[key]}', 120)} cannot be granted.", mend=_HOW.get(key, ""))
+            what = f"{_shown(key, grants[key])} cannot be granted{_holding(key, grants[key])}."
+            raise WorkspaceError(what, mend=_HOW.get(key, _PLAINLY))
     return Grants.from_json(found)
 
 
+def _shown(key: str, value: object) -> str:
+    return fence(name_shown(f"{key} = {value}"), 120)
+
+
+def _holding(key: str, value: object) -> str:
+    """Which character of the items keeps one of them out, and where in it."""
+    odd = next((odd for item in value if (odd := oddity(key, item))), "") if isinstance(value, list | tuple) else ""
+    return f": it holds {odd}" if odd else ""
+
+
+_PLAINLY = "Write it in letters, digits and underscores."
+
+
 _HOW = {
-    "network": "A host is written as api.example.org, localhost:8000 or *.example.org.",
+    "network": "A host is written as api.example.org, localhost:8000 or *.example.org, and beyond ASCII in punycode.",
     "read": "A path is written as data/ or data/file.csv, without `..`.",
     "write": "A path is written as data/ or data/file.csv, without `..`.",
     "packages": "A package is written as requests or requests>=2.31.",

@@ -1,7 +1,7 @@
 """Single items of a grant: how each kind is written, and when one item covers another.
 
-`UNSAID` stands for what a text does not name: it is asked for when it is known. What hides something (a control or
-direction character, a climbing path, an odd spelling of an address) is no item.
+`UNSAID` stands for what a text does not name: it is asked for when it is known. What hides something (a character that
+cannot be seen, a blank that is no space, a climbing path, an odd spelling of an address) is no item.
 """
 
 import ipaddress
@@ -10,12 +10,12 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
-from ..untrusted import visible
+from ..characters import named, odd_in_name
 
 UNSAID = "?"
 _LONGEST = 300
 _HOST = re.compile(r"(\*\.)?(?!-)[a-z0-9-]{1,63}(?<!-)(\.(?!-)[a-z0-9-]{1,63}(?<!-))*")
-_PORT = re.compile(r"(.+):([1-9]\d{0,4})")
+_PORT = re.compile(r"(.+):([1-9][0-9]{0,4})")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _LABEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 _REQUIREMENT = re.compile(
@@ -26,9 +26,9 @@ _REQUIREMENT = re.compile(
 
 def host(text: str) -> str | None:
     """A host name, perhaps with a port, or `*.` and a domain of at least two parts; None if it is none of these."""
+    if text == UNSAID or not text.isascii():
+        return text if text == UNSAID else None
     text = text.lower()
-    if text == UNSAID:
-        return text
     bare, port = (found[1], found[2]) if (found := _PORT.fullmatch(text)) else (text, "")
     if (port and int(port) > 0xFFFF) or not (_is_address(bare) or _is_name(bare)):
         return None
@@ -96,9 +96,26 @@ KINDS: Mapping[str, Callable[[str], str | None]] = MappingProxyType(
 
 def written(kind: str, text: object) -> str | None:
     """An item in the one form in which it is kept; None if it cannot be an item of that kind."""
-    if not isinstance(text, str) or len(text) > _LONGEST or visible(text) != text or "\n" in text or "\t" in text:
+    if not isinstance(text, str) or len(text) > _LONGEST or odd_in_name(text):
         return None
     return KINDS[kind](text.strip())
+
+
+def oddity(kind: str, text: object) -> str:
+    """Return which character of a text keeps it from being an item, and where it stands; "" where none does."""
+    if not isinstance(text, str):
+        return ""
+    if odd := odd_in_name(text):
+        return odd
+    at = next((at for at, char in enumerate(text) if char > "\x7f"), None) if kind not in ("read", "write") else None
+    return "" if at is None else f"{named(text[at])} at column {at + 1}"
+
+
+def spelled(item: str) -> str:
+    """Return an item as a human reads it: in quotes where it holds a space, and spelled out where it is not ASCII."""
+    if item.isascii():
+        return f"'{item}'" if " " in item else item
+    return f"'{item}' (spelled {item!a})"
 
 
 def covered(kind: str, wanted: str, granted: Iterable[str]) -> bool:
@@ -117,6 +134,32 @@ def _covers(kind: str, one: str, wanted: str) -> bool:
             return one == wanted or (wanted == project(wanted) and project(one) == project(wanted))
         case _:
             return one == wanted
+
+
+def sign_of(kind: str, item: str) -> str:
+    """Return what all items that it covers show in `signs_over`."""
+    match kind:
+        case "network":
+            return item.removeprefix("*")
+        case "read" | "write":
+            return item.rstrip("/")
+        case "packages":
+            return project(item)
+        case _:
+            return item
+
+
+def signs_over(kind: str, item: str) -> set[str]:
+    """Return the signs of all items that can cover it."""
+    match kind:
+        case "network":
+            parts = item.split(".")
+            return {item, *(f".{'.'.join(parts[at:])}" for at in range(len(parts)))}
+        case "read" | "write":
+            parts = item.rstrip("/").split("/")
+            return {"/".join(parts[:size]) for size in range(len(parts) + 1)}
+        case _:
+            return {sign_of(kind, item)}
 
 
 def project(text: str) -> str:

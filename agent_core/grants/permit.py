@@ -1,12 +1,11 @@
 """From grants to what a worker gets: paths, packages and limits, looked at anew before every call.
 
-What can never be granted: to write what decides about the workspace (its functions, its state, its settings, its
-repository), to read where secrets and yeses are kept, and the system's own trees.
+What can never be granted: to write what decides about the workspace (its functions, its state, its settings, what its
+agents are told, its repository), to read where secrets and yeses are kept, and the system's own trees.
 """
 
 import math
 import os
-import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -21,10 +20,11 @@ from ..seal import data_folder
 from ..secrets import Secrets, Session, config_folder
 from ..untrusted import fence
 from .items import UNSAID
-from .repositories import repository_in
+from .record import Record
+from .repositories import is_own, is_part, plain, repository_in
 from .value import NOTHING, Grants
 
-_UNWRITTEN = ("functions", ".toolwright", "toolwright.toml", ".git")
+UNWRITTEN = ("functions", ".toolwright", "toolwright.toml", ".git", "presets", "personas", "humans")
 _SYSTEM = ("/proc", "/sys", "/dev")
 _SLACK_S = 10
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -109,6 +109,18 @@ class Reach:
         found = [*self._refusals(grants.read, writes=False), *self._refusals(grants.write, writes=True)]
         return Session(self.secrets, function, (grants | had).secrets).words(found[0]) if found else ""
 
+    def grown(self, grants: Grants) -> str:
+        """Why a folder is not given for now, as a sentence: at its yes it could be looked through."""
+        large = [item for item in grants.write if item != UNSAID and self._has_grown(item)]
+        if not large:
+            return ""
+        why = "holds more by now than is looked through, so a repository may lie in it, and it is not given"
+        return f"{fence(large[0])} {why}. A human who has looked grants it again with `functions grant NAME --write`."
+
+    def _has_grown(self, item: str) -> bool:
+        real = Path(os.path.realpath(self.root / item))
+        return not repository_in(real).is_whole and str(real) in Record(self.root).read().looked_through
+
     def doubts(self, grants: Grants) -> tuple[str, ...]:
         """What a human has to know of these, a line each: of what is too large to be looked through."""
         folders = (one for one in grants.write if one != UNSAID and not repository_in(self.root / one).is_whole)
@@ -123,7 +135,7 @@ class Reach:
     def _there(self, root: str, items: tuple[str, ...], *, writes: bool) -> Iterator[str]:
         """Paths as they are named, no link in them followed: the sandbox refuses those that have one."""
         for item in items:
-            if item == UNSAID or self._against(item, writes=writes):
+            if item == UNSAID or self._against(item, writes=writes) or (writes and self._has_grown(item)):
                 continue
             path = os.path.normpath(f"{root}/{item}" if not item.startswith("/") else item)
             if writes:
@@ -138,7 +150,7 @@ class Reach:
         real = Path(os.path.realpath(root / item))
         if not item.startswith("/") and not real.is_relative_to(root):
             return "leads out of the workspace"
-        if writes and ".git" in map(_plain, (*Path(item).parts, *real.parts)):
+        if writes and (is_own(item) or is_own(real) or is_part(real)):
             return "is, or lies in, a repository's own folder"
         if writes and (found := repository_in(real).path):
             return f"is a repository, or holds one: {fence(found)}"
@@ -154,7 +166,7 @@ class Reach:
         yield config_folder()
         yield from map(Path, _SYSTEM)
         if writes:
-            yield from (root / name for name in _UNWRITTEN)
+            yield from (root / name for name in UNWRITTEN)
 
 
 def _make(path: str, *, is_folder: bool) -> None:
@@ -175,7 +187,7 @@ def _make(path: str, *, is_folder: bool) -> None:
 
 def _meets(real: Path, kept: Path) -> bool:
     """Whether one is the other or holds it: by name in any case and form, or as the system sees them."""
-    ours, theirs = [_plain(part) for part in real.parts], [_plain(part) for part in kept.parts]
+    ours, theirs = [plain(part) for part in real.parts], [plain(part) for part in kept.parts]
     if ours[: len(theirs)] == theirs or theirs[: len(ours)] == ours:
         return True
     within = [_identity(one) for one in (real, *real.parents)]
@@ -193,7 +205,3 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-def _plain(part: str) -> str:
-    return unicodedata.normalize("NFKC", part).casefold()

@@ -1,20 +1,32 @@
-"""Repositories below a folder: git runs as its owner what the hooks and settings in them say.
+"""Repositories below a folder: git, and programs like it, run as their owner what the settings in them say.
 
-The look is bounded, so that it can be had before each call; what it did not reach is said where a human is asked.
+The look is bounded, so that it can be had before and after each call; what it did not reach is said where a human is
+asked. What a call leaves behind that makes a repository gets another name, so that it makes none.
 """
 
 import os
+import re
+import secrets
 import unicodedata
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from ..registry import within
+
 MOST_ENTRIES: Final = 5_000
 DEEPEST: Final = 8
 _COST_OF_A_FOLDER: Final = 5  # to look into one takes as long as to read so many names
-_BARE: Final = frozenset({"HEAD", "objects", "refs"})  # what a repository without files of its own is known by
+# Git, Mercurial, Sapling, Jujutsu, Breezy, Pijul, Darcs and Fossil: each runs commands that its own folder names.
+_OWN: Final = frozenset({".git", ".hg", ".sl", ".jj", ".bzr", ".pijul", "_darcs", ".fslckout", "_fossil_"})
+# With a HEAD next to one of these git takes a folder for a repository of its own, perhaps completed from elsewhere.
+_PARTS: Final = frozenset(
+    {"commondir", "config", "config.worktree", "objects", "refs", "packed-refs", "gitdir", "reftable"}
+)
+_SHORT: Final = re.compile(r"git~\d+")  # as FAT and NTFS abbreviate it
+_MOST_MADE: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,30 +37,115 @@ class Found:
     is_whole: bool = True
 
 
-def repository_in(folder: Path) -> Found:
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How many entries of a folder are looked at, and how deep."""
+
+    entries: int = MOST_ENTRIES
+    depth: int = DEEPEST
+
+
+NEAR: Final = Reach()
+FAR: Final = Reach(40 * MOST_ENTRIES, 8 * DEEPEST)  # takes up to a second
+
+
+def repository_in(folder: Path, reach: Reach = NEAR) -> Found:
     """Look for a repository in a folder and below it, those that lie near first; no link is followed."""
-    level, left = [str(folder)], MOST_ENTRIES
-    for _ in range(DEEPEST):
+    level, left, is_whole = [str(folder)], reach.entries, True
+    for _ in range(reach.depth):
         deeper: list[str] = []
         for place in level:
-            names, folders = _entries(place, left)
-            own = [name for name in names if unicodedata.normalize("NFKC", name).casefold() == ".git"]
-            if own or names >= _BARE:
-                return Found(str(Path(place, *own[:1]).relative_to(folder)))
+            names, folders, is_read = _entries(place, left)
+            if (own := _own(names)) or _bare(place, names):
+                return Found(str(Path(place, own).relative_to(folder)))
+            is_whole = is_whole and is_read
             left -= len(names) + _COST_OF_A_FOLDER
             if left <= 0:
                 return Found(is_whole=False)
             deeper += folders
         level = deeper
-    return Found(is_whole=not level)
+    return Found(is_whole=is_whole and not level)
 
 
-def _entries(folder: str, most: int) -> tuple[set[str], list[str]]:
-    """The names in a folder, no more than so many, and the folders in it; of what cannot be read, none."""
+def is_own(path: str | Path) -> bool:
+    """Return whether a path is, or lies in, the folder that a repository keeps for itself."""
+    return not _OWN.isdisjoint(map(plain, Path(path).parts))
+
+
+def is_part(path: Path) -> bool:
+    """Return whether a file or folder is, or would be, what makes the folder that it lies in a repository."""
+    if plain(path.name) not in _PARTS | {"head"}:
+        return False
+    names, _, _ = _entries(str(path.parent), MOST_ENTRIES)
+    return bool(_bare(str(path.parent), names | {path.name}))
+
+
+def looked_through(root: Path, items: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the real paths of those items that can be looked through whole, and of those that cannot."""
+    places = {os.path.realpath(root / item): repository_in(root / item).is_whole for item in items if item != "?"}
+    return (
+        frozenset(place for place, is_whole in places.items() if is_whole),
+        frozenset(place for place, is_whole in places.items() if not is_whole),
+    )
+
+
+def disarm(folder: Path, reach: Reach = NEAR) -> tuple[str, ...]:
+    """Rename what makes a repository in a folder or below it, and return the names that it had."""
+    renamed: list[str] = []
+    while len(renamed) < _MOST_MADE and (found := repository_in(folder, reach).path):
+        place = Path(found)
+        if not is_own(place.name):
+            names, _, _ = _entries(str(folder / place), reach.entries)
+            place /= _bare(str(folder / place), names)
+        with within.folder(folder, place.parts[:-1]) as held:
+            rename(place.name, held)
+        renamed.append(str(place))
+    return tuple(renamed)
+
+
+def rename(name: str, held: int) -> None:
+    """Give an entry of a folder a name that makes nothing."""
+    os.rename(name, f"{name}.disarmed-{secrets.token_hex(4)}", src_dir_fd=held, dst_dir_fd=held)
+
+
+def plain(name: str) -> str:
+    """Return a name as file systems that know no case, no form and no hidden characters take it."""
+    if not name.isascii():
+        name = unicodedata.normalize("NFKC", name)
+        name = "".join(one for one in name if unicodedata.category(one) != "Cf")
+    short = name.casefold().rstrip(" .")
+    return ".git" if _SHORT.fullmatch(short) else short
+
+
+def _own(names: set[str]) -> str:
+    """The name among these that a repository keeps for itself; empty if there is none."""
+    return min(names & _OWN, default="") or next((name for name in names if plain(name) in _OWN), "")
+
+
+def _bare(place: str, names: set[str]) -> str:
+    """The name in a folder that makes the folder itself one; empty if none does."""
+    known = {plain(name): name for name in names} | {name.casefold(): name for name in names & {"HEAD", "commondir"}}
+    if "commondir" in known and _is_there(place, "commondir", names):
+        return known["commondir"]
+    return known["head"] if "head" in known and _PARTS & known.keys() and _is_there(place, "HEAD", names) else ""
+
+
+def _is_there(place: str, name: str, names: set[str]) -> bool:
+    """Whether the file system finds it under this name, in whatever case it was written."""
+    return name in names or os.path.lexists(f"{place}/{name}")
+
+
+def _entries(folder: str, most: int) -> tuple[set[str], list[str], bool]:
+    """The names in a folder, no more than so many, the folders in it, and whether it can be read."""
     names, folders = set[str](), list[str]()
-    with suppress(OSError), os.scandir(folder) as found:
-        for entry in islice(found, most):
-            names.add(entry.name)
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(entry.path)
-    return names, folders
+    try:
+        with os.scandir(folder) as found:
+            for entry in islice(found, most):
+                names.add(entry.name)
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+    except (FileNotFoundError, NotADirectoryError):
+        return names, folders, True
+    except OSError:
+        return names, folders, False
+    return names, folders, True

@@ -1,12 +1,12 @@
 """What one function may reach: a plain value that can be compared, joined, cut, said and kept."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import reduce
 from types import MappingProxyType
 from typing import Any, Final
 
-from .items import KINDS, UNSAID, covered
+from .items import KINDS, UNSAID, covered, sign_of, signs_over, spelled
 
 _SAID: Mapping[str, str] = MappingProxyType(
     {
@@ -33,8 +33,12 @@ _UNSAID_AS: Mapping[str, str] = MappingProxyType(
 
 def _widest(kind: str, items: set[str]) -> Iterator[str]:
     """The items that no other of them gives; a folder with its slash stands for the one without."""
+    by_sign: defaultdict[str, list[str]] = defaultdict(list)
+    for one in items - {UNSAID}:
+        by_sign[sign_of(kind, one)].append(one)
     for one in items:
-        others = [other for other in items if other not in (one, UNSAID) and covered(kind, one, (other,))]
+        near = {other for sign in signs_over(kind, one) for other in by_sign.get(sign, ())}
+        others = [other for other in near if other != one and covered(kind, one, (other,))]
         if one == UNSAID or all(covered(kind, other, (one,)) and one > other for other in others):
             yield one
 
@@ -67,12 +71,7 @@ class Grants:
 
     def __or__(self, other: "Grants") -> "Grants":
         """Both together."""
-        return replace(
-            _of({kind: self.items(kind) + other.items(kind) for kind in KINDS}),
-            seconds=max(self.seconds or 0, other.seconds or 0) or None,
-            memory_mib=max(self.memory_mib or 0, other.memory_mib or 0) or None,
-            stateful=self.stateful or other.stateful,
-        )
+        return joined((self, other))
 
     def __and__(self, other: "Grants") -> "Grants":
         """What each of the two gives."""
@@ -142,7 +141,14 @@ NOTHING: Final = Grants()
 
 def joined(found: Iterable[Grants]) -> Grants:
     """All of them together."""
-    return reduce(Grants.__or__, found, NOTHING)
+    every = [*found]
+    items = {kind: tuple(item for one in every for item in one.items(kind)) for kind in KINDS}
+    return replace(
+        _of(items),
+        seconds=max((one.seconds or 0 for one in every), default=0) or None,
+        memory_mib=max((one.memory_mib or 0 for one in every), default=0) or None,
+        stateful=any(one.stateful for one in every),
+    )
 
 
 def _both(kind: str, one: Grants, other: Grants) -> tuple[str, ...]:
@@ -173,4 +179,4 @@ def _sentence(kind: str, item: str) -> str:
     if item == UNSAID:
         return _SAID[kind].format(_UNSAID_AS[kind])
     outside = " (outside the workspace)" if kind in ("read", "write") and item.startswith("/") else ""
-    return _SAID[kind].format(item) + outside
+    return _SAID[kind].format(spelled(item)) + outside

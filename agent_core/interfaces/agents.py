@@ -8,6 +8,7 @@ from typing import Any
 from agent_core.clock import shown_time
 from agent_core.errors import UsageError
 from agent_core.portable import Report, waiting_of
+from agent_core.registry.within import is_behind_link
 
 from .columns import columns
 from .spans import Line, indented, line
@@ -128,8 +129,11 @@ def write_new(path: str, text: str) -> None:
     Raises:
         UsageError: it cannot be written; one that is there stays as it is.
     """
+    place = Path(path).expanduser()
+    if is_behind_link(place):
+        raise UsageError(f"{path} is not written: {place.parent} is a link.", mend="Name the place itself.")
     try:
-        with open(Path(path).expanduser(), "x", encoding="utf-8", opener=_for_its_owner) as file:
+        with open(place, "x", encoding="utf-8", opener=_for_its_owner) as file:
             file.write(text)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}.") from error

@@ -1,9 +1,9 @@
 """The commands that begin with a slash, as data: what completion and `/help` know of them."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from agent_core import matching
 from agent_core.errors import UsageError
 
 
@@ -145,5 +145,5 @@ def nearest(name: str) -> str:
         return begun[0]
     if name in _MEANT:
         return _MEANT[name]
-    near = difflib.get_close_matches(name, BY_NAME, n=1, cutoff=0.6)
+    near = matching.nearest(name, BY_NAME)
     return near[0] if near else ""

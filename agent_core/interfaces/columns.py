@@ -1,12 +1,26 @@
-"""Rows of text as aligned columns."""
+"""Rows of text as aligned columns, and the one measure of how wide a text is.
 
+Terminals and libraries disagree on characters. The largest number counts, so that no row comes out wider than its
+measure.
+"""
+
+import re
 import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
-from agent_core.untrusted import one_line
+from rich.cells import cell_len
+
+from agent_core.untrusted import escaped, one_line
 
 from .spans import Line, Role, Span
+
+_WIDENS = "\ufe0f"  # makes a picture of the sign before it, two cells wide
+# Half a flag is one cell or two, and nobody knows how wide what has no shape of its own is drawn.
+_REGIONAL = "\U0001f1e6\U0001f1ff"
+_SHAPELESS = frozenset({"Cc", "Cf", "Cn", "Co", "Cs"})
+_FOREIGN = re.compile(r"[^\x00-\x7f]")
 
 
 def columns(rows: Sequence[Sequence[str]], roles: Sequence[Role], gap: int = 2) -> list[Line]:
@@ -33,8 +47,28 @@ def explained(rows: Sequence[tuple[str, str]], screen: int, most: int = 30) -> l
 
 
 def width(text: str) -> int:
-    """How many cells of a terminal the text takes."""
-    return sum(_cells(character) for character in text)
+    """Return the most cells that a terminal takes for the text."""
+    return len(text) if text.isascii() else sum(map(_cells, text))
+
+
+def pieces(text: str, room: int, used: int = 0) -> Iterator[str]:
+    """Cut the text into pieces that fit in a row; `used` cells of the first are taken, so that it may come out empty.
+
+    A piece has one character at least, however narrow the row is.
+    """
+    start, is_fresh = 0, used == 0
+    for at, character in enumerate(text):
+        cells = _cells(character)
+        if used + cells > room and (at > start or not is_fresh):
+            yield text[start:at]
+            start, used, is_fresh = at, 0, True
+        used += cells
+    yield text[start:]
+
+
+def certain(text: str) -> str:
+    """Escape every character that terminals draw in different widths, so that a row looks the same on all of them."""
+    return _FOREIGN.sub(lambda match: escaped(match[0]) if _is_disputed(match[0]) else match[0], text)
 
 
 def meter(done: float, total: float, cells: int) -> str:
@@ -46,29 +80,18 @@ def meter(done: float, total: float, cells: int) -> str:
 
 def cut(text: str, cells: int) -> str:
     """The beginning of the text that fits, with an ellipsis where something is missing."""
-    if width(text) <= cells:
+    shown = _beginning(text, cells)
+    if len(shown) == len(text):
         return text
-    kept, used = "", 1
-    for character in text:
-        used += _cells(character)
-        if used > cells:
-            break
-        kept += character
-    return kept + "…"
+    return _beginning(text, cells - 1) + "…" if cells > 0 else ""
 
 
 def cut_middle(text: str, cells: int) -> str:
     """The two ends of the text, with an ellipsis between them where it does not fit."""
-    if width(text) <= cells:
+    if len(_beginning(text, cells)) == len(text):
         return text
     head = cut(text, max(cells // 2, 1))
-    tail, room = "", cells - width(head)
-    for character in reversed(text):
-        room -= _cells(character)
-        if room < 0:
-            break
-        tail = character + tail
-    return head + tail
+    return head + _beginning(text[::-1], cells - width(head))[::-1]
 
 
 def _row(cells: Sequence[str], widths: Sequence[int], roles: Sequence[Role], gap: int) -> Line:
@@ -78,9 +101,26 @@ def _row(cells: Sequence[str], widths: Sequence[int], roles: Sequence[Role], gap
     return tuple(spans)
 
 
+def _beginning(text: str, cells: int) -> str:
+    first = next(pieces(text, cells))
+    return first if width(first) <= cells else ""
+
+
+@lru_cache(maxsize=1 << 16)
 def _cells(character: str) -> int:
-    if character.isascii() or character == "\ufe0f":  # which makes a picture of the sign before it, two cells wide
+    if character.isascii() or character == _WIDENS:
         return 1
+    return max(_own_cells(character), cell_len(character))
+
+
+def _own_cells(character: str) -> int:
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    return 2 if unicodedata.east_asian_width(character) in "WF" or _REGIONAL[0] <= character <= _REGIONAL[-1] else 1
+
+
+def _is_disputed(character: str) -> bool:
+    category = unicodedata.category(character)
+    if category in _SHAPELESS or character == _WIDENS or _REGIONAL[0] <= character <= _REGIONAL[-1]:
+        return True
+    return category[0] != "M" and _own_cells(character) != cell_len(character)

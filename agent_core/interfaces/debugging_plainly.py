@@ -1,6 +1,5 @@
 """The human at a `(debug)` prompt without a screen: a line each, on standard error, without colours."""
 
-import sys
 from collections.abc import Awaitable, Callable, Iterable
 
 from agent_core.debugging import Command, Stop
@@ -9,7 +8,6 @@ from agent_core.errors import UsageError
 from .spans import Line
 from .stopped import explained, stop_parts, typed_command
 from .views import row_lines
-from .wrap import fitted
 
 MARK = "(debug) "
 Answers = Callable[[str], Awaitable[str | None]]
@@ -29,7 +27,7 @@ class PlainHuman:
     async def stopped(self, stop: Stop) -> Command:
         """What the human wants; the end of input, or Ctrl-C, ends the call."""
         above, source, below = stop_parts(stop, self._last)
-        self._show([*fitted(above, sys.stderr), *row_lines(source), *fitted(below, sys.stderr)])
+        self._show([*above, *row_lines(source), *below])
         while True:
             typed = await (self._answers if self._is_on else self._fresh)(MARK)
             self._is_on = True

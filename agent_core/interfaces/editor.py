@@ -1,12 +1,17 @@
-"""The user's own editor, opened on a function at its line."""
+"""The user's own editor, opened on a function at its line.
 
-import asyncio
+It has the user's own environment, since dozens of variables may concern an editor, but for what is a key or a secret by
+its name or its value. It works in the home folder: settings and modules of the current one may be a stranger's.
+"""
+
 import os
 import shlex
 import shutil
 from pathlib import Path
 
+from agent_core import programs
 from agent_core.errors import UsageError
+from agent_core.own_environment import environment, without_secrets
 
 # How an editor is told the line; those that are not named get `+LINE FILE`, which most understand.
 _GOTO = {"code", "codium", "cursor", "windsurf"}
@@ -21,9 +26,14 @@ async def open_editor(path: Path, line: int) -> None:
     Raises:
         UsageError: there is no such editor, or it cannot be started.
     """
-    command = editor_command(path, line)
+    command = editor_command(_absolute(path), line)
     try:
-        running = await asyncio.create_subprocess_exec(*command)
+        running = await programs.start(
+            [_program(command[0]), *command[1:]],
+            env=without_secrets(environment()),
+            cwd=_home(),
+            start_new_session=False,  # the terminal is its own for the while
+        )
     except OSError as error:
         raise UsageError(f"The editor `{command[0]}` cannot be started: {error.strerror}.", mend=_SET) from error
     await running.wait()
@@ -39,6 +49,20 @@ def editor_command(path: Path, line: int) -> list[str]:
     if name in _COLON:
         return [*chosen, *waiting, f"{path}:{line}"]
     return [*chosen, f"+{line}", str(path)]
+
+
+def _home() -> Path:
+    home = Path(environment().get("HOME", ""))
+    return home if home.is_absolute() and home.is_dir() else Path("/")
+
+
+def _program(name: str) -> str:
+    """Return what the user means by a path from the current folder; a bare name is looked up in PATH."""
+    return str(_absolute(Path(name))) if "/" in name else name
+
+
+def _absolute(path: Path) -> Path:
+    return path.absolute()
 
 
 def _chosen(variable: str) -> list[str]:

@@ -13,19 +13,20 @@ from pathlib import Path
 
 from agent_core.errors import ToolwrightError, UsageError
 from agent_core.untrusted import one_line
+from sandbox.lines import bare_lines
 
 from .scene import print_json
-from .spans import Line, line, write
-from .wrap import fitted
+from .spans import Line, line
+from .wrap import write
 
 REFUSED, USAGE = 1, 2
 
 
 def fault_lines(message: str, mend: str = "") -> list[Line]:
     """What went wrong, and what to do next."""
-    first, *others = message.splitlines() or [""]
+    first, *others = bare_lines(message) or [""]
     lines = [line(("bad", "✗ "), first), *(line("  ", other) for other in others)]
-    return [*lines, *(line("  ", ("strong", each)) for each in mend.splitlines())]
+    return [*lines, *(line("  ", ("strong", each)) for each in bare_lines(mend))]
 
 
 def report(error: ToolwrightError, *, as_json: bool) -> int:
@@ -50,7 +51,7 @@ def tell(code: str, message: str, mend: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"error": {"code": code, "message": message, "mend": mend or None}})
     else:
-        write(fitted(fault_lines(message, mend), sys.stderr), sys.stderr)
+        write(fault_lines(message, mend), sys.stderr)
 
 
 def innermost(error: BaseException) -> BaseException:
@@ -81,7 +82,8 @@ def _masked(text: str) -> str:
 def _keep(error: BaseException, root: Path) -> Path:
     text = _masked("".join(traceback.format_exception(error)))
     state = root / ".toolwright"
-    folder = state if os.access(state, os.W_OK) else Path(tempfile.gettempdir())
+    is_usable = os.access(state, os.W_OK) and not state.is_symlink()
+    folder = state if is_usable else Path(tempfile.gettempdir())
     handle, path = tempfile.mkstemp(".log", f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-", folder)
     with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(text)

@@ -10,9 +10,10 @@ from agent_core.untrusted import visible
 
 from .asked import denied_lines
 from .scene import print_json
-from .spans import Line, line, write
+from .spans import Line, line
 from .standings import quarantine_lines
 from .told import CallLog, call_line, ended_lines, verdict_part, was_told
+from .wrap import write
 
 WIDTH = 100
 

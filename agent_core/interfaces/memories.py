@@ -8,6 +8,7 @@ from agent_core.memory.agent_memory import counts_of
 from agent_core.memory.found import Found, Item, excerpt
 from agent_core.storage import BlockChange, BlockRow, MemoryStore, SectionRow, Store
 from agent_core.untrusted import one_line
+from sandbox.lines import bare_lines
 
 from .agents import day, text_of
 from .columns import columns
@@ -182,4 +183,4 @@ def _hand(change: Json) -> str:
 
 
 def _text(text: str) -> list[Line]:
-    return indented([line(each) for each in text.splitlines()] or [line(("dim", "(empty)"))])
+    return indented([line(each) for each in bare_lines(text)] or [line(("dim", "(empty)"))])

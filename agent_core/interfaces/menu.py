@@ -10,10 +10,19 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
-from agent_core.connection import KEY, Tested, check_new_address, check_new_name, exports, in_force, try_model
+from agent_core.connection import (
+    KEY,
+    Tested,
+    check_new_address,
+    check_new_name,
+    exports,
+    in_force,
+    keep_address,
+    try_model,
+)
+from agent_core.doctor import check_address
 from agent_core.errors import ModelError, NoModel, NoWorkspace, ToolwrightError, UsageError
 from agent_core.offline import fetch_model, list_models
-from agent_core.settings_file import write_values
 from agent_core.starters import create
 
 from .download import Download
@@ -113,7 +122,7 @@ def _address(options: RunOptions, url: str) -> RunOptions:
     say([line(("dim", "Trying it …"))])
     chosen = replace(asked, model=_try(asked).model)
     if agreed("Keep the address and the model's name in toolwright.toml?"):
-        write_values(options.root, {"model.base_url": url, "model.name": chosen.model or ""})
+        keep_address(options.root, {"model.base_url": url, "model.name": chosen.model or ""})
         say([line(("ok", "✓ "), "They are in toolwright.toml.")])
     if key:
         _tell_about_key(exports(in_force(options.root, chosen.flags())[0]) or [f"export {KEY}=…"])
@@ -122,6 +131,7 @@ def _address(options: RunOptions, url: str) -> RunOptions:
 
 def _try(options: RunOptions) -> Tested:
     settings, _ = in_force(options.root, options.flags())
+    check_address(settings, around=options.environment())
     without = {name: value for name, value in options.environment().items() if name != KEY}
     tested = asyncio.run(try_model(settings.model, {**without, KEY: options.key} if options.key else without))
     if not tested.ok:

@@ -1,6 +1,5 @@
 """What `toolwright run` was asked for, and the settings that its flags stand for."""
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.errors import UsageError
+from agent_core.own_environment import environment
 
 TOUR = "tour"
 
@@ -63,7 +63,7 @@ class RunOptions:
 
     def environment(self) -> Mapping[str, str]:
         """The process's variables, and the key that was typed among them; no other process sees it there."""
-        return {**os.environ, "OPENAI_API_KEY": self.key} if self.key else os.environ
+        return {**environment(), "OPENAI_API_KEY": self.key} if self.key else environment()
 
 
 def _words(kind: str, given: str | None) -> str | None:

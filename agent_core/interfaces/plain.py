@@ -4,6 +4,7 @@ import asyncio
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 
@@ -12,10 +13,12 @@ from agent_core.untrusted import visible
 from .conversation import Conversation, greeting, opened
 from .listeners import JsonLines, Listener
 from .options import RunOptions
+from .question import forget_typed
 from .question_of_grants import decide, is_attended
 from .slash import take
-from .spans import line, write
+from .spans import line
 from .voice import PlainVoice
+from .wrap import write
 
 MARK = "› "
 
@@ -106,7 +109,9 @@ class Typed:
     """The lines of standard input as they come; functions go on being watched meanwhile."""
 
     def __init__(self) -> None:
-        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
+        self._lines: asyncio.Queue[tuple[float, str | None]] = asyncio.Queue()  # with the moment when each was there
+        self._early: list[tuple[float, str | None]] = []
+        self._since = 0.0  # what was there before is no answer
         self._asked = self._is_dismissed = False
 
     def start(self) -> None:
@@ -131,32 +136,41 @@ class Typed:
             self._asked = False
 
     async def fresh_answer(self, question: str) -> str | None:
-        """The same, and what was typed before the question is no answer to it."""
-        early = self._taken()
+        """The same, and what was typed before the question is no answer to it: whole lines are kept for later."""
+        forget_typed()
+        self._since = time.monotonic()
         try:
             return await self.answer(question)
         finally:
-            for text in [*early, *self._taken()]:
-                self._lines.put_nowait(text)
+            self._since = 0.0
+            for entry in [*self._early, *self._taken()]:
+                self._lines.put_nowait(entry)
+            self._early = []
 
     def dismiss(self) -> bool:
         """Answer an open question with nothing; whether there was one."""
         if self._asked:
             self._is_dismissed = True
-            self._lines.put_nowait("")
+            self._lines.put_nowait((time.monotonic(), ""))
         return self._asked
 
-    def _taken(self) -> list[str | None]:
+    def _taken(self) -> list[tuple[float, str | None]]:
         return [self._lines.get_nowait() for _ in range(self._lines.qsize())]
 
     async def _next(self, mark: str) -> str | None:
         if sys.stdin.isatty():
             sys.stderr.write(visible(mark))
             sys.stderr.flush()
-        text = await self._lines.get()
-        return None if text is None else text.rstrip("\n")
+        while True:
+            moment, text = await self._lines.get()
+            if text is None:
+                self._lines.put_nowait((moment, None))  # it ends for whoever asks next too
+                return None
+            if moment >= self._since:
+                return text.rstrip("\n")
+            self._early.append((moment, text))
 
     def _read(self, loop: asyncio.AbstractEventLoop) -> None:
         for text in iter(sys.stdin.readline, ""):
-            loop.call_soon_threadsafe(self._lines.put_nowait, text)
-        loop.call_soon_threadsafe(self._lines.put_nowait, None)
+            loop.call_soon_threadsafe(self._lines.put_nowait, (time.monotonic(), text))
+        loop.call_soon_threadsafe(self._lines.put_nowait, (time.monotonic(), None))

@@ -8,17 +8,19 @@ from collections.abc import Iterable
 
 from agent_core.untrusted import visible
 
-from .spans import Line, line, write
-from .wrap import fitted
+from .agreement import Agreement
+from .spans import Line, line
+from .wrap import write
 
 
 def say(lines: Iterable[Line]) -> None:
     """Show lines, folded to the screen."""
-    write(fitted(lines, sys.stderr), sys.stderr)
+    write(lines, sys.stderr)
 
 
 def ask(question: str) -> str | None:
-    """What is typed, without the spaces around it; None at the end of input."""
+    """What is typed from now on, without the spaces around it; None at the end of input."""
+    forget_typed()
     sys.stderr.write(visible(question) + " ")
     sys.stderr.flush()
     typed = sys.stdin.readline()
@@ -28,13 +30,19 @@ def ask(question: str) -> str | None:
     return typed.strip()
 
 
+def forget_typed() -> None:
+    """Drop what was typed at the terminal and not read yet, half a line too; what comes from a pipe stays."""
+    if sys.stdin.isatty():
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+
+
 async def typed_line(mark: str, *, is_fresh: bool = False) -> str | None:
     """A line that is typed at a terminal while the program goes on; None at the end of input.
 
     A fresh one is typed from now on.
     """
     if is_fresh:
-        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+        forget_typed()
     sys.stderr.write(visible(mark))
     sys.stderr.flush()
     loop, is_there = asyncio.get_running_loop(), asyncio.Event()
@@ -56,5 +64,5 @@ def ask_hidden(question: str) -> str | None:
 
 def agreed(question: str) -> bool:
     """Whether the human says yes; anything else is a no."""
-    typed = ask(f"{question} Type y and Enter for yes.")
-    return typed is not None and typed.lower() in ("y", "yes")
+    agreement = Agreement()
+    return agreement.is_given(ask(f"{question} {agreement.asks}"))

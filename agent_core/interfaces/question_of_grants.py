@@ -1,13 +1,11 @@
 """The question about grants in a command at a terminal: a line each, on standard error."""
 
-import shutil
 import sys
 
 from agent_core.grants import Decision, Question
 
-from .asked import EXPLAINED, TYPED, answer_line, question_lines, typed_decision
+from .asked import answer_line, answered
 from .question import say, typed_line
-from .spans import line
 
 
 def is_attended() -> bool:
@@ -17,11 +15,6 @@ def is_attended() -> bool:
 
 async def decide(question: Question) -> Decision:
     """What the human answers; Ctrl-C ends the command, and the end of input is a no."""
-    say(question_lines(question, shutil.get_terminal_size().columns))
-    while (typed := await typed_line(TYPED, is_fresh=True)) is not None:
-        decision = typed_decision(typed)
-        if decision is not None:
-            say([answer_line(decision)])
-            return decision
-        say([line(("warn", EXPLAINED))])
-    return Decision("no")
+    decision = await answered(question, say, lambda mark: typed_line(mark, is_fresh=True))
+    say([answer_line(decision)])
+    return decision

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 from agent_core.clock import shown_time
 from agent_core.untrusted import one_line, visible
+from sandbox.lines import bare_lines
 
 from .columns import columns
 from .spans import Line, indented, line
@@ -53,13 +54,13 @@ def replay_lines(found: Document) -> list[Line]:
         return [(*head, ("dim", "ended at the debugger"))]
     if found["same"]:
         return [(*head, ("ok", "the same")), *_ended(found["outcome"]), *_lacking(found["lacking"])]
-    told = coloured(visible(str(found["difference"])).splitlines())
+    told = coloured(bare_lines(visible(str(found["difference"]))))
     return [(*head, ("warn", "another outcome")), *indented(told), *_lacking(found["lacking"])]
 
 
 def trace_lines(found: Document) -> list[Line]:
     """The lines that a call ran, and how it ended."""
-    ran = [text for text in str(found["text"]).split("\n") if not text.startswith("```")]
+    ran = [text for text in bare_lines(str(found["text"])) if not text.startswith("```")]
     return [*(line(text) for text in ran), *_ended(found["outcome"])]
 
 

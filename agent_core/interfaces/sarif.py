@@ -4,7 +4,6 @@ Refusals are errors, warnings warnings, mends notes with what they would change.
 scanning takes: rules with descriptions, one location a result, relative addresses, fingerprints.
 """
 
-import difflib
 import hashlib
 import json
 from collections import Counter
@@ -13,6 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
+
+from agent_core.matching import compare
+from sandbox.lines import lines_of
 
 Document: TypeAlias = dict[str, Any]  # Any: JSON of SARIF
 
@@ -127,16 +129,15 @@ class SarifLog:
     def _fix(self, verdict: Mapping[str, Any]) -> Document | None:
         """All mends of a function at once, where its text is a file of its own."""
         file, row = _file_of(verdict["path"])
-        before, after = _lines_of(file), verdict["source"].splitlines(keepends=True)
+        before, after = _lines_of(file), lines_of(verdict["source"])
         if row or not before or not after:
             return None
-        matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
         changes = [
             {
                 "deletedRegion": {"startLine": start + 1, "startColumn": 1, "endLine": end + 1, "endColumn": 1},
                 "insertedContent": {"text": "".join(after[low:high])},
             }
-            for tag, start, end, low, high in matcher.get_opcodes()
+            for tag, start, end, low, high in compare(before, after).opcodes
             if tag != "equal"
         ]
         change = {"artifactLocation": self._address(file), "replacements": changes}
@@ -153,6 +154,6 @@ def _file_of(path: str) -> tuple[str, int]:
 @lru_cache(maxsize=4)  # verdicts come file by file
 def _lines_of(file: str) -> tuple[str, ...]:
     try:
-        return tuple(Path(file).read_text("utf-8-sig").splitlines(keepends=True)) if file.endswith(".py") else ()
+        return tuple(lines_of(Path(file).read_text("utf-8-sig"))) if file.endswith(".py") else ()
     except (OSError, UnicodeDecodeError):
         return ()

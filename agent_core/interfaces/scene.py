@@ -12,7 +12,8 @@ import click
 
 from agent_core.untrusted import in_json
 
-from .spans import Line, line, write
+from .spans import Line, line
+from .wrap import write
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,12 @@
 """What the commands that begin with a slash do; their names, usage and help are in `catalogue`."""
 
 import asyncio
-import shutil
 from collections.abc import Awaitable, Callable
 
 from agent_core.errors import ToolwrightError, UsageError
 from agent_core.messages import Answer, Assistant, Message, Notice, System, User
 from agent_core.untrusted import one_line
+from sandbox.lines import bare_lines
 
 from . import slash_create, slash_debug, slash_grants, slash_history, slash_memory, slash_session
 from .agents import write_new
@@ -20,6 +20,7 @@ from .tables import functions_table
 from .told import laid_open
 from .verdicts import changes_line, compact_call, examples_lines, outcome_lines, problem_lines, value_lines
 from .views import facts_lines, list_lines, missed_by_examples
+from .wrap import screen_columns
 
 Run = Callable[[Conversation, str], Awaitable[None]]
 
@@ -86,7 +87,7 @@ async def _help(talk: Conversation, words: str) -> None:
     if wanted and wanted not in BY_NAME:
         raise _no_command(wanted)
     entries = [BY_NAME[wanted]] if wanted else ENTRIES
-    shown = explained([(entry.typed, entry.says) for entry in entries], shutil.get_terminal_size().columns)
+    shown = explained([(entry.typed, entry.says) for entry in entries], screen_columns())
     keys = "Alt-Enter: new line · Tab: complete · Ctrl-R: search · Ctrl-C: end the turn · Ctrl-D: leave"
     talk.voice.lines([*shown, *([] if wanted else [line(("dim", keys))])])
 
@@ -228,7 +229,7 @@ def _message_lines(message: Message) -> list[Line]:
 
 
 def _said(who: str, text: str) -> list[Line]:
-    return [line(("strong", who)), *(line("  ", each) for each in text.splitlines())]
+    return [line(("strong", who)), *(line("  ", each) for each in bare_lines(text))]
 
 
 _RUNS: dict[str, Run] = {

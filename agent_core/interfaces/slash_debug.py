@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from agent_core.debugging import Placed, typed_breakpoint
 from agent_core.errors import UsageError
+from sandbox.lines import bare_lines
 
 from .catalogue import BY_NAME, needed
 from .conversation import Conversation
@@ -106,7 +107,7 @@ async def _trace(talk: Conversation, words: str) -> None:
 
 
 def _show_outcome(talk: Conversation, call: str, outcome: dict[str, object]) -> None:
-    seen = [line(("dim", text)) for text in str(outcome.get("debugged", "")).splitlines()]
+    seen = [line(("dim", text)) for text in bare_lines(str(outcome.get("debugged", "")))]
     talk.voice.lines([line(("name", call)), *value_lines(outcome), *outcome_lines(outcome), *seen])
 
 

@@ -10,6 +10,7 @@ from agent_core.errors import UsageError
 from agent_core.memory.planned import Edit
 from agent_core.portable import read_file
 from agent_core.untrusted import one_line
+from sandbox.lines import bare_lines
 
 from .agents import agents_listing, listing_lines, report_lines, waiting_lines, write_new
 from .attached import report_lines as attached_lines
@@ -67,7 +68,7 @@ async def _section(talk: Conversation, words: str) -> None:
     if not name or not rest.strip():
         rows = [row for row in await sections.list() if name in ("", row.name)]
         shown = [
-            [line(("name", row.name), ("dim", f"  at {row.position}")), *map(line, row.text.splitlines())]
+            [line(("name", row.name), ("dim", f"  at {row.position}")), *map(line, bare_lines(row.text))]
             for row in rows
         ]
         none = f"There is no section {name}." if name else "No section yet."
@@ -89,7 +90,7 @@ async def _section(talk: Conversation, words: str) -> None:
 
 async def _summarize(talk: Conversation, words: str) -> None:
     async with talk.command():
-        talk.voice.lines([line(each) for each in (await talk.agent.summarize()).splitlines()])
+        talk.voice.lines([line(each) for each in bare_lines(await talk.agent.summarize())])
 
 
 async def _memorywarning(talk: Conversation, words: str) -> None:
@@ -180,7 +181,7 @@ def _show(talk: Conversation, lines: Sequence[Line], nothing: str) -> None:
 
 
 def _done(talk: Conversation, sentence: str) -> None:
-    first, *more = sentence.splitlines()
+    first, *more = bare_lines(sentence)
     talk.voice.lines([line(("ok", "✓ "), first), *indented(map(line, more))])
 
 

@@ -58,12 +58,6 @@ def takes_colour(stream: IO[str]) -> bool:
     return stream.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
 
 
-def write(lines: Iterable[Line], stream: IO[str]) -> None:
-    """Print the lines in the form that the stream takes."""
-    stream.write(painted(lines, stream))
-    stream.flush()
-
-
 def painted(lines: Iterable[Line], stream: IO[str]) -> str:
     """The lines in the form that the stream takes."""
     return coloured(lines) if takes_colour(stream) else plain(lines)

@@ -9,6 +9,7 @@ from typing import Any
 from agent_core import events
 from agent_core.errors import UsageError
 from agent_core.events import Event
+from agent_core.plain_files import read_plain
 from agent_core.untrusted import one_line
 from sandbox.foreign import read_toml
 
@@ -16,6 +17,7 @@ from .columns import columns
 from .spans import Line, line
 
 FILE = "prices.toml"
+_MOST_BYTES = 256 << 10
 _FREE = ("local/", "tour")
 _DATED = re.compile(r"[-@]?(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 _MILLION = 1e6
@@ -124,7 +126,7 @@ def read_prices(path: Path) -> dict[str, Price]:
         UsageError: it does not say them as it should.
     """
     try:
-        models: dict[str, dict[str, Any]] = read_toml(path.read_bytes())["models"]
+        models: dict[str, dict[str, Any]] = read_toml(read_plain(path, _MOST_BYTES))["models"]
         return {name: Price(**{key: float(value) for key, value in row.items()}) for name, row in models.items()}
     except (OSError, KeyError, TypeError, ValueError, AttributeError) as e:
         mend = '[models], and a line for each: "NAME" = { input = 1.0, cached = 0.1, output = 4.0 }'

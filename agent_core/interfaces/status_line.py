@@ -1,12 +1,12 @@
 """One line on standard error that is drawn over again: how far something is. Elsewhere than on a terminal, nothing."""
 
-import shutil
 import sys
 
 from agent_core.untrusted import one_line
 
 from .columns import cut, meter
 from .spans import takes_colour
+from .wrap import screen_columns
 
 CELLS = 20
 
@@ -37,7 +37,7 @@ class StatusLine:
 
     def show(self, text: str) -> None:
         """Draw this text, cut to the width of the screen."""
-        self._draw(cut(text, shutil.get_terminal_size().columns - 1))
+        self._draw(cut(text, screen_columns()))
 
     def _draw(self, text: str) -> None:
         if self._shown:

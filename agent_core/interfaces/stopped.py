@@ -10,6 +10,7 @@ from typing import Final
 from agent_core.debugging import COMMANDS, Command, Stop
 from agent_core.errors import UsageError
 from agent_core.untrusted import one_line, shorten
+from sandbox.lines import bare_lines
 
 from .faults import fault_lines
 from .spans import Line, Role, line, quoted
@@ -82,7 +83,7 @@ def listed_rows(stop: Stop, last: Command) -> list[Row]:
     if last.do not in _LISTS:
         return []
     numbers = [int(found[1]) for each in stop.said.split("\n") if (found := _NUMBERED.match(each.lstrip("→B ")))]
-    source = stop.source.split("\n")
+    source = bare_lines(stop.source)
     return [_row(stop, number, source[number - 1]) for number in numbers if 0 < number <= len(source)]
 
 
@@ -91,12 +92,13 @@ def _row(stop: Stop, number: int, text: str) -> Row:
 
 
 def tail_lines(stop: Stop) -> list[Line]:
-    """What is returned, what was raised, and what is displayed at each stop."""
+    """What is returned, what was raised, and what is displayed at each stop: a worker's words, so behind a bar."""
     kind, _, shown = (stop.error or "").partition(": ")
     raised = shown if shown.startswith(f"{kind}(") else stop.error or ""
     lines = [line(("bad", "✗ "), one_line(raised, 2_000))] if raised else []
     lines += [line(("dim", "← "), one_line(stop.value, 2_000))] if stop.value is not None else []
-    return [*lines, *(line(("dim", f"  {one_line(name, 80)} = "), one_line(text, 400)) for name, text in stop.shown)]
+    lines += [line(("dim", f"  {one_line(name, 80)} = "), one_line(text, 400)) for name, text in stop.shown]
+    return quoted(lines)
 
 
 def said_lines(stop: Stop, last: Command) -> list[Line]:

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from agent_core.workshop.history import Version, diff
+from sandbox.lines import bare_lines
 
 from .choices import Choice, Table
 from .spans import Line, line
@@ -45,4 +46,4 @@ def _version(name: str, row: Document, before: Version | None, after: Version) -
 def _difference(name: str, before: Version | None, after: Version) -> list[Line]:
     old = f"{name} {before.number} ({before.short})" if before else "nothing"
     new = f"{name} {after.number} ({after.short or after.what})"
-    return coloured(diff(before.source if before else "", after.source, (old, new)).splitlines())
+    return coloured(bare_lines(diff(before.source if before else "", after.source, (old, new))))

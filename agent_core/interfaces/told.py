@@ -9,9 +9,10 @@ from typing import Any
 from agent_core.events import CallAnswered, CallStarted, Event, FunctionsChanged, TurnEnded, to_json
 from agent_core.messages import SEND
 from agent_core.untrusted import one_line
+from sandbox.lines import bare_lines
 
 from .columns import cut, width
-from .spans import Line, Role, Span, indented, line
+from .spans import Line, Role, Span, indented, line, quoted
 from .verdicts import changes_line, compact_call, duration, outcome_role, save_lines, verdict_lines
 from .versions import coloured
 
@@ -81,7 +82,7 @@ def verdict_part(call: Told) -> list[Line]:
     if "admitted" not in call.detail:
         return []
     lines, apart = verdict_lines(call.detail), str(call.detail.get("conflict") or "")
-    return indented([*lines, *indented(coloured(apart.splitlines()))])
+    return indented([*lines, *indented(coloured(bare_lines(apart)))])
 
 
 def laid_open(call: Told) -> list[Line]:
@@ -89,9 +90,9 @@ def laid_open(call: Told) -> list[Line]:
     return [
         line(("strong", f"[{call.number}] {call.name}"), ("dim", f"  {call.outcome}, {duration(call.seconds)}")),
         line(("dim", "arguments")),
-        *indented(line(text) for text in call.arguments.splitlines()),
+        *indented(line(text) for text in bare_lines(call.arguments)),
         line(("dim", "answer, as the model reads it")),
-        *indented(line(text) for text in call.text.splitlines()),
+        *indented(line(text) for text in bare_lines(call.text)),
     ]
 
 
@@ -106,7 +107,7 @@ def changed_lines(event: FunctionsChanged, when: str = "") -> list[Line]:
 
 def _rejected(event: FunctionsChanged, text: str) -> list[Line]:
     told = line(("bad", "✗ rejected: "), text)
-    return [told, line(("dim", "  │ "), event.lines[text])] if text in event.lines else [told]
+    return [told, *indented(quoted([line(event.lines[text])]))] if text in event.lines else [told]
 
 
 def was_told(reply: str, heard: str) -> bool:

@@ -6,18 +6,20 @@ from typing import Any, TypeAlias
 
 from agent_core.untrusted import one_line
 from sandbox.foreign import LOOSE, Malformed, read_json
+from sandbox.lines import bare_lines
 
 from .spans import Line, Role, Span, indented, line, quoted
 
 Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a shape that the design publishes
 
+_LONGEST_READ = 100_000  # characters of arguments: to read and write them takes some milliseconds
 _OUTCOME_ROLES: dict[str, Role] = {"returned": "ok", "interrupted": "warn", "skipped": "warn", "unknown": "warn"}
 
 
 def verdict_lines(verdict: Document, joins: str = "joins") -> list[Line]:
     """One headline, then what was mended and every problem with its place and mend."""
     if verdict.get("error") and not verdict.get("problems"):
-        first, *more = str(verdict["error"]).splitlines()
+        first, *more = bare_lines(str(verdict["error"]))
         return [line(("bad", "✗ "), first), *indented(line(text) for text in more)]
     return [
         verdict_headline(verdict, joins),
@@ -76,7 +78,7 @@ def problem_lines(problems: Iterable[Document]) -> list[Line]:
 
 def outcome_lines(outcome: Document) -> list[Line]:
     """How a call ended besides its value: what it printed, its error with the function's own frames."""
-    lines = quoted(line(("dim", text)) for text in str(outcome.get("output") or "").splitlines())
+    lines = quoted(line(("dim", text)) for text in bare_lines(str(outcome.get("output") or "")))
     word = str(outcome.get("outcome", "unknown"))
     error = outcome.get("error")
     if error:
@@ -94,7 +96,7 @@ def _failure_lines(error: Document) -> list[Line]:
     while one:
         how = "✗" if one is error else "  while handling" if one.get("was_handled") else "  raised from"
         role: Role = "bad" if one is error else "warn"
-        first, *more = f"{how} {one['type']}: {one['message']}".splitlines()
+        first, *more = bare_lines(f"{how} {one['type']}: {one['message']}")
         lines += [line((role, first)), *quoted(line((role, text)) for text in more)]
         lines += [_frame_line(frame) for frame in one.get("frames", ())]
         one = one.get("cause")
@@ -113,9 +115,9 @@ def examples_lines(tested: Document) -> list[Line]:
     for example in examples:
         mark: Span = ("ok", "✓ ") if example["passed"] else ("bad", "✗ ")
         printed = str(example.get("printed") or "")
-        first, *more = f"{example['call']} → {example.get('value', example['returned'])}".splitlines()
+        first, *more = bare_lines(f"{example['call']} → {example.get('value', example['returned'])}")
         lines += [line(mark, first), *quoted(line(text) for text in more)]
-        lines += [line(("dim", "  printed  "), text) for text in printed.splitlines()]
+        lines += [line(("dim", "  printed  "), text) for text in bare_lines(printed)]
         if not example["passed"]:
             lines.append(line(("dim", "  expected "), str(example["expected"])))
     passed = sum(bool(example["passed"]) for example in examples)
@@ -148,7 +150,7 @@ def save_lines(change: Document) -> list[Line]:
             for name, how in stands.items()
         ),
         *(line(("warn", "~ "), ("name", name), f" is a draft now: {how}") for name, how in differing.items()),
-        *(line(("warn", "~ "), ("name", name), f": {one}") for name, what in noted.items() for one in what.split("\n")),
+        *(line(("warn", "~ "), ("name", name), f": {one}") for name, what in noted.items() for one in bare_lines(what)),
         *(line(("ok", "✓ "), f"{path} is good again") for path in change.get("mended") or ()),
     ]
 
@@ -162,14 +164,14 @@ def value_lines(outcome: Document, *, as_it_is: bool = False) -> list[Line]:
     """What a call returned; nothing, if it did not. Among other lines, many of its own stand behind a bar."""
     if outcome["outcome"] != "returned":
         return []
-    texts = [line(text) for text in value_text(outcome["value"]).splitlines()]
+    texts = [line(text) for text in bare_lines(value_text(outcome["value"]))]
     return texts if as_it_is or len(texts) < 2 else quoted(texts)
 
 
 def compact_call(name: str, arguments: str) -> str:
-    """`name(key=value, …)` from the model's own JSON; text that is not an object is shown as it is."""
+    """`name(key=value, …)` from the model's own JSON; text that is no object, or long, is shown as it is."""
     try:
-        given = read_json(arguments or "{}", LOOSE)
+        given = read_json(arguments or "{}", LOOSE) if len(arguments) <= _LONGEST_READ else None
     except Malformed:
         given = None
     if not isinstance(given, dict):

@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 from agent_core.clock import shown_time
 from agent_core.untrusted import one_line
+from sandbox.lines import bare_lines
 
 from .columns import columns
 from .spans import Line, Role, line
@@ -41,7 +42,7 @@ def _weak(row: Document) -> list[Line]:
 
 def diff_lines(found: Document) -> list[Line]:
     """A difference in the usual colours."""
-    lines = str(found["diff"]).splitlines()
+    lines = bare_lines(str(found["diff"]))
     if not lines:
         return [line(("dim", f"Version {found['from']['number']} is the current one: nothing differs."))]
     return coloured(lines)
@@ -69,7 +70,7 @@ def pending_lines(found: Mapping[str, Document]) -> list[Line]:
         verdict = kept["verdict"]
         lines.append(line(("bad", "✗ "), ("name", name), f" would join {kept['module']}; it stands refused"))
         lines += [(("", "  "), *each) for each in problem_lines(_refusing(verdict))]
-        lines += [(("", "    "), *each) for each in coloured(str(kept.get("conflict") or "").splitlines())]
+        lines += [(("", "    "), *each) for each in coloured(bare_lines(str(kept.get("conflict") or "")))]
     return lines
 
 

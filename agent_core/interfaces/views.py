@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from agent_core.grants import Grants
+from sandbox.lines import bare_lines
 
 from .columns import columns
 from .spans import Line, indented, line
@@ -94,7 +95,7 @@ def survivor_lines(survivors: Sequence[Document]) -> list[Line]:
     """The changes of a body that no example notices, each with the kind of example that would."""
     lines = [line(("warn", "~ "), "no example notices these changes of its body:")] if survivors else []
     for one in survivors:
-        changed = one["diff"].splitlines()
+        changed = bare_lines(one["diff"])
         lines += indented(line(("bad" if text.startswith("-") else "ok", text)) for text in changed)
         lines += indented([line(("dim", "  noticed by "), one["kind_of_example"])])
     return lines
@@ -102,7 +103,7 @@ def survivor_lines(survivors: Sequence[Document]) -> list[Line]:
 
 def source_lines(source: str, first: int, marked: Collection[int] = ()) -> list[Line]:
     """The source with its line numbers, some of them marked."""
-    numbered = enumerate(source.split("\n"), first)
+    numbered = enumerate(bare_lines(source), first)
     return [
         line(("warn", f"{MARK}{number:4} ") if number in marked else ("dim", f"{'':{len(MARK)}}{number:4} "), text)
         for number, text in numbered

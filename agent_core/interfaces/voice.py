@@ -1,6 +1,5 @@
 """How a conversation speaks to its human: a seam with one side for the prompt and one for plain text."""
 
-import shutil
 import sys
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -9,13 +8,15 @@ from typing import Protocol
 from agent_core.debugging import Debugger
 from agent_core.grants import Approver, Decision, Question
 
-from .asked import EXPLAINED, TYPED, question_lines, typed_decision
+from .agreement import Agreement
+from .asked import answered
 from .choices import Table
 from .debugging_plainly import PlainHuman
 from .listeners import Listener, PlainText
-from .spans import Line, line, takes_colour, write
+from .spans import Line, line, takes_colour
 from .told import CallLog
 from .views import source_lines
+from .wrap import write
 
 
 class Voice(Protocol):
@@ -110,10 +111,10 @@ class PlainVoice:
 
     async def confirm(self, question: str) -> bool:
         """Ask for a yes; from a pipe, what came is what was meant."""
-        if self._answers is None:
+        if self._fresh is None:
             return True
-        answer = await self._answers(f"{question} Type y and Enter for yes. ")
-        return answer is not None and answer.strip().lower() in ("y", "yes")
+        agreement = Agreement()
+        return agreement.is_given(await self._fresh(f"{question} {agreement.asks} "))
 
     @property
     def approver(self) -> Approver | None:
@@ -129,10 +130,4 @@ class PlainVoice:
 
     async def _decide(self, question: Question) -> Decision:
         assert self._fresh is not None
-        self.aloud(question_lines(question, shutil.get_terminal_size().columns))
-        while (typed := await self._fresh(TYPED)) is not None:
-            decision = typed_decision(typed)
-            if decision is not None:
-                return decision
-            self.aloud([line(EXPLAINED)])
-        return Decision("no")
+        return await answered(question, self.aloud, self._fresh)

@@ -87,7 +87,7 @@ class Archival:
         wanted = set(_tags(tags))
         if not query.strip():
             return await self._newest(sorted(wanted), page, count)
-        question = asked.read(query, (), self._clock.now())
+        question = asked.read(asked.heard(query), (), self._clock.now())
         ranked = [row for row in await self.rank(question) if wanted <= set(row.tags)]
         shown = page_of(ranked, page, count)
         notes = hints.of(question, [row.text for row in shown], self.vectors.trouble)

@@ -14,6 +14,8 @@ _WHEN: Final = re.compile(
     r"(days|weeks|months|years))",
     re.IGNORECASE,
 )
+LONGEST: Final = 1_000
+"""Characters of a question."""
 _KEPT: Final = re.compile(r"[^\W_]+(?:'s)?")
 _ROLES: Final = {"user": frozenset({"user", "human"}), "assistant": frozenset({"assistant"})}
 
@@ -30,6 +32,11 @@ class Asked:
     about: str
     times: tuple[dates.Mention, ...]
     is_when: bool
+
+
+def heard(query: str) -> str:
+    """Return as much of a question as is searched for: each word is weighed against every row."""
+    return query[:LONGEST]
 
 
 def read(text: str, speakers: Collection[str], now: float) -> Asked:

@@ -5,14 +5,17 @@ answered with the lines that it may have meant.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import UsageError
 from . import repeated
 
 ALREADY = "Already there"  # so begins what is said where nothing is left to be done
+_WORD = re.compile(r"\w+")
 _SHOWN = 160
+_MOST_PAIRS = 50_000
+_MOST_TRIES = 1_000  # at places where a text stands, but within a word
 _Span = tuple[int, int]
 
 
@@ -35,6 +38,10 @@ def append(lines: Sequence[str], content: str) -> Edited:
     new = [line.strip() for line in content.split("\n") if line.strip()]
     if not new:
         raise EditRefused("`content` is empty, so there is nothing to add.")
+    if _is_too_many(new, lines):
+        held = {line.strip() for line in lines}
+        fresh = [line for line in dict.fromkeys(new) if line not in held]
+        return Edited([*lines, *fresh], f"Added {len(fresh)} lines.")
     now, said = list(lines), []
     for line in new:
         added = _add(now, line)
@@ -59,6 +66,11 @@ def _add(lines: list[str], line: str) -> Edited:
         said = f"It took the place of {listed(lines, [*rests])}, which says otherwise."
         return Edited(_put(lines, rests, line), said)
     return Edited([*lines, line], f"Added as line {len(lines) + 1}.{_beside(lines, line)}")
+
+
+def _is_too_many(some: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether there are more pairs of lines than can be compared by what they say."""
+    return len(some) * len(others) > _MOST_PAIRS
 
 
 def _holding(lines: Sequence[str], line: str) -> int | None:
@@ -125,13 +137,65 @@ def _find(text: str, lines: Sequence[str], old: str) -> list[_Span]:
     whole = _lines_where(lines, [line.strip() == old.strip() for line in lines])
     if whole:
         return whole[:1]
-    exact = re.escape(old)
-    words = r"\W+".join(map(re.escape, repeated.words_of(old)))
-    for pattern in (rf"(?<!\w){exact}(?!\w)", exact, rf"(?i:(?<!\w){words}(?!\w))" if words else ""):
-        if pattern and (found := [match.span() for match in re.finditer(pattern, text)]):
-            return found
+    if found := _whole_words(text, old) or [*_stretches(text, old)] or _same_words(text, old):
+        return found
     sought = repeated.read(old)
     return _lines_where(lines, [repeated.same(repeated.read(line), sought) for line in lines])
+
+
+def _stretches(text: str, sought: str) -> Iterator[_Span]:
+    """Where a text stands in another, without overlaps."""
+    start = text.find(sought)
+    while start >= 0:
+        yield start, start + len(sought)
+        start = text.find(sought, start + len(sought))
+
+
+def _whole_words(text: str, sought: str) -> list[_Span]:
+    """Where it stands and begins and ends no word in the middle."""
+    spans, start = list[_Span](), text.find(sought)
+    for _ in range(_MOST_TRIES):
+        if start < 0:
+            break
+        end = start + len(sought)
+        is_whole = not _is_letter(text[start - 1 : start]) and not _is_letter(text[end : end + 1])
+        spans += [(start, end)] if is_whole else []
+        start = text.find(sought, end if is_whole else start + 1)
+    return spans
+
+
+def _is_letter(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def _same_words(text: str, sought: str) -> list[_Span]:
+    """Where the same words stand in the same order, whatever is between them; in one pass (Knuth, Morris, Pratt)."""
+    words = [word.casefold() for word in _WORD.findall(sought)]
+    spans: list[_Span] = []
+    if not words:
+        return spans
+    back, places, done = _back(words), list[int](), 0
+    for place in _WORD.finditer(text):
+        word = place[0].casefold()
+        while done and words[done] != word:
+            done = back[done - 1]
+        done = done + 1 if words[done] == word else 0
+        places.append(place.start())
+        if done == len(words):
+            spans.append((places[-done], place.end()))
+            done = 0
+    return spans
+
+
+def _back(words: Sequence[str]) -> list[int]:
+    """For each beginning of a row of words, how many of its last words are its first ones too."""
+    back, done = [0] * len(words), 0
+    for place in range(1, len(words)):
+        while done and words[done] != words[place]:
+            done = back[done - 1]
+        done += words[done] == words[place]
+        back[place] = done
+    return back
 
 
 def _lines_where(lines: Sequence[str], wanted: Sequence[bool]) -> list[_Span]:
@@ -154,6 +218,8 @@ def _replaced(text: str, span: _Span, new: str) -> Edited:
     if old == "\n".join(kept) or _reads_so(text, span, new):
         return _unchanged(text.split("\n"), number, old)
     others = [*before, *after]
+    if _is_too_many(kept, others):
+        return Edited([*before, *kept, *after], _told(number, old, kept, kept))
     facts = [repeated.read(line) for line in others]
     fresh = [line for line in kept if not any(repeated.same(repeated.read(line), fact) for fact in facts)]
     return Edited([*before, *fresh, *after], _told(number, old, kept, fresh) + _otherwise(others, fresh))
@@ -188,7 +254,7 @@ def _otherwise(others: Sequence[str], fresh: Sequence[str]) -> str:
 
 def _tidied(line: str) -> list[str]:
     """What is left of a line that lost a part; nothing where no fact is left in it."""
-    line = re.sub(r"[ \t]{2,}", " ", line)
+    line = re.sub(r"\s{2,}|\t", " ", line)
     line = re.sub(r"([:,;(])\s*(?:,|;|\band\b)\s*", r"\1 ", line)
     line = re.sub(r"(?:\s*[,;]|\s+and)\s*([.]?)\s*$", r"\1", line.rstrip())
     words = repeated.read(line).words

@@ -1,6 +1,7 @@
 """What a search found, as the model reads it: counted, paged, with times, who said it and where it is from."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -13,6 +14,7 @@ T = TypeVar("T")
 
 EXCERPT: Final = 600
 PASSAGE: Final = 1_300  # a passage of a source is shown whole
+_LOOKED_AT: Final = 50_000  # characters of a text, for the part of it that is shown
 _WORD: Final = re.compile(r"[^\W_]+")
 
 
@@ -76,10 +78,11 @@ def _line(item: Item, terms: Collection[str]) -> str:
 
 def excerpt(text: str, terms: Collection[str], limit: int = EXCERPT) -> str:
     """A text of one line; of a long one the part that holds most of the asked terms."""
-    text = visible(" ".join(text.split()))
+    text = visible(" ".join(text[:_LOOKED_AT].split()))
     if len(text) <= limit:
         return text
     places = [match.start() for match in _WORD.finditer(text) if stem(match[0].lower()) in terms]
     starts = [max(0, place - limit // 4) for place in places] or [0]
-    best = max(starts, key=lambda start: (sum(start <= place < start + limit for place in places), -start))
+    held = {start: bisect_left(places, start + limit) - bisect_left(places, start) for start in starts}
+    best = max(starts, key=lambda start: (held[start], -start))
     return f"{'… ' * (best > 0)}{text[best : best + limit].strip()}{' …' * (best + limit < len(text))}"

@@ -15,6 +15,7 @@ _MANY: Final = re.compile(
     r"\b(both|all|each|every|list|which|compare|how many|how often|what (kinds?|types?|[a-z]+s)\b|in common)\b", re.I
 )
 _FEWEST: Final = 2
+_LOOKED_AT: Final = 20_000  # characters of each result
 _SHOWN: Final = 4
 
 
@@ -36,7 +37,7 @@ def of(asked: Asked, texts: Sequence[str], trouble: str) -> tuple[str, ...]:
 
 
 def _lacking(asked: Asked, texts: Iterable[str]) -> list[str]:
-    held = {term for text in texts for term in stems(split(text))}
+    held = {term for text in texts for term in stems(split(text[:_LOOKED_AT]))}
     named = {name.lower() for name in asked.named} | {name.lower() for time in asked.times for name in split(time.text)}
     return [word for word in asked.words if stem(word) not in held and word not in named][:_SHOWN]
 
@@ -48,5 +49,7 @@ def _parts(text: str) -> list[str]:
 
 def _names(asked: Asked, texts: Sequence[str]) -> list[str]:
     spoken = set(split(asked.text)) | STOP
-    found = Counter(name for text in texts for name in set(_NAME.findall(text)) if not spoken & set(split(name)))
+    found = Counter(
+        name for text in texts for name in set(_NAME.findall(text[:_LOOKED_AT])) if not spoken & set(split(name))
+    )
     return [name for name, _ in found.most_common(_SHOWN)]

@@ -1,5 +1,6 @@
 """One edit of blocks, planned on a copy of the memory: what is said of it, and what is to be written."""
 
+import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from .edits import EditRefused, difference, listed
 from .rows import Difference, Kept, differences, lost
 
 _SHOWN = 4000
+_LARGE = 4_000  # characters of a block; the usual one may have half of them
 _BOUND = frozenset({"agent", "function"})  # who may not touch what is read-only
 _ANSWERED = (ToolwrightError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 """What a method may raise over what it was given: an answer, as any other function's would be."""
@@ -77,7 +79,7 @@ async def plan(order: Order, now: Kept, agent: str, clock: Clock) -> Edit:
     """The edit on what is kept now."""
     after = now.memory.model_copy(deep=True)
     try:
-        said = order.deed(after)
+        said = await asyncio.to_thread(order.deed, after) if _is_large(after) else order.deed(after)
         said = await said if inspect.isawaitable(said) else said
         changed = [_stamped(each, clock) for each in differences(now, after)]
         _check(order, changed)
@@ -93,6 +95,11 @@ async def plan(order: Order, now: Kept, agent: str, clock: Clock) -> Edit:
     return Edit(
         "\n".join(filter(None, told)) or "Nothing was changed.", writes, by=order.author.by, changed=tuple(changed)
     )
+
+
+def _is_large(memory: Memory) -> bool:
+    """Whether to compare its lines may take longer than the event loop can wait."""
+    return any(len(block.text) > _LARGE for block in memory.blocks)
 
 
 def adding(blocks: Sequence[Block]) -> Deed:

@@ -5,10 +5,11 @@ background after a turn. A search gathers a few hundred rows and sums their sign
 """
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ..aside import aside
 from ..clock import Clock
 from ..embedding import Embedder
 from ..storage import MemoryStore, Said, SaveSaid, Store
@@ -67,7 +68,9 @@ class Recall:
         async with self._following:
             last = await self._kept.last_said(self._agent)
             entries = await self._store.history(self._agent, since=last.seq if last else 0, kinds=KINDS)
-            said = derive(self._agent, lines(entries), last, self._gap_minutes)
+            found = lines(entries)
+            size = sum(len(each.text) for each in found)
+            said = await aside(size, derive, self._agent, found, last, self._gap_minutes)
             for start in range(0, len(said), BATCH):
                 await self._store.apply([SaveSaid(tuple(said[start : start + BATCH]))])
             await self.vectors.embed()
@@ -106,7 +109,7 @@ class Recall:
 
     async def gather(self, query: str) -> tuple[Evidence, set[int]]:
         """The rows to weigh, and which of them a search found."""
-        limits = pool("recall")
+        limits, query = pool("recall"), asked.heard(query)
         if len(self._rows) > _CACHED:
             self._rows.clear()
             self._places.clear()
@@ -132,19 +135,20 @@ class Recall:
             n = self._rows[seq].said.n
             numbers.update(range(max(0, n - around), n + around + 1))
         missing = [n for n in numbers if n not in self._places]
-        self._keep(await self._kept.said_beside(self._agent, missing) if missing else [])
+        await self._keep(await self._kept.said_beside(self._agent, missing) if missing else [])
         return [self._rows[self._places[n]] for n in sorted(numbers) if n in self._places]
 
     async def _load(self, seqs: Iterable[int]) -> None:
         """Rows that are needed and not at hand; what was said never changes, so that what was read stays."""
         missing = [seq for seq in seqs if seq not in self._rows]
-        self._keep(await self._kept.said(self._agent, missing) if missing else [])
+        await self._keep(await self._kept.said(self._agent, missing) if missing else [])
 
-    def _keep(self, said: Iterable[Said]) -> None:
-        for each in said:
-            self._rows[each.seq] = row(each)
-            self._speakers.add(each.speaker)
-            self._places[each.n] = each.seq
+    async def _keep(self, said: Sequence[Said]) -> None:
+        rows = await aside(sum(len(each.text) for each in said), lambda: [*map(row, said)])
+        for each in rows:
+            self._rows[each.said.seq] = each
+            self._speakers.add(each.said.speaker)
+            self._places[each.said.n] = each.said.seq
 
 
 def _items(rows: Iterable[Said]) -> tuple[Item, ...]:

@@ -18,7 +18,7 @@ from .cut import cut_call, note_on
 from .dialect import Dialect, Way
 from .failures import NotTaken
 from .forms import Forms, NotHeld
-from .growing import GrowingStep
+from .growing import MOST_BLANKS, GrowingStep
 from .reply import NOTES, Finish, Piece, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from .request import FunctionShown, Request
 from .step import REPLY, read_step, step_schema
@@ -166,7 +166,7 @@ class _Whole:
     @property
     def is_prose(self) -> bool:
         """Whether what came cannot become a JSON object any more."""
-        return self.step.text.lstrip()[:1] not in ("", "{", "`")
+        return self.step.text[:MOST_BLANKS].lstrip()[:1] not in ("", "{", "`")
 
     @property
     def is_other(self) -> bool:

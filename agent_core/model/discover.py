@@ -70,8 +70,8 @@ async def choose(
     raise _nothing(name)
 
 
-def sends_key(name: str | None) -> bool:
-    """Whether a model of this name may be sent a key: the tour and the local models are asked on this machine."""
+def asks_endpoint(name: str | None) -> bool:
+    """Whether a model of this name is asked at an address: the tour and the local models are in processes of ours."""
     return name != TOUR and not (name or "").startswith(LOCAL_PREFIX)
 
 

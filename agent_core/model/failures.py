@@ -9,12 +9,16 @@ from typing import Any, Final
 from sandbox.foreign import LOOSE, Malformed, read_json
 
 from ..errors import ContextOverflow, ModelError
+from ..untrusted import one_line
 from .dialect import refuses, wants_change
 from .quirks import quirks
 
 _MAY_PASS: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _NOT_TAKEN: Final = frozenset({400, 422, 501})
 _SHOWN_CHARS: Final = 400
+_SEARCHED_CHARS: Final = 20_000  # of an error, for a wait
+_CODE_CHARS: Final = 200
+_MOST_DIGITS: Final = 12
 _WAIT: Final = re.compile(r'"retryDelay": "([0-9.]+)s"|try again in ([0-9.]+) ?s')
 
 
@@ -73,10 +77,9 @@ class Refusal:
             return cls(_short(str(inner)))
         message = inner.get("message") or inner.get("detail") or json.dumps(inner)
         code = inner.get("code") or inner.get("type") or ""
-        wait_s = _WAIT.search(json.dumps(inner))
-        return cls(
-            _short(str(message)), str(code), str(inner.get("param") or ""), wait_s[1] or wait_s[2] if wait_s else ""
-        )
+        wait_s = _WAIT.search(json.dumps(inner)[:_SEARCHED_CHARS])
+        code, parameter = str(code)[:_CODE_CHARS], str(inner.get("param") or "")[:_CODE_CHARS]
+        return cls(_short(str(message)), code, parameter, wait_s[1] or wait_s[2] if wait_s else "")
 
 
 def explain(status: int, headers: Mapping[str, str], refusal: Refusal, where: str) -> ModelError:
@@ -119,7 +122,7 @@ def _mend(status: int) -> str:
 def _retry_after(headers: Mapping[str, str], refusal: Refusal) -> str:
     """The wait that the endpoint asks for: seconds or a date, in a header or in its words."""
     milliseconds = headers.get("retry-after-ms", "")
-    if milliseconds.isdecimal():
+    if milliseconds.isascii() and milliseconds.isdecimal() and len(milliseconds) <= _MOST_DIGITS:
         return str(int(milliseconds) / 1000)
     return headers.get("retry-after", "") or refusal.wait_s
 
@@ -140,5 +143,4 @@ def _refused_parameter(refusal: Refusal) -> str:
 
 
 def _short(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _SHOWN_CHARS else flat[: _SHOWN_CHARS - 1] + "…"
+    return one_line(" ".join(text[: 4 * _SHOWN_CHARS].split()), _SHOWN_CHARS)

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from sandbox.foreign import LOOSE, read_json
+from sandbox.foreign import LOOSE, read_json, with_plain_escapes
 
 from .reply import TextPiece, ThoughtPiece
 
@@ -18,6 +18,9 @@ _CHARACTERS = re.compile(
 )
 
 
+MOST_BLANKS: Final = 4_096  # before a step begins: what brings more brings none
+
+
 @dataclass(slots=True)
 class GrowingStep:
     """Feed it the text as it comes; `thought` and `reply` hold what was read so far."""
@@ -27,16 +30,19 @@ class GrowingStep:
     reply: str = ""
     _place: int = 0
     _opened: int = field(default=0)
+    _is_blank: bool = False
 
     def feed(self, more: str) -> list[TextPiece | ThoughtPiece]:
         """What the new text adds to the thought and to the reply."""
         self.text += more
+        if not self._opened and not self._is_blank:
+            self._is_blank = len(self.text) > MOST_BLANKS and not self.text[:MOST_BLANKS].strip()
         pieces = [self._read_string(), *(self._read_string() for _ in _OPENINGS if self._open())]
         return [piece for piece in pieces if piece is not None]
 
     def _open(self) -> bool:
         """Whether the next of the two strings begins here."""
-        if self._opened == len(_OPENINGS):
+        if self._opened == len(_OPENINGS) or self._is_blank:
             return False
         found = _OPENINGS[self._opened][1].match(self.text, self._place)
         if found is None:
@@ -50,7 +56,7 @@ class GrowingStep:
         if found is None or not found[0]:
             return None
         self._place = found.end()
-        read = str(read_json(f'"{found[0]}"', LOOSE))
+        read = str(read_json(f'"{with_plain_escapes(found[0])}"', LOOSE))
         if self._opened == 1:
             self.thought += read
             return ThoughtPiece(read)

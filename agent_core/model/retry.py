@@ -33,6 +33,6 @@ def read_retry_after(text: str, now: float) -> float | None:
 def _seconds_until(text: str, now: float) -> float | None:
     try:
         date = parsedate_to_datetime(text)
-    except ValueError:
+        return max(0.0, date.replace(tzinfo=date.tzinfo or UTC).timestamp() - now)
+    except (ValueError, OverflowError):  # a year, an hour or a zone that no calendar has
         return None
-    return max(0.0, date.replace(tzinfo=date.tzinfo or UTC).timestamp() - now)

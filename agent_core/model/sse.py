@@ -5,12 +5,16 @@ class Decoder:
     """Collects bytes and gives the data of every event that is whole."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()
         self._data: list[bytes] = []
 
     def feed(self, part: bytes) -> list[bytes]:
         """The events that end in this part."""
-        *lines, self._rest = (self._rest + part).split(b"\n")
+        head, newline, tail = part.rpartition(b"\n")
+        if not newline:  # what was looked through is not looked through again
+            self._rest += part
+            return []
+        lines, self._rest = (bytes(self._rest) + head).split(b"\n"), bytearray(tail)
         return [event for line in lines if (event := self._line(line.rstrip(b"\r"))) is not None]
 
     def close(self) -> list[bytes]:

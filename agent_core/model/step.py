@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from sandbox.foreign import LOOSE, Malformed, read_json
+from sandbox.foreign import LOOSE, Malformed, read_json, with_plain_escapes
 
 from .request import FunctionShown
 
@@ -66,7 +66,7 @@ def write_step(thought: str, *, reply: str = "", name: str = "", arguments: str 
 
 def read_step(text: str) -> Step | None:
     """The step that was written, also if it was cut off; None if it is no such object."""
-    text = _FENCE.sub("", text)
+    text = with_plain_escapes(_FENCE.sub("", text))
     try:
         value = read_json(text, LOOSE)
     except Malformed as error:

@@ -11,6 +11,9 @@ from .reply import NOTES, Finish, Piece, Reply, TextPiece, ThoughtPiece, TokenUs
 from .thought import Splitter
 from .wire import Entry, Fragment, is_object, read_chunk, read_usage
 
+MOST_CALLS: Final = 128  # of one reply; what follows is left out, and the model is told
+_LONGEST_ID: Final = 200
+_LONGEST_NAME: Final = 64  # of a function: a longer one names none
 _FILTERED: Final = frozenset({"content_filter", "safety", "recitation"})
 
 
@@ -35,6 +38,8 @@ class Assembly:
         self._text: list[str] = []
         self._thought: list[str] = []
         self._calls: list[_OpenCall] = []
+        self._latest: dict[int | None, _OpenCall] = {}  # by index
+        self._beyond = 0  # calls that are one too many
         self._refused = False
         self._finish = ""
         self.usage: TokenUsage | None = None
@@ -83,15 +88,17 @@ class Assembly:
 
     def _open_call(self, fragment: Fragment) -> _OpenCall:
         """The call that a fragment belongs to, which may be a new one."""
-        same = [call for call in self._calls if call.index == fragment.index]
-        found = same[-1] if same else None
+        found = self._latest.get(fragment.index)
         # Some servers give every parallel call the index 0, or none: a name under another id begins a call.
         begins = (
             bool(fragment.name) and found is not None and (fragment.index is None or fragment.id not in {"", found.id})
         )
         if found is None or begins:
             found = _OpenCall(fragment.index, fragment.id, fragment.name, [], {})
-            self._calls.append(found)
+            self._latest[fragment.index] = found
+            self._beyond += len(self._calls) == MOST_CALLS
+            if len(self._calls) < MOST_CALLS:
+                self._calls.append(found)
         return found
 
     def _base_finish(self) -> Finish:
@@ -105,10 +112,15 @@ class Assembly:
         reply = replace(reply, note=NOTES.get(reply.finish, ""))
         if not self._calls:
             return self._bare(reply)
+        if self._beyond:
+            note = f"The reply asked for {self._beyond + MOST_CALLS} calls; the first {MOST_CALLS} were taken."
+            reply = replace(reply, note=note)
         whole = self._calls
         if reply.finish == "length":
-            whole = [call for call in self._calls if is_object("".join(call.arguments))]
-            cut = tuple(cut_call(call.name, "".join(call.arguments)) for call in self._calls if call not in whole)
+            are_whole = [is_object("".join(call.arguments)) for call in self._calls]
+            whole = [call for call, is_whole in zip(self._calls, are_whole, strict=True) if is_whole]
+            halves = [call for call, is_whole in zip(self._calls, are_whole, strict=True) if not is_whole]
+            cut = tuple(cut_call(call.name, "".join(call.arguments)) for call in halves)
             reply = replace(reply, cut=cut, note=note_on(cut) if cut else reply.note)
         calls = tuple(self._call(call.id, call.name, "".join(call.arguments)) for call in whole)
         self.extras = {call.id: opened.extra for call, opened in zip(calls, whole, strict=True) if opened.extra}
@@ -124,6 +136,8 @@ class Assembly:
         return replace(reply, text=read.lead_in, calls=calls, finish="calls", note=note)
 
     def _call(self, given_id: str, name: str, arguments: str) -> Call:
-        call_id = given_id if given_id and given_id not in self._taken else self._new_id()
+        is_new = 0 < len(given_id) <= _LONGEST_ID and given_id not in self._taken
+        call_id = given_id if is_new else self._new_id()
+        name = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
         self._taken.add(call_id)
         return Call(call_id, meant(name, self._shown) or name, unwrapped(arguments))

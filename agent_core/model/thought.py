@@ -4,6 +4,7 @@ from typing import Final
 
 _OPEN: Final = "<think>"
 _CLOSE: Final = "</think>"
+_MOST_BLANKS: Final = 4_096
 
 
 class Splitter:
@@ -21,6 +22,10 @@ class Splitter:
         if self._place in {"text", "gap"}:
             return "", part
         self._held += part
+        if self._place == "start" and len(self._held) > _MOST_BLANKS and not part.strip():
+            self._place = "text"  # nobody thinks after so many blanks; to look at them again and again takes the square
+        if self._place == "text":
+            return "", self._take()
         if self._place == "start" and not self._opened():
             return "", self._take() if self._place == "text" else ""
         return self._inside()

@@ -5,9 +5,16 @@ from urllib.parse import urlsplit
 
 from .quirks import quirks
 
+MOST_TOKENS: Final = 10**9  # of one reply: more is a lie, or a mistake
+LEAST_WINDOW, MOST_WINDOW = 512, 10**8
 _BYTES_PER_TOKEN: Final = 4
 _SMALLEST_LESSON: Final = 400  # below, the server's template counts for more than the text
 _LIMITS: Final = (0.4, 4.0)
+
+
+def count(value: object, least: int = 0, most: int = MOST_TOKENS) -> int | None:
+    """Return a number of tokens that an endpoint tells; None for what is none, or lies beyond what there can be."""
+    return value if type(value) is int and least <= value <= most else None
 
 
 class Estimator:
@@ -46,7 +53,12 @@ def listed_window(entry: dict[str, Any]) -> int | None:  # Any: foreign JSON
         inner.get("n_ctx"),
         inner.get("n_ctx_train"),
     )
-    return next((size for size in told if isinstance(size, int) and size > 0), None)
+    return next((size for value in told if (size := window(value)) is not None), None)
+
+
+def window(value: object) -> int | None:
+    """Return the size of a window that an endpoint tells; None for what can be none."""
+    return count(value, LEAST_WINDOW, MOST_WINDOW)
 
 
 def known_window(model: str) -> int | None:

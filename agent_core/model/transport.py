@@ -5,11 +5,12 @@ every message on every call. Its client is cheap once the TLS context is shared 
 """
 
 import asyncio
+import json
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
 from functools import cache
-from typing import Any, Final, TypeAlias, cast
+from typing import Final, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 
 import httpx2
@@ -17,20 +18,29 @@ import openai
 
 from sandbox.foreign import LOOSE, Malformed, read_json
 
+from ..bounded_http import PLAIN, Unbounded, bound
 from ..errors import ModelError
+from ..untrusted import one_line
 from .failures import Refusal, Unavailable, explain, explain_in_stream
 from .quirks import quirks
 from .sse import Decoder
 from .wire import Entry
 
 Chunk: TypeAlias = Entry
+ErrorT = TypeVar("ErrorT", bound=ModelError)
 
+_SHORTEST_SECRET: Final = 8  # `none`, `x` and `dummy` are no secrets, and words of errors
 _NO_KEY: Final = "none"  # the SDK wants a key, servers on this machine do not care
 _CONNECT_S: Final = 10.0
 _LISTING_S: Final = 3.0
 _DRAIN_S: Final = 0.5
+_LONGEST_S: Final = 3_600.0  # for one answer, however lively its stream is
 _PATH_HINT: Final = "Is this the base URL? It usually ends in /v1."
 _HEADERS: Final = {"Content-Type": "application/json"}
+
+
+class _Elsewhere(httpx2.RequestError):
+    """A redirect would lead to another server than the one that the user chose."""
 
 
 class Transport:
@@ -43,6 +53,7 @@ class Transport:
         self._client = openai.AsyncOpenAI(
             base_url=url, api_key=key or _NO_KEY, max_retries=0, http_client=_http_client(url, timeout_s)
         )
+        self._client._platform = "Unknown"  # else it starts programs to find out, and tells the endpoint
 
     async def complete(self, content: bytes, *, streamed: bool) -> AsyncGenerator[Chunk, None]:
         """One try: the chunks of the answer, or the whole answer as one."""
@@ -55,6 +66,8 @@ class Transport:
                 yield chunk
         except httpx2.TimeoutException as error:
             raise self._silent() from error
+        except Unbounded as error:
+            raise self._unbounded(error) from error
         except httpx2.HTTPError as error:
             raise self._broken_off() from error
         finally:
@@ -93,14 +106,22 @@ class Transport:
                 raise Unavailable(f"{self.url} did not take the connection within {_CONNECT_S:g} s.") from error
             raise self._silent() from error
         except openai.APIConnectionError as error:
+            if isinstance(error.__cause__, _Elsewhere):
+                what = f"{self.url} redirects to {error.__cause__}, which is not followed: it was sent nothing."
+                raise ModelError(what, mend="If you know that address, set it as `model.base_url`.") from error
+            if isinstance(error.__cause__, Unbounded):
+                raise self._unbounded(error.__cause__) from error
             mend = "Is it running?" if is_loopback(self.url) else "Check the address, and that this machine is online."
-            raise Unavailable(f"{self.url} cannot be reached: {error.__cause__}.", mend=mend) from error
+            reason = one_line(str(error.__cause__))
+            raise self._hidden(Unavailable(f"{self.url} cannot be reached: {reason}.", mend=mend)) from error
         return cast("httpx2.Response", answer)  # what `cast_to` names, whatever the overload says
 
     async def _events(self, response: httpx2.Response) -> AsyncIterator[Chunk]:
         decoder, ended, empty = Decoder(), False, True
-        parts = response.aiter_bytes()
+        parts, until = response.aiter_bytes(), asyncio.get_running_loop().time() + _LONGEST_S
         async for part in _and_end(parts):
+            if asyncio.get_running_loop().time() > until:
+                raise Unbounded(f"did not end its answer within {_LONGEST_S:g} s")
             for event in decoder.close() if part is None else decoder.feed(part):
                 if event == b"[DONE]":
                     await _drain(parts)
@@ -117,24 +138,34 @@ class Transport:
         try:
             chunk = read_json(text, LOOSE)
         except Malformed as error:
-            start = text[:200].decode("utf-8", "replace")
-            raise ModelError(f"{self.url} sent what is not JSON ({error}): {start}", mend=_PATH_HINT) from error
+            start = one_line(text[:200].decode("utf-8", "replace"))
+            what = f"{self.url} sent what is not JSON ({one_line(str(error))}): {start}"
+            raise self._hidden(ModelError(what, mend=_PATH_HINT)) from error
         if not isinstance(chunk, dict):
-            raise ModelError(f"{self.url} sent what is not a completion: {str(chunk)[:200]}", mend=_PATH_HINT)
+            what = f"{self.url} sent what is not a completion: {one_line(json.dumps(chunk)[:400])}"
+            raise self._hidden(ModelError(what, mend=_PATH_HINT))
         if chunk.get("error"):
-            raise explain_in_stream(chunk, self.url)
+            raise self._hidden(explain_in_stream(chunk, self.url))
         return chunk
 
     def _explain(self, status: int, headers: httpx2.Headers, text: str) -> ModelError:
-        refusal = Refusal.read(text.replace(self._key, "…") if self._key else text)
-        error = explain(status, headers, refusal, self.url)
+        error = self._hidden(explain(status, headers, Refusal.read(text), self.url))
         if status == 401 and not self._key:
             error.mend = quirks().mends["keyless"]
+        return error
+
+    def _hidden(self, error: ErrorT) -> ErrorT:
+        """Return the error without the user's key, which an endpoint may repeat in whatever it says."""
+        if len(self._key) >= _SHORTEST_SECRET:
+            error.message = error.message.replace(self._key, "…")
         return error
 
     def _silent(self) -> ModelError:
         said = f"{self.url} said nothing for {self._timeout_s:g} s."
         return ModelError(said, mend="Try again, or raise `model.timeout_s`.")
+
+    def _unbounded(self, error: Unbounded) -> ModelError:
+        return ModelError(f"{self.url} {error}.", mend="Is this a model's endpoint? Choose another one if it goes on.")
 
     def _broken_off(self) -> ModelError:
         return Unavailable(f"The connection to {self.url} broke off in the middle of the answer.", mend="Try again.")
@@ -147,13 +178,24 @@ def is_loopback(url: str) -> bool:
 
 
 def _http_client(url: str, timeout_s: float) -> httpx2.AsyncClient:
-    secure = url.startswith("https:")
+    secure, chosen = url.startswith("https:"), _origin(httpx2.URL(url))
+
+    async def check(request: httpx2.Request) -> None:
+        if _origin(request.url) != chosen:
+            raise _Elsewhere(one_line(str(request.url)), request=request)
+
     return httpx2.AsyncClient(
+        headers=PLAIN,
         timeout=httpx2.Timeout(timeout_s, connect=_CONNECT_S),
         verify=_tls() if secure else False,
         follow_redirects=secure,
+        event_hooks={"request": [check], "response": [bound]},  # also for what a redirect makes of a request
         trust_env=not is_loopback(url),  # a proxy of the environment does not reach this machine's own servers
     )
+
+
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
 
 
 @cache
@@ -177,5 +219,7 @@ async def _drain(parts: AsyncIterator[bytes]) -> None:
 
 
 def _ends(chunk: Chunk) -> bool:
-    choices: Iterable[Any] = chunk.get("choices") or ()  # Any: foreign JSON
-    return any(isinstance(choice, dict) and choice.get("finish_reason") for choice in choices)
+    choices = chunk.get("choices")
+    return isinstance(choices, list) and any(
+        isinstance(choice, dict) and choice.get("finish_reason") for choice in choices
+    )

@@ -10,13 +10,13 @@ from .discover import Chosen
 from .endpoint import Endpoint
 from .probe import ask
 from .quirks import quirks
-from .tokens import known_window, listed_window, tells_windows
+from .tokens import known_window, listed_window, tells_windows, window
 
 _Told: TypeAlias = dict[str, Any]  # Any: foreign JSON
 
 _ASK_S: Final = 3.0
 _LOAD_S: Final = 60.0
-_SET: Final = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
+_SET: Final = re.compile(r"^num_ctx[ \t]+(\d{1,9})\b", re.MULTILINE)
 _SET_IT: Final = "Set `model.context_tokens` if its window is larger."
 
 
@@ -70,14 +70,14 @@ async def _running(url: str, chosen: Chosen) -> int:
     models = (await ask(url, key=chosen.key, timeout_s=_ASK_S)).get("models")
     names = {chosen.model_name, f"{chosen.model_name}:latest"}
     for each in models if isinstance(models, list) else ():
-        if isinstance(each, dict) and each.get("model") in names and isinstance(each.get("context_length"), int):
-            return int(each["context_length"])
+        if isinstance(each, dict) and each.get("model") in names and (size := window(each.get("context_length"))):
+            return size
     return 0
 
 
 def _set(shown: _Told) -> int:
     found = _SET.search(str(shown.get("parameters") or ""))
-    return int(found[1]) if found else 0
+    return (window(int(found[1])) or 0) if found else 0
 
 
 def _own(shown: _Told) -> int:
@@ -86,4 +86,4 @@ def _own(shown: _Told) -> int:
     sizes = (
         [value for name, value in info.items() if name.endswith(".context_length")] if isinstance(info, dict) else []
     )
-    return next((size for size in sizes if isinstance(size, int)), 0)
+    return next((size for value in sizes if (size := window(value)) is not None), 0)

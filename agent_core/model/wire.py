@@ -21,6 +21,7 @@ from .reply import TokenUsage
 from .request import FunctionShown
 from .simple import simple
 from .strict import loosened, strict
+from .tokens import count
 
 Entry: TypeAlias = dict[str, Any]  # Any: one message or function in the wire's own shape
 Group: TypeAlias = tuple[Message, ...]
@@ -233,11 +234,11 @@ def read_chunk(chunk: Entry) -> Said:
 def read_usage(chunk: Entry) -> TokenUsage | None:
     """The tokens that a chunk reports, if it does."""
     usage = _dict(chunk.get("usage"))
-    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    if not isinstance(prompt, int) or not prompt:
+    prompt = count(usage.get("prompt_tokens"), least=1)
+    if prompt is None:
         return None
     cached = _dict(usage.get("prompt_tokens_details")).get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
-    return TokenUsage(prompt, _int(completion), _int(cached))
+    return TokenUsage(prompt, count(usage.get("completion_tokens")) or 0, count(cached) or 0)
 
 
 def _fragment(call: Entry, position: int | None) -> Fragment:
@@ -277,7 +278,3 @@ def _list(value: object) -> list[Any]:  # Any: foreign JSON
 
 def _string(value: object) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _int(value: object) -> int:
-    return value if isinstance(value, int) else 0

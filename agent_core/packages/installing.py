@@ -18,7 +18,7 @@ from .wheels import names_in, tops_of, unpacked_size
 
 Names: TypeAlias = tuple[tuple[str, str], ...]  # import name → folder
 Tries: TypeAlias = Callable[[Names, str], Awaitable[bool]]
-"""Whether a worker that sees these names can import one of them."""
+"""Whether one of these names can be imported ahead."""
 
 _DOWNLOAD_S: Final = 900.0
 _UNPACK_S: Final = 300.0

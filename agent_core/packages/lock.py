@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sandbox.lines import bare_lines
+
 from ..grants.items import written
 from ..untrusted import fence
 from .failures import PackagesError
@@ -123,7 +125,7 @@ def text_of(sections: Sections) -> str:
 def _parsed(text: str) -> Locked:
     sections: dict[tuple[str, ...], tuple[Pin, ...]] = {}
     inside: tuple[str, ...] = ()
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(bare_lines(text), 1):
         if found := _SECTION.fullmatch(line):
             inside = tuple(found[1].split(", "))
             if any(written("packages", one) != one for one in inside) or tuple(sorted(set(inside))) != inside:

@@ -7,35 +7,22 @@ import asyncio
 import contextlib
 import os
 import signal
-import sys
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from .. import pip_process
+from ..own_environment import environment as own_environment
+from ..pip_process import environment
 from ..untrusted import one_line
 from .failures import PackagesError, meaning
 
 Tell: TypeAlias = Callable[[str], None]
 ALWAYS: Final = ("--only-binary=:all:", "--no-input", "--no-color", "--progress-bar=off", "--retries=2")
-_SCRUBBED: Final = ("PYTHON", "USER", "TARGET", "PREFIX", "ROOT", "REPORT", "DRY_RUN", "REQUIREMENT", "EDITABLE",
-                    "NO_DEPS", "LOG", "SRC", "DEST", "DESTINATION_DIRECTORY")  # fmt: skip
-_KEPT: Final = frozenset(
-    {"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "XDG_CACHE_HOME"}
-    | {"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "LD_LIBRARY_PATH"}
-    | {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}
-)
 _LOOK_S: Final = 0.25
 _LINES: Final = 200
 _TOLD: Final = ("Collecting ", "Downloading ", "Installing ", "Processing ")
-
-
-def environment(around: Mapping[str, str], scratch: Path) -> dict[str, str]:
-    """What of the user's environment pip is given: where its configuration is, and how the network is reached."""
-    own = {key: value for key, value in around.items() if key.upper() in _KEPT or key.startswith("PIP_")}
-    for name in _SCRUBBED:  # these say what is installed where, which is said here
-        own.pop(f"PIP_{name}", None)
-    return own | {"TMPDIR": str(scratch), "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore"}
 
 
 class Pip:
@@ -56,14 +43,13 @@ class Pip:
         self._said.clear()
         scratch = self._folder / "tmp"
         scratch.mkdir(exist_ok=True)
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-m", "pip", *arguments),
-            env=environment(os.environ, scratch),
+        process = await pip_process.start(
+            *arguments,
             cwd=self._folder,
+            env=environment(own_environment(), scratch),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
             umask=0o022,
         )
         try:

@@ -17,6 +17,7 @@ from sandbox.foreign import Malformed, read_toml
 from ..context import INSTRUCTIONS
 from ..errors import SettingsError, UsageError
 from ..model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
+from ..plain_files import read_plain
 from ..style import Style, StyleName
 
 Kind: TypeAlias = Literal["persona", "human"]
@@ -183,8 +184,7 @@ def _text(root: Path, file: Traversable) -> str:
         if isinstance(file, Path) and not file.is_relative_to(Path(str(_SHIPPED))):
             if not file.resolve().is_relative_to(root.resolve()):
                 raise SettingsError(f"{file} leads out of the workspace, so it is not read.")
-            if file.stat().st_size > _MOST_BYTES:
-                raise SettingsError(f"{file} is larger than {_MOST_BYTES:,} bytes.")
+            return read_plain(file.resolve(), _MOST_BYTES).decode("utf-8")
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{file} cannot be read: {error}.") from error

@@ -4,13 +4,13 @@ The text is parsed and mended, what is lossless is coerced, and the rest is repo
 `path: expected …, got …`, in words that the model can act on.
 """
 
-import difflib
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jsonschema.exceptions import ValidationError
 
+from ..matching import nearest
 from ..problem import Place, Problem
 from .checker import TooManySteps, counted, validator_for
 from .coercion import Coercion
@@ -115,7 +115,7 @@ def _unknown(error: ValidationError, path: tuple[Any, ...]) -> Problem:
     parent = error.schema if isinstance(error.schema, dict) else {}
     known = sorted(parent.get("properties", {}))
     name = str(path[-1])
-    near = difflib.get_close_matches(name, known, n=1) or [
+    near = nearest(name, known) or [
         one for one in known if one.replace("_", "").lower() == name.replace("_", "").lower()
     ]
     names = ", ".join(f"`{one}`" for one in known[:20]) or "no parameters"

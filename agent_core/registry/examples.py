@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
@@ -37,6 +38,8 @@ _TRACEBACK = re.compile(
 )
 _OPTION = re.compile(r"#\s*doctest:\s*([^\n\'\"]*)$", re.MULTILINE)
 _BLANK = re.compile(r"^[ ]*(#.*)?$")
+_MOST = 1_000  # prompts that are read: each example holds all set-up before it
+_FAR = 1_000  # lines after the last prompt in which the next one is looked for
 _NO_OPTIONS: Mapping[str, bool] = MappingProxyType({})
 
 
@@ -95,7 +98,7 @@ def read(docstring: str, lines: list[str], start: int, path: str) -> tuple[Examp
     if ">>>" not in docstring:
         return ()
     try:
-        prompts = list(find(docstring))
+        prompts = list(islice(find(docstring), _MOST))
     except ValueError as error:
         mend = "write `>>> call(…)` with a space after each prompt, and its output under it, indented alike"
         return Problem("malformed-example", str(error), Place(path, start), mend, "warns")
@@ -124,7 +127,7 @@ class _Locator:
     def __call__(self, prompt: Prompt) -> int:
         first = prompt.source.split("\n", 1)[0].strip()
         guess = self._start + prompt.line
-        near = [guess, *range(self._from, min(guess + 50, len(self._lines) + 1))]
+        near = [guess, *range(self._from, min(guess + 50, self._from + _FAR, len(self._lines) + 1))]
         line = next((number for number in near if self._shows(number, first)), guess)
         self._from = line + 1
         return line

@@ -4,12 +4,12 @@ import json
 import re
 from typing import Any
 
-from sandbox.foreign import Malformed, read_json
+from sandbox.foreign import Malformed, read_json, with_plain_escapes
 
 LIMIT_CHARS = 1_000_000
 _FENCE = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
-# Strings first, so that a comma inside one is never touched.
-_TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
+# Strings first, so that a comma inside one is never touched; one that is never closed is read once, to its end.
+_TRAILING_COMMA = re.compile(r'("(?:[^"\\]++|\\.)*+"?)|,(?=\s*+[}\]])', re.DOTALL)
 
 _NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
 
@@ -76,13 +76,17 @@ def _load(text: str) -> Any:  # Any: JSON
     try:
         return read_json(text)
     except Malformed as error:
-        mended = _TRAILING_COMMA.sub(lambda match: match[1] or "", text) if error.code == "syntax" else text
+        mended = _mended(text) if error.code == "syntax" else text
         if mended == text:
             raise _unreadable(text, error) from error
     try:
         return read_json(mended)
     except Malformed as error:
         raise _unreadable(mended, error) from error
+
+
+def _mended(text: str) -> str:
+    return with_plain_escapes(_TRAILING_COMMA.sub(lambda match: match[1] or "", text))
 
 
 def _unreadable(text: str, error: Malformed) -> NotJson:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _LONGEST = 4_000
+_MOST_KEYS = 1_000
 _JSON_NAMES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 
 
@@ -20,10 +21,25 @@ def literal_value(node: ast.expr) -> Literal | None:
     """The value of a literal expression; None for every other expression."""
     if isinstance(node, ast.Constant):
         return Literal(node.value)
+    if has_many_keys(node):
+        return None
     try:
         return Literal(ast.literal_eval(node))
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return None
+
+
+def has_many_keys(node: ast.expr) -> bool:
+    """Return whether a literal has sets or mappings of so many values that those may take long which collide.
+
+    The hash of a text cannot be chosen by who writes it, that of a number can.
+    """
+    count = 0
+    for one in ast.walk(node):
+        keys = one.elts if isinstance(one, ast.Set) else one.keys if isinstance(one, ast.Dict) else []
+        if not all(isinstance(key, ast.Constant) and isinstance(key.value, str | bytes) for key in keys):
+            count += sum(1 for key in keys if key is not None for _ in ast.walk(key))
+    return count > _MOST_KEYS
 
 
 def json_literal(node: ast.expr) -> Literal | None:
@@ -56,5 +72,5 @@ def enumeration(values: list[Any]) -> dict[str, Any]:  # Any: scalars of JSON in
     """`const` or `enum` of scalars, with their type where they share one."""
     kinds = {_JSON_NAMES[type(value)] for value in values}
     kind = {"type": kinds.pop()} if len(kinds) == 1 else {}
-    distinct = list({(type(value), value): value for value in values}.values())  # True is not 1
+    distinct = list({repr(value): value for value in values}.values())  # True is not 1
     return {**kind, "const": distinct[0]} if len(distinct) == 1 else {**kind, "enum": distinct}

@@ -3,7 +3,6 @@
 `root` is the folder `functions/`, and a path is what `Source.path` says ("functions/web/pages.py").
 """
 
-import difflib
 import errno
 import os
 import secrets
@@ -13,7 +12,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from sandbox.lines import lines_of
+
 from ..errors import StaleFile, WorkspaceError
+from ..matching import diff_lines
 from ..problem import Problem
 from . import within
 from .source import FOLDER, hash_of, module_of
@@ -21,7 +23,6 @@ from .source import FOLDER, hash_of, module_of
 _BOM = b"\xef\xbb\xbf"
 _CANNOT_LINK = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)  # file systems without hard links
 _LONGEST_DIFF = 4_000
-_MOST_LINES = 2_000  # of two texts that are compared: the time grows with their product
 
 
 def save(root: Path, path: str, text: str, expected_version: str | None) -> None:
@@ -170,8 +171,5 @@ class _File:
 
 
 def _difference(now: str, text: str, path: str) -> str:
-    before, after = now.splitlines(keepends=True), text.splitlines(keepends=True)
-    if len(before) + len(after) > _MOST_LINES:
-        return f"(it has {len(before):,} lines now; {len(after):,} were not written)\n"
-    lines = difflib.unified_diff(before, after, f"{path} (now)", f"{path} (not written)")
+    lines = diff_lines(lines_of(now), lines_of(text), (f"{path} (now)", f"{path} (not written)"))
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)

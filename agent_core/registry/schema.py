@@ -4,6 +4,8 @@ import ast
 import hashlib
 import re
 
+from sandbox.lines import lines_of
+
 from ..problem import Place, Problem
 from . import docstring, examples
 from .annotation import Budget, Converter
@@ -11,7 +13,6 @@ from .docstring import Described
 from .function import Function, Reading
 from .literals import json_literal
 from .source import MODULE_LIMIT, Source, is_helper, parse
-from .spans import split
 from .tree import Definition, Scope, survey, workspace_imports
 from .typenames import Impossible, Schema, Unresolved
 
@@ -36,7 +37,7 @@ class _Reader:
 
     def __init__(self, source: Source, scope: Scope) -> None:
         self.source, self.scope = source, scope
-        self.lines = split(source.text)
+        self.lines = lines_of(source.text)
         self.problems: list[Problem] = []
         self.refusals = 0
         self.budget = Budget()

@@ -15,16 +15,28 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
+from sandbox.lines import place_of
+
+from ..characters import Flaw, flaw_of, name_flaw_of, name_shown, odd_in_name
 from ..problem import Place, Problem
 from .within import folder, read_only
 
 FOLDER = "functions"
 MODULE_LIMIT = 256 * 1024
 _LONGEST_NAME = 200
+# Texts and comments, which the parser passes by, then what it takes its time over.
+_TOKEN = re.compile(
+    r'''"""(?:[^"\\]|\\.|"(?!""))*+(?:""")?|"(?:[^"\\\n]|\\.)*+"?'''
+    r"""|'''(?:[^'\\]|\\.|'(?!''))*+(?:''')?|'(?:[^'\\\n]|\\.)*+'?|#[^\n]*+|\s++|(\w++|[^\w\s])""",
+    re.DOTALL,
+)
+_FIELDS = re.compile(r"\b[rR]?[fF][rR]?['\"]")
+# In tokens: a statement has nodes of its own, and a field of a text is parsed by itself.
+_OF_A_STATEMENT, _OF_A_FIELD = 2, 12
+MOST_TOKENS = 70_000
+"""Of a text that is parsed, statements and fields counted as several: so many hold the program up for 0.1 s."""
 # Python refuses a decimal number of more than 4,300 digits; one that is written otherwise fails when it is shown.
 HUGE_NUMBER = re.compile(r"0[xXoObB][0-9a-fA-F_]{3500}")
-_COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
-_UTF8 = frozenset({"utf-8", "utf8", "utf_8", "utf-8-sig", "ascii", "us-ascii"})
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -55,12 +67,7 @@ def path_of(module: str) -> str:
 
 def shown_path(path: PurePath) -> str:
     """A path below `functions/` as messages and sources name it."""
-    return f"{FOLDER}/{_plain(path.as_posix())}"
-
-
-def _plain(name: str) -> str:
-    """A name on one line: a line end in it would be a line of its own in every message that names it."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in name)
+    return f"{FOLDER}/{name_shown(path.as_posix())}"
 
 
 def is_helper(module: str) -> bool:
@@ -75,7 +82,7 @@ def module_of(path: PurePath) -> str | Problem:
         return Problem("leaves-folder", f"`{path}` leaves the folder `{FOLDER}/`", where, "name a file inside it")
     if path.suffix != ".py":
         return Problem(
-            "not-python", f"`{_plain(path.name)}` is not a Python file", where, "give its name the ending `.py`"
+            "not-python", f"`{name_shown(path.name)}` is not a Python file", where, "give its name the ending `.py`"
         )
     parts = [*path.parts[:-1], path.stem]
     if parts[-1] == "__init__":
@@ -90,11 +97,11 @@ def check_module_name(module: str) -> Problem | None:
     """Why a dotted name, say one that a model chose, cannot name a module; None if it can."""
     where = Place(f"{FOLDER}/")
     if "/" in module or "\\" in module or module.startswith("."):
-        what = f"`{module}` is a path, not the name of a module in `{FOLDER}/`"
+        what = f"`{name_shown(module)}` is a path, not the name of a module in `{FOLDER}/`"
         return Problem("module-name", what, where, "use a dotted name, say `text` or `web.pages`")
     bad = _bad_part(module.split("."))
     if bad is None and is_helper(module):
-        what = f"`{module}` begins with an underscore, which keeps a module's functions private"
+        what = f"`{name_shown(module)}` begins with an underscore, which keeps a module's functions private"
         return Problem("module-name", what, where, "use a name without it, say `text` or `web.pages`")
     if bad is None and len(module) > _LONGEST_NAME:
         what = f"the name has {len(module):,} characters, and at most {_LONGEST_NAME} are taken"
@@ -108,17 +115,21 @@ def _bad_part(parts: list[str]) -> str | None:
 
 def _is_importable(part: str) -> bool:
     """An identifier as Python reads it in an `import`: there, names are brought into one form (NFKC)."""
-    return part.isidentifier() and not keyword.iskeyword(part) and unicodedata.normalize("NFKC", part) == part
+    is_name = part.isidentifier() and not keyword.iskeyword(part) and not odd_in_name(part)
+    return is_name and unicodedata.normalize("NFKC", part) == part
 
 
 def _unimportable(part: str, where: Place) -> Problem:
+    if odd := odd_in_name(part):
+        what = f"`{name_shown(part)}` holds {odd}, so the module cannot be imported"
+        return Problem("module-name", what, where, "rename it without that character")
     read = unicodedata.normalize("NFKC", part)
     if part.isidentifier() and read != part:
         what = f"`{part}` (spelled {part!a}) is {read!a} to Python, so no import would find the module"
         return Problem("module-name", what, where, f"rename it to `{read}`, spelled {read!a}")
     why = "is a Python keyword" if keyword.iskeyword(part) else "is not a Python identifier"
     mend = "rename it: letters, digits and underscores, not beginning with a digit"
-    return Problem("module-name", f"`{_plain(part)}` {why}, so the module cannot be imported", where, mend)
+    return Problem("module-name", f"`{part}` {why}, so the module cannot be imported", where, mend)
 
 
 def read_file(root: Path, path: Path, limit: int = MODULE_LIMIT) -> Source | Problem:
@@ -132,7 +143,17 @@ def read_file(root: Path, path: Path, limit: int = MODULE_LIMIT) -> Source | Pro
     if isinstance(content, Problem):
         return content
     text = _decode(content, where)
-    return text if isinstance(text, Problem) else Source(module, where.path, text, hash_of(text))
+    if isinstance(text, Problem):
+        return text
+    source = Source(module, where.path, text, hash_of(text))
+    return _misread(source) or source
+
+
+def _misread(source: Source) -> Problem | None:
+    """The problem of a name that Python reads as another: only letters beyond ASCII can make one."""
+    tree = None if source.text.isascii() else parse_accepted(source)
+    flaw = name_flaw_of(source.text, tree) if isinstance(tree, ast.Module) else None
+    return None if flaw is None else _problem(flaw, source.path)
 
 
 def _folder_link(root: Path, relative: PurePath) -> Problem | None:
@@ -184,28 +205,52 @@ def too_large(where: Place, limit: int) -> Problem:
 
 def _decode(content: bytes, where: Place) -> str | Problem:
     content = content.removeprefix(_BOM)
-    for number, line in enumerate(content.split(b"\n", 2)[:2], 1):
-        cookie = _COOKIE.match(line)
-        if cookie and cookie[1].decode("ascii", "replace").lower() not in _UTF8 and not content.isascii():
-            what = f"the file says that its encoding is {cookie[1].decode('ascii', 'replace')}, but only UTF-8 is read"
-            return Problem("encoding", what, Place(where.path, number), "save it as UTF-8 and remove that comment")
     try:
-        return content.decode("utf-8")
+        text = content.decode("utf-8")
     except UnicodeDecodeError as error:
-        number = content.count(b"\n", 0, error.start) + 1
+        readable = content[: error.start].decode("utf-8")
+        declared, place = flaw_of(readable), place_of(readable, len(readable))
+        if declared is not None and declared.code == "encoding":
+            return _problem(declared, where.path)
         what = f"byte 0x{content[error.start]:02x} is not UTF-8"
-        return Problem("encoding", what, Place(where.path, number), "save the file as UTF-8")
+        return Problem("encoding", what, Place(where.path, *place), "save the file as UTF-8")
+    flaw = flaw_of(text)
+    return text if flaw is None else _problem(flaw, where.path)
+
+
+def _problem(flaw: Flaw, path: str) -> Problem:
+    return Problem(flaw.code, flaw.what, Place(path, flaw.line, flaw.column), flaw.fix)
+
+
+def too_much(text: str) -> str:
+    """Return the code of the problem that a text is not even parsed; an empty text where it is."""
+    if 3 * len(text) <= MOST_TOKENS:
+        return ""
+    tokens = sum(1 for token in _TOKEN.finditer(text) if token.lastindex)
+    ends = text.count(";") + text.count("\n")
+    fields = text.count("{") if _FIELDS.search(text) else 0
+    if tokens + _OF_A_STATEMENT * ends + _OF_A_FIELD * fields <= MOST_TOKENS:
+        return ""
+    is_chain = ends + text.count(",") + fields < tokens // 100
+    return "too-deep" if is_chain else "too-large"
+
+
+MANY_TOKENS = f"it has more than {MOST_TOKENS:,} names, numbers and signs"
 
 
 def parse(source: Source, limit: int = MODULE_LIMIT) -> ast.Module | Problem:
     """The syntax tree of a source, or why there is none. A text beyond `limit` bytes is not parsed."""
-    where = Place(source.path)
-    if len(source.text) > limit or len(source.text.encode("utf-8", "surrogatepass")) > limit:
-        return too_large(where, limit)
-    if huge := HUGE_NUMBER.search(source.text):
-        line = source.text.count("\n", 0, huge.start()) + 1
-        what = "a number of thousands of digits cannot be shown"
-        return Problem("huge-number", what, Place(source.path, line), "compute it: `2**20_000`, say")
+    if problem := _too_much(source, limit):
+        return problem
+    if flaw := flaw_of(source.text):
+        return _problem(flaw, source.path)
+    tree = parse_accepted(source)
+    flaw = name_flaw_of(source.text, tree) if isinstance(tree, ast.Module) else None
+    return tree if flaw is None else _problem(flaw, source.path)
+
+
+def parse_accepted(source: Source) -> ast.Module | Problem:
+    """The tree of a text that was accepted once, by an older release perhaps, whatever characters it holds."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a bad escape in a string is not for the host's terminal
@@ -213,24 +258,28 @@ def parse(source: Source, limit: int = MODULE_LIMIT) -> ast.Module | Problem:
     except SyntaxError as error:
         return _syntax_problem(source, error)
     except ValueError as error:
-        return _unparsable(source, str(error))
+        return Problem("syntax", f"the code cannot be parsed: {error}", Place(source.path), "fix the syntax")
     except (RecursionError, MemoryError):
         what = "the code is nested too deeply to be parsed"
-        return Problem("too-deep", what, where, "split long expressions and nested blocks")
+        return Problem("too-deep", what, Place(source.path), "split long expressions and nested blocks")
+
+
+def _too_much(source: Source, limit: int) -> Problem | None:
+    """Why a text is not even parsed."""
+    where = Place(source.path)
+    if len(source.text) > limit or len(source.text.encode("utf-8", "surrogatepass")) > limit:
+        return too_large(where, limit)
+    if code := too_much(source.text):
+        what = f"`{source.path}` is not read: {MANY_TOKENS}"
+        return Problem(code, what, where, "split it, or keep data out of code")
+    if huge := HUGE_NUMBER.search(source.text):
+        what, (line, _) = "a number of thousands of digits cannot be shown", place_of(source.text, huge.start())
+        return Problem("huge-number", what, Place(source.path, line), "compute it: `2**20_000`, say")
+    return None
 
 
 def _syntax_problem(source: Source, error: SyntaxError) -> Problem:
-    if "null bytes" in error.msg:
-        return _unparsable(source, error.msg)
     line = (error.text or "").strip()
     what = f"{error.msg}, in `{line}`" if line else str(error.msg)
-    mend = "mend the syntax; the last good version goes on working"
+    mend = "fix the syntax; the last good version goes on working"
     return Problem("syntax", what, Place(source.path, error.lineno or 0, max(error.offset or 0, 0)), mend)
-
-
-def _unparsable(source: Source, reason: str) -> Problem:
-    position = source.text.find("\0")
-    if position < 0:
-        return Problem("syntax", f"the code cannot be parsed: {reason}", Place(source.path), "mend the syntax")
-    line = source.text.count("\n", 0, position) + 1
-    return Problem("nul-byte", "the text holds a NUL byte", Place(source.path, line), "remove it")

@@ -1,7 +1,6 @@
 """A module's text as lines and spans, for editing it without touching what lies outside.
 
-Lines are what Python's tokenizer takes for lines (not `str.splitlines`, which also ends them at form
-feeds and other characters); line numbers count from 1, and a span's end is its last line.
+Line numbers count from 1, and a span's end is its last line.
 """
 
 import ast
@@ -9,7 +8,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+from sandbox.lines import lines_of
+
 _HEADER = re.compile(r"^#!|^[ \t\f]*#.*?coding[:=]")
 
 
@@ -23,7 +23,7 @@ class Text:
     @classmethod
     def of(cls, text: str, tree: ast.Module) -> "Text":
         """The text of a tree that was parsed from it."""
-        return cls(tuple(split(text)), tuple(tree.body))
+        return cls(tuple(lines_of(text)), tuple(tree.body))
 
     @property
     def newline(self) -> str:
@@ -99,11 +99,6 @@ def applied(lines: Iterable[str], edits: Iterable[Edit]) -> str:
 def last_line(node: ast.stmt) -> int:
     """The last line of a statement."""
     return node.end_lineno or node.lineno
-
-
-def split(text: str) -> list[str]:
-    """The lines of a text, each with its end."""
-    return _LINE.findall(text)
 
 
 def column_of(line: str, byte_offset: int) -> int:

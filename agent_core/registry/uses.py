@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from sandbox.lines import lines_of
+
 from .function import Function
 from .snapshot import Snapshot
-from .spans import bound_names, last_line, split
+from .spans import bound_names, last_line
 from .tree import survey
 
 _GROUND = ""  # the name of what a module does beside binding names
@@ -121,7 +123,7 @@ def _pieces(text: str) -> Mapping[str, _Piece]:
     for node in ast.parse(text).body:
         for name in bound_names(node) or {_GROUND}:
             statements.setdefault(name, []).append(node)
-    lines = split(text)
+    lines = lines_of(text)
     return {name: _piece(nodes, lines) for name, nodes in statements.items()}
 
 

@@ -6,11 +6,13 @@
 import ast
 from collections.abc import Iterable
 
+from sandbox.lines import bare_lines, lines_of
+
 from ..problem import Place, Problem
 from . import exports, imports
 from .saving import save
 from .source import Source, parse
-from .spans import Edit, Text, applied, bound_names, is_blank, split, with_newline
+from .spans import Edit, Text, applied, bound_names, is_blank, with_newline
 from .tree import Definition
 
 __all__ = ["place_function", "remove_function", "save"]
@@ -70,7 +72,9 @@ def remove_function(module_text: str, name: str, *, path: str = "module") -> str
         return old
     if old is None:
         return Problem("name-missing", f"`{name}` is not defined in this module", Place(path))
-    return applied(module.lines, [_removal(module, old), *exports.dropping(module, name)])
+    text = applied(module.lines, [_removal(module, old), *exports.dropping(module, name)])
+    left = _read(text, path)  # a comment that comes to the top may declare an encoding
+    return left if isinstance(left, Problem) else text
 
 
 def _removal(module: Text, old: Definition) -> Edit:
@@ -111,7 +115,7 @@ def _loose(candidate: Text) -> Problem | None:
         is_docstring = index == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if is_docstring or imports.is_import(node) or bound_names(node):
             continue
-        what = f"`{ast.unparse(node).splitlines()[0][:60]}` would run whenever the module is imported"
+        what = f"`{bare_lines(ast.unparse(node))[0][:60]}` would run whenever the module is imported"
         return Problem(
             "loose-code", what, Place(CANDIDATE, node.lineno), "leave only imports, helpers and the function"
         )
@@ -144,7 +148,7 @@ def _addition(module: Text, block: Iterable[str]) -> Edit:
     for text in block:
         above = [*module.lines[-2:], *lines][-2:]
         missing = 2 - next((n for n, line in enumerate(reversed(above)) if not is_blank(line)), len(above))
-        lines += [newline] * missing + split(with_newline(f"{text}\n", newline))
+        lines += [newline] * missing + lines_of(with_newline(f"{text}\n", newline))
     return Edit(at_end, at_end, tuple(lines))
 
 
@@ -153,4 +157,4 @@ def _replacement(module: Text, old: Definition, block: list[str]) -> Edit:
     text = with_newline("\n\n\n".join(block), module.newline)
     last = module.lines[end - 1]
     ending = last[len(last.rstrip("\r\n")) :]
-    return Edit(start - 1, end, tuple(split(text + ending)))
+    return Edit(start - 1, end, tuple(lines_of(text + ending)))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from .masks import Masks, Pair
 
-LOGGERS = ("toolwright.broker", "toolwright.packages", "agent_core.dispatch", "sandbox.calls")
+LOGGERS = ("toolwright.broker", "toolwright.grants", "toolwright.packages", "agent_core.dispatch", "sandbox.calls")
 
 
 class Given:

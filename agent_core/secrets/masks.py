@@ -6,12 +6,14 @@ Where nothing is found, which is looked for first, a text stays as it is.
 
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from itertools import chain
 from typing import Any, TypeAlias
 from uuid import UUID
 
+from sandbox.unhashed import Members, Pairs
 from sandbox.values import BODY, encode
 
 from .forms import byte_forms, forms, needed, normal
@@ -96,6 +98,8 @@ class Masks:
                 return {self._walked(key, text, data): self._walked(item, text, data) for key, item in value.items()}
             case list() | tuple() | set() | frozenset():
                 return type(value)(self._walked(item, text, data) for item in value)
+            case Members() | Pairs():
+                return replace(value, items=self._walked(value.items, text, data))
             case _:
                 return self._as_text(value)
 

@@ -1,12 +1,12 @@
 """Where a secret comes from: a variable `TOOLWRIGHT_SECRET_<NAME>`, or else the user's file."""
 
-import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import UsageError
+from ..own_environment import environment as own_environment
 from ..settings import SECRET as VARIABLE
 from .forms import unfit
 from .masks import Pair
@@ -97,7 +97,7 @@ class Secrets:
         self.vault.change(lambda held: {one: value for one, value in held.items() if one != name})
 
     def _variables(self) -> dict[str, str]:
-        held = os.environ if self.environment is None else self.environment
+        held = own_environment() if self.environment is None else self.environment
         found = {name.removeprefix(VARIABLE): value for name, value in held.items() if name.startswith(VARIABLE)}
         return {name: value for name, value in found.items() if value and _NAME.fullmatch(name)}
 

@@ -2,8 +2,11 @@
 
 from typing import Any, Final
 
+from sandbox.unhashed import Members, Pairs
+
 PLAIN: Final = frozenset({type(None), bool, int, float})
 _MANY: Final = frozenset({list, tuple, set, frozenset})
+_CLAIMED: Final = frozenset({Members, Pairs})
 
 
 def texts_of(value: Any, plain: frozenset[type]) -> tuple[list[str], bool]:  # Any: what `sandbox.values` carries
@@ -21,5 +24,6 @@ def texts_of(value: Any, plain: frozenset[type]) -> tuple[list[str], bool]:  # A
                 if type(one) is dict:
                     waiting += [list(one), list(one.values())]
         waiting += [one for one in many if type(one) in _MANY] if kinds & _MANY else []
-        is_plain = is_plain and kinds <= {str, dict} | _MANY | plain
+        waiting += [one.items for one in many if type(one) in _CLAIMED] if kinds & _CLAIMED else []
+        is_plain = is_plain and kinds <= {str, dict} | _MANY | _CLAIMED | plain
     return found, is_plain

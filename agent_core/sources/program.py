@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from sandbox.lines import bare_lines
+
 from .parts import LONGEST, Part, Parts
 from .prose import plain
 
@@ -26,7 +28,7 @@ def python(text: str) -> Parts:
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return other(text)
-    lines = text.split("\n")
+    lines = bare_lines(text)
     starts = sorted({0: "", **dict(_starts(tree.body, lines, 0, ""))}.items())
     ends = [*(start for start, _ in starts[1:]), len(lines)]
     return Parts(tuple(_part(lines, begin, end, name) for (begin, name), end in zip(starts, ends, strict=True)))

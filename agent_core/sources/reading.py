@@ -5,22 +5,19 @@ What comes back is a claim: text and places of limited length, and nothing else.
 
 import asyncio
 import json
-import os
-import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from contextlib import suppress
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 from sandbox.foreign import MESSAGE, read_json
 
+from .. import programs
 from .errors import Unreadable
 from .parts import LONGEST, Chunk, Cut
 
 _LONGEST_LINE: Final = 16 << 20
 _MOST_CHUNKS: Final = 400_000
-_PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "SYSTEMROOT")
 _DIVIDE: Final = "Divide it, or convert it to plain text first."
 
 
@@ -92,15 +89,13 @@ def _checked(answers: list[dict[str, Any]]) -> Cut:  # Any: JSON
     return Cut(str(last["kind"]), tuple(Chunk(str(text), str(place)) for text, place in rows), tuple(last["notes"]))
 
 
-def _environment() -> dict[str, str]:
-    """Where packages are found as in this process, and nothing that is secret."""
-    found = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path if entry)
-    return {**{name: os.environ[name] for name in _PASSED_ON if name in os.environ}, "PYTHONPATH": found}
-
-
 async def _spawn() -> Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-B", "-X", "utf8", "-m", f"{__package__}.child",
-        stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=_environment(), cwd="/",
-        start_new_session=True, limit=_LONGEST_LINE,
-    )  # fmt: skip
+    return await programs.start(
+        programs.python("-m", f"{__package__}.child"),
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=DEVNULL,
+        env=programs.variables_for_python("HOME", "TMPDIR"),
+        cwd="/",
+        limit=_LONGEST_LINE,
+    )

@@ -11,7 +11,7 @@ from .prose import plain
 
 _DEEPEST: Final = 64
 _RECORD: Final[Unit] = "record"
-_AS_WRITTEN: Final = Strictness(unique=False, finite=False, whole=False, numbers=False)
+_AS_WRITTEN: Final = Strictness(unique=False, constants=False, finite=False, whole=False, numbers=False)
 
 
 def records(text: str) -> Parts:

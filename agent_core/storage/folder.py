@@ -11,6 +11,7 @@ import pwd
 import re
 import shlex
 import stat
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -33,9 +34,8 @@ def prepare_state_dir(root: Path) -> Path:
         _check_entries(folder)
         folder.mkdir(mode=0o700, exist_ok=True)
         folder.chmod(0o700)
-        ignore = folder / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n", encoding="utf-8")
+        with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="utf-8") as file:
+            file.write("*\n")
     except OSError as error:
         raise WorkspaceError(
             f"The state folder `{folder}` cannot be made: {error.strerror}.",

@@ -7,9 +7,11 @@ put back too where nothing else uses it; where something does, the gate says tha
 import ast
 from collections.abc import Iterator
 
+from sandbox.lines import lines_of
+
 from ..registry.imports import is_import
 from ..registry.source import Source, parse
-from ..registry.spans import Edit, Text, applied, bound_names, split, with_newline
+from ..registry.spans import Edit, Text, applied, bound_names, with_newline
 
 
 def candidate_of(module_text: str, name: str, source: str) -> str:
@@ -36,7 +38,7 @@ def with_own_helpers(module_text: str, past_text: str, name: str) -> str:
             continue
         start, end = module.span(old)
         text = with_newline(f"{past.segment(helper)}\n", module.newline)
-        edits.append(Edit(start - 1, end, tuple(split(text))))
+        edits.append(Edit(start - 1, end, tuple(lines_of(text))))
     return applied(module.lines, edits)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from sandbox import Evaluation, Outcome, Refused, Returned
 
-from ..answers import bad_arguments, outcome_json
+from ..answers import bad_arguments, outcome_json, size_of
+from ..aside import aside
 from ..cage import Cage
 from ..debugging import Watch, said
 from ..errors import UsageError
@@ -45,7 +46,8 @@ class Calls:
         Raises:
             UsageError: the arguments do not fit.
         """
-        checked = read_arguments(_text(arguments), function.parameters)
+        given = _text(arguments)
+        checked = await aside(len(given), read_arguments, given, function.parameters)
         if not isinstance(checked, dict):
             raise UsageError(bad_arguments(function.name, checked))
         permit = await self._granting.permit(function, snapshot)
@@ -58,8 +60,9 @@ class Calls:
             outcome = await requests.run(function, checked, permit)
         finally:
             watch.close()
-        found = outcome_json(outcome)
-        kept = noted(watch, function, snapshot, outcome, seconds=found["seconds"], arguments=checked)
+        size = max(size_of(outcome), len(given))
+        found = await aside(size, outcome_json, outcome)
+        kept = await aside(size, noted, watch, function, snapshot, outcome, seconds=found["seconds"], arguments=checked)
         lacks = "" if isinstance(outcome, Returned) and permit.grants else permit.note
         more = {"lacks": lacks, "debugged": watch.note(snapshot)}
         return outcome, found | {key: text for key, text in more.items() if text}, kept

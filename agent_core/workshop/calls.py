@@ -8,13 +8,13 @@ from textwrap import dedent
 from typing import Any
 
 from sandbox import Killed, Raised
+from sandbox.lines import lines_of
 
 from ..answers import CallOutcome, Measured, outcome_json, word
 from ..debugging import Watch
 from ..registry.docstring import read
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
-from ..registry.spans import split
 from ..storage import RecordCall, Write
 
 _NAMES = re.compile(r"[\w.]+")
@@ -58,7 +58,7 @@ def is_documented(error: str, function: Function, snapshot: Snapshot) -> bool:
 
 def source_of(function: Function, snapshot: Snapshot) -> str:
     """The function's own lines."""
-    lines = split(snapshot.modules[function.module].text)[function.line - 1 : function.end_line]
+    lines = lines_of(snapshot.modules[function.module].text)[function.line - 1 : function.end_line]
     return "\n".join(line.rstrip("\r\n") for line in lines)
 
 

@@ -8,6 +8,8 @@ import ast
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 
+from sandbox.lines import bare_lines
+
 from ..problem import Problem
 from ..registry.source import Source, parse
 from ..registry.spans import Edit, Text, applied, bound_names, is_blank
@@ -92,7 +94,7 @@ class Parts:
             if lines and not (is_import and was_import):
                 lines += ["", ""]
                 places += [start, start]
-            own = self.text.segment(node).replace("\r\n", "\n").split("\n")
+            own = bare_lines(self.text.segment(node))
             lines += own
             places += range(start, start + len(own))
             was_import = is_import

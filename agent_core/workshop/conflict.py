@@ -14,7 +14,7 @@ from .plan import Author, Plan
 _LONGEST = 6_000
 
 
-def lines_of(text: str, name: str) -> str:
+def written_lines(text: str, name: str) -> str:
     """A function's lines in a file that may not be Python at all: from its head to the next line that begins one."""
     head = re.search(rf"^(?:async[ \t]+)?def[ \t]+{re.escape(name)}\b.*\n?", text, re.MULTILINE)
     if head is None:

@@ -15,12 +15,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sandbox.lines import lines_of
+
+from ..characters import flaw_of
 from ..errors import UsageError
 from ..problem import Problem
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
 from ..registry.source import FOLDER, Source
-from ..registry.spans import column_of, split
+from ..registry.spans import column_of
+from ..registry.within import is_behind_link
 from .closure import Parts, only
 from .export_text import CONTEXT, PROJECT, README, TESTS, WITH_CONTEXT
 from .taking import fitting
@@ -50,7 +54,8 @@ class _Chosen:
             return
         source = self.snapshot.modules[module]
         parts = Parts.of(source.text, source.path)
-        assert not isinstance(parts, Problem)
+        if isinstance(parts, Problem):
+            raise UsageError(f"{parts.where} cannot be exported: {parts.what}.", mend=f"To fix it: {parts.mend}.")
         if names is None:
             self.names[module] = None
             needed = set(range(len(parts.binds)))
@@ -113,6 +118,8 @@ def export(handing: Handing, snapshot: Snapshot) -> dict[str, Any]:  # Any: JSON
 
 
 def _check_folder(folder: Path) -> None:
+    if is_behind_link(folder):
+        raise UsageError(f"{folder} is not written: {folder.parent} is a link.", mend="Name the place itself.")
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise UsageError(
             f"{folder} is not empty, and nothing is written over.", mend="Name a folder that is not there."
@@ -147,16 +154,21 @@ def _texts(chosen: _Chosen, snapshot: Snapshot, package: str) -> tuple[dict[str,
         if isinstance(text, Problem):
             notes.append({"name": module, "message": f"exported whole: {text.what}"})
             text = source.text
-        texts[source.path.removeprefix(f"{FOLDER}/")] = relative(text, source, package)
+        texts[source.path.removeprefix(f"{FOLDER}/")] = _declaring_nothing(relative(text, source, package))
     for path in list(texts):
         for folder in list(Path(path).parents)[:-1]:
             texts.setdefault(f"{folder.as_posix()}/__init__.py", "")
     return texts, notes
 
 
+def _declaring_nothing(text: str) -> str:
+    """The text, with a comment that came to its top moved to where it declares no encoding."""
+    return text if flaw_of(text) is None else f"\n\n{text}"
+
+
 def relative(text: str, source: Source, package: str) -> str:
     """The text with imports of the workspace's modules written for the package."""
-    lines = split(text)
+    lines = lines_of(text)
     depth = len(source.module.split(".")) + source.path.endswith("/__init__.py")
     edits: list[tuple[int, int, str, str]] = []
     for node in ast.walk(ast.parse(text)):

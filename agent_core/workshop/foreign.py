@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from sandbox.lines import lines_of
+
 from ..problem import Place, Problem
-from ..registry.spans import column_of, split
+from ..registry.spans import column_of
 from ..registry.tree import Definition
 
 _Edit: TypeAlias = tuple[int, int, int, int, str]  # from and to, as lines and columns; what stands there instead
@@ -58,8 +60,8 @@ def adapt(text: str, path: str, *, maps: bool = True) -> Adapted:
     own = {id(node) for one in tree.body if isinstance(one, ast.ClassDef) for node in ast.walk(one)}
     takers = [node for node in takers if id(node) not in own]
     edits = [*_notes(takers), *_hints(takers)] if maps else []
-    before, text = split(text), _edited(text, [edit for edit, _ in edits])
-    after, mapped = split(text), dict[int, tuple[str, str]]()
+    before, text = lines_of(text), _edited(text, [edit for edit, _ in edits])
+    after, mapped = lines_of(text), dict[int, tuple[str, str]]()
     for (first, _, last, *_), what in edits:
         diff = [*_marked("-", before[first - 1 : last]), *_marked("+", after[first - 1 : last])]
         mapped[first] = what, "\n".join(diff)
@@ -119,7 +121,7 @@ def _chain(node: ast.expr) -> tuple[bool, str]:
 
 
 def _uses(tree: ast.Module, text: str, path: str) -> Iterator[Problem]:
-    lines = split(text)
+    lines = lines_of(text)
     for node in tree.body:
         if not isinstance(node, Definition) or not _takes_self(node):
             continue
@@ -148,7 +150,7 @@ def _is_foreign(node: ast.Import | ast.ImportFrom) -> bool:
 
 
 def _import(node: ast.Import | ast.ImportFrom, text: str, path: str) -> Problem:
-    line = split(text)[node.lineno - 1].strip()
+    line = lines_of(text)[node.lineno - 1].strip()
     names = ", ".join(f"`{alias.asname or alias.name}`" for alias in node.names)
     mend = f"write what {names} stands for above the function: a constant, or a helper of its own"
     return Problem("foreign-import", f"`{line[:160]}` imports what is not here", Place(path, node.lineno, 1), mend)
@@ -156,7 +158,7 @@ def _import(node: ast.Import | ast.ImportFrom, text: str, path: str) -> Problem:
 
 def _edited(text: str, edits: list[_Edit]) -> str:
     """The text with places replaced, from the last to the first; a place that spans lines keeps their ends."""
-    lines = split(text)
+    lines = lines_of(text)
     for line, column, last, end, new in sorted(edits, reverse=True):
         start = column_of(lines[line - 1], column)
         stop = column_of(lines[last - 1], end)

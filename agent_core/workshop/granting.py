@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from sandbox import Limits
+from sandbox.lines import bare_lines
 from sandbox.patience import standing_still
 
 from ..gate import Verdict
@@ -19,7 +20,7 @@ from ..gate.trial import Granted
 from ..gate.uses import needs_of, uses
 from ..grants import NOTHING, Approver, Decision, Denied, Giving, Grants, Permit, Question, Reach
 from ..grants.book import who
-from ..grants.content import content_of, modules_of
+from ..grants.content import content_of, misleading, modules_of, unshowable
 from ..grants.desk import Desk
 from ..grants.items import UNSAID
 from ..grants.permit import raised
@@ -95,7 +96,7 @@ class Granting:
     async def _by_file(self, function: Function, snapshot: Snapshot) -> Grants:
         """What the file alone puts in force, as far as the text has a use for it, where nobody can be asked."""
         entry = (await self.book.entries()).get(function.name)
-        if entry is None or not self._is_by_file():
+        if entry is None or not self._is_by_file() or misleading(function, snapshot):
             return NOTHING
         return entry.grants.serving(await self.needs(function, snapshot) | self._around(function, snapshot))
 
@@ -133,7 +134,7 @@ class Granting:
         question = replace(question, why=work.reason, lines=verdict.asking, diff=diff, moment="join")
         decision = await self._ask(question, held.now | question.missing)
         if decision.answer == "no":
-            return Allowance(denied=denial(question, decision), is_human=decision.by in ("human", "earlier"))
+            return Allowance(denied=denial(question, decision), is_human=decision.by in ("human", "earlier", "often"))
         giving = Giving(function.name, question.missing, content, who(), held.now) if question.missing else None
         if decision.answer == "once":
             return Allowance(held.now | question.missing, lent=giving)
@@ -141,8 +142,11 @@ class Granting:
 
     async def _unfit(self, verdict: Verdict, after: Snapshot) -> str:
         """Why a candidate cannot join, whatever it is granted."""
-        if _joined(verdict, after)[1] is None:
+        function = _joined(verdict, after)[1]
+        if function is None:
             return "It has no place in its module yet, so nobody was asked."
+        if why := misleading(function, after):
+            return why
         mates = [one.name for one in after.functions.values() if one.module == verdict.module]
         at_top = imported_at_the_top(verdict.source, self._packages)
         return await self.packing.crowded(verdict.name, at_top, mates)
@@ -154,6 +158,8 @@ class Granting:
         held = await self.book.held(function, snapshot)
         if not (needs or held.entry or lent):
             return Permit(snapshot.modules, self._limits)
+        if why := misleading(function, snapshot):
+            return Denied(why)
         by_file = await self._by_file(function, snapshot)
         now, note = held.now | lent | by_file, _BY_FILE if by_file.without(held.now | lent) else ""
         question = await self.book.question(function, snapshot, needs, self._around(function, snapshot))
@@ -196,6 +202,9 @@ class Granting:
     async def want(self, function: str, snapshot: Snapshot, grants: Grants, caller: str = "") -> bool:
         """Ask in the middle of a call for what it turned out to need; whether it may have it from now on."""
         held = snapshot.functions[function]
+        if why := misleading(held, snapshot):
+            self._desk.close(Question(function, grants), Decision("no", why, "unavailable"))
+            return False
         now = await self.book.allowed(held, snapshot)
         question = Question(function, grants, now, version=held.version, moment="run", caller=caller)
         decision = await self._ask(question)
@@ -212,7 +221,10 @@ class Granting:
             grants,
             self.reach.access(grants, f"{function.module}.{function.name}"),
             function.name if grants.stateful else "",
-            note or self.reach.refusal(grants, function.name) or _unnamed(function.name, grants),
+            note
+            or self.reach.refusal(grants, function.name)
+            or self.reach.grown(grants)
+            or _unnamed(function.name, grants),
         )
 
     def _around(self, function: Function, snapshot: Snapshot) -> Grants:
@@ -229,6 +241,8 @@ class Granting:
         """The answer; what it is about is installed with a yes, by which the function has all this."""
         if never := self.reach.refusal(question.missing, question.function, question.granted):
             return self._desk.close(question, Decision("no", never, "never"))
+        if why := unshowable(question.diff):
+            return self._desk.close(question, Decision("no", why, "unavailable"))
         approver = None if self._settings.ask == "never" else self.approver
         with standing_still():
             try:
@@ -271,7 +285,7 @@ def _joined(verdict: Verdict, snapshot: Snapshot) -> tuple[Snapshot, Function | 
 def _shown(function: Function, snapshot: Snapshot) -> tuple[tuple[int, str], ...]:
     """The lines of a function that need something."""
     text = snapshot.modules[function.module].text
-    lines, own = text.splitlines(), range(function.line, function.end_line + 1)
+    lines, own = bare_lines(text), range(function.line, function.end_line + 1)
     try:
         found = [one.finding.line for one in uses(ast.parse(text), ()) if one.kind and one.finding.line in own]
     except RecursionError:

@@ -8,7 +8,7 @@ from ..errors import UsageError, WorkspaceError
 from ..gate.verdict import GRANTABLE
 from ..grants import NOTHING, Giving, Grants, Question
 from ..grants.book import who
-from ..grants.content import content_of
+from ..grants.content import content_of, misleading, unshowable
 from ..grants.file import checked
 from ..registry.function import Function
 from ..registry.registry import Registry
@@ -58,6 +58,7 @@ class Grantor:
         function = snapshot.functions.get(name)
         if function is None:
             raise unknown_function(name, snapshot.functions)
+        _require_plain(function, snapshot)
         held = await self._granting.book.held(function, snapshot)
         found = await self._granting.question(function, snapshot)
         if wanted or not found:
@@ -70,6 +71,8 @@ class Grantor:
         return Grants(packages=now.packages) if self._granting.packing.lacks(now) else NOTHING
 
     async def _explained(self, question: Question) -> Question:
+        if why := unshowable(question.diff):
+            raise WorkspaceError(why)
         by_hand = replace(question, moment="grant")
         return await self._granting.explained(by_hand, question.granted | question.missing)
 
@@ -99,6 +102,7 @@ class Grantor:
         if function is None:
             raise unknown_function(name, snapshot.functions)
         require_same(name, version, function.version)
+        _require_plain(function, snapshot)
         now = await self._granting.book.allowed(function, snapshot)
         await self._granting.packing.install(now | grants)
         giving = Giving(name, grants, content_of(function, snapshot), who(), now)
@@ -149,3 +153,13 @@ class Grantor:
         problems = (pending or {}).get("verdict", {}).get("problems", ())
         refused = {problem["code"] for problem in problems if problem["severity"] == "refuses"}
         return pending if refused and refused <= GRANTABLE else None
+
+
+def _require_plain(function: Function, snapshot: Snapshot) -> None:
+    """Nothing, unless the code does not read as it runs.
+
+    Raises:
+        WorkspaceError: it does not; the message says where and how to fix it.
+    """
+    if why := misleading(function, snapshot):
+        raise WorkspaceError(why)

@@ -8,12 +8,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
+from sandbox.lines import lines_of
+
 from ..errors import StaleFile, WorkspaceError
 from ..registry.registry import Registry
 from ..registry.snapshot import Snapshot
 from ..registry.source import Source, path_of, read_file
-from ..registry.spans import Text, split
-from .conflict import lines_of
+from ..registry.spans import Text
+from .conflict import written_lines
 from .plan import Plan
 
 CatchUp = Callable[[str], Awaitable[None]]
@@ -78,7 +80,7 @@ class Ground:
         if not isinstance(found, Source):
             return ""
         is_taken = held is not None and found.version == held.version
-        return own_text(name, snapshot) or "" if is_taken else lines_of(found.text, name)
+        return own_text(name, snapshot) or "" if is_taken else written_lines(found.text, name)
 
     def _is_other(self, path: str, held: Source | None) -> bool:
         found = read_file(self._folder, Path(path).relative_to("functions"), self._limit)
@@ -98,5 +100,5 @@ def own_text(name: str, snapshot: Snapshot) -> str | None:
     function = snapshot.functions.get(name)
     if function is None:
         return None
-    text = Text(tuple(split(snapshot.modules[function.module].text)), ())
+    text = Text(tuple(lines_of(snapshot.modules[function.module].text)), ())
     return "".join(text.lines[text.with_comments(function.line) - 1 : function.end_line])

@@ -5,15 +5,16 @@ move to another, is none. Its end is an entry of its own, and has no source.
 """
 
 import ast
-import difflib
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from sandbox.lines import bare_lines, lines_of
+
 from ..clock import shown_time
 from ..errors import UsageError
-from ..registry.source import Source, parse
-from ..registry.spans import split
+from ..matching import Allowance, compare, diff_lines
+from ..registry.source import Source, parse_accepted
 from ..registry.tree import survey
 from ..storage import VersionRow
 
@@ -58,6 +59,7 @@ def versions(rows: Iterable[VersionRow], name: str) -> tuple[Version, ...]:
     """Every version of a function, oldest first, from the histories of its modules in their order."""
     holders: dict[str, str] = {}
     found: list[Version] = []
+    allowance = _for_all()
     for row in rows:
         source = own_source(row.text, name)
         if source:
@@ -67,7 +69,7 @@ def versions(rows: Iterable[VersionRow], name: str) -> tuple[Version, ...]:
         if _moved(found, source, row):
             found.pop()
         if source != (found[-1].source if found else ""):
-            found.append(_version(len(found) + 1, source, row, found))
+            found.append(_version(source, row, found, allowance))
     return tuple(found)
 
 
@@ -80,23 +82,23 @@ def _moved(found: Sequence[Version], source: str, row: VersionRow) -> bool:
     )
 
 
-def _version(number: int, source: str, row: VersionRow, before: Sequence[Version]) -> Version:
+def _version(source: str, row: VersionRow, before: Sequence[Version], allowance: Allowance) -> Version:
     last = before[-1].source if before else ""
     what = "changed" if source and last else "created" if not before else "deleted" if last else "restored"
-    added, removed = _counted(last, source)
-    return Version(number, hash_of(source), source, row, what, added, removed)
+    added, removed = compare(last.splitlines(), source.splitlines(), allowance).counts
+    return Version(len(before) + 1, hash_of(source), source, row, what, added, removed)
 
 
 def own_source(text: str, name: str) -> str:
     """A function's lines in a module, from its first decorator on; an empty text where it is not defined."""
     if name not in text:
         return ""
-    tree = parse(Source("history", "history", text, ""))
+    tree = parse_accepted(Source("history", "history", text, ""))
     node = survey(tree).definitions.get(name) if isinstance(tree, ast.Module) else None
     if node is None:
         return ""
     start = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-    return "".join(split(text)[start - 1 : node.end_lineno])
+    return "".join(lines_of(text)[start - 1 : node.end_lineno])
 
 
 def hash_of(source: str) -> str:
@@ -155,27 +157,27 @@ def _named(found: Sequence[Version], wanted: str) -> list[Version]:
 
 def diff(before: str, after: str, names: tuple[str, str]) -> str:
     """What became different between two sources of a function, as a unified diff."""
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), *names, lineterm="")
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{line}\n" for line in diff_lines(bare_lines(before), bare_lines(after), names))
 
 
 def blame(found: Sequence[Version]) -> list[tuple[str, Version]]:
     """Each line of the current source, or of the last one before a deletion, with the version that brought it."""
     lines: list[tuple[str, Version]] = []
+    allowance = _for_all()
     for version in found:
         if version.hash:
-            lines = list(_carried(lines, version))
+            lines = list(_carried(lines, version, allowance))
     return lines
 
 
-def _carried(before: list[tuple[str, Version]], version: Version) -> Iterator[tuple[str, Version]]:
-    now = version.source.splitlines()
-    matcher = difflib.SequenceMatcher(None, [text for text, _ in before], now, autojunk=False)
-    for kind, start, end, first, last in matcher.get_opcodes():
+def _carried(
+    before: list[tuple[str, Version]], version: Version, allowance: Allowance
+) -> Iterator[tuple[str, Version]]:
+    now = bare_lines(version.source)
+    for kind, start, end, first, last in compare([text for text, _ in before], now, allowance).opcodes:
         yield from before[start:end] if kind == "equal" else [(text, version) for text in now[first:last]]
 
 
-def _counted(before: str, after: str) -> tuple[int, int]:
-    old, new = before.splitlines(), after.splitlines()
-    kept = sum(block.size for block in difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks())
-    return len(new) - kept, len(old) - kept
+def _for_all() -> Allowance:
+    """What may be spent on all versions of a function: a second or two, of a thread."""
+    return Allowance(steps=4_000_000, lines=4_000_000)

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..gate import Candidate, Policy
+from ..gate.reading.escapes import write_escapes
 from ..problem import Place, Problem
 from ..registry.source import check_module_name, path_of
 from .archive import read_library
@@ -17,7 +18,7 @@ from .checking import parse_line
 from .closure import Parts
 from .foreign import Adapted
 from .job import Row
-from .taking import Part, fitting, is_passed_over, modules
+from .taking import Part, escaping, fitting, is_passed_over, modules
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +108,14 @@ def _read_lines(taking: Taking, report: Report) -> tuple[dict[str, Part], dict[s
             report.files.append(file_row(candidate))
         elif candidate is not None:
             module = candidate.module or f"{prefix}.{fitting(candidate.name)}"
+            candidate, escapes = replace(candidate, code=write_escapes(candidate.code)), escaping(candidate.code)
             found = Parts.of(candidate.code, where)
             if isinstance(found, Problem) or candidate.name not in found.public or module in given:
                 what = _why_not(found, candidate, is_twice=module in given)
                 report.files.append(file_row(Problem("not-a-candidate", what, Place(where), "mend that line")))
                 continue
             alone = replace(found, public=(candidate.name,))
-            adapted = Adapted(candidate.code, {}, (), frozenset())
+            adapted = Adapted(candidate.code, escapes, (), frozenset())
             parts[module] = Part(where, module, path_of(module), alone, adapted, (), frozenset())
             given[module] = replace(candidate, module=module)
     return parts, given
@@ -122,7 +124,11 @@ def _read_lines(taking: Taking, report: Report) -> tuple[dict[str, Part], dict[s
 def _why_not(found: Parts | Problem, candidate: Candidate, *, is_twice: bool) -> str:
     if is_twice:
         return f"a line above holds a `{candidate.name}` too, which is taken"
-    return found.what if isinstance(found, Problem) else f"it does not define `{candidate.name}`"
+    return (
+        f"line {found.where.line}: {found.what}"
+        if isinstance(found, Problem)
+        else f"it does not define `{candidate.name}`"
+    )
 
 
 def file_row(problem: Problem) -> Row:

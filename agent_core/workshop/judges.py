@@ -7,17 +7,17 @@ process does. They speak JSON, a line each; a job that is sent comes back with i
 import asyncio
 import json
 import os
-import sys
+from asyncio.subprocess import PIPE, Process
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
 from sandbox.foreign import DEEPEST_ROW, LOOSE, read_json
 
+from .. import programs
 from ..cage import Cage
 from ..errors import WorkspaceError
 from ..gate import Gate, Rules
@@ -32,7 +32,6 @@ Judge = Callable[[Job], Awaitable[list[Row]]]
 AT_ONCE = 6  # jobs in one process: while one waits for its worker, others are read
 _FEW = 12  # jobs for which another process does not pay: it takes half a second to start
 _LONGEST_LINE = 64 << 20
-_PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "SYSTEMROOT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ class _Process:
     def __init__(self) -> None:
         self._answers: dict[int, asyncio.Future[list[Row]]] = {}
         self._count = 0
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: Process | None = None
         self._said = TemporaryFile()  # noqa: SIM115 - as long as the process
 
     @property
@@ -116,11 +115,15 @@ class _Process:
         return len(self._answers)
 
     async def start(self, ground: bytes) -> None:
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-B", "-X", "utf8", "-m", f"{__package__}.judge",
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=self._said,
-            env=_environment(), cwd="/", start_new_session=True, limit=_LONGEST_LINE,
-        )  # fmt: skip
+        self._process = await programs.start(
+            programs.python("-m", f"{__package__}.judge"),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=self._said,
+            env=programs.variables_for_python("HOME", "TMPDIR"),
+            cwd="/",
+            limit=_LONGEST_LINE,
+        )
         await self._write(ground)
 
     async def ask(self, job: Job) -> list[Row]:
@@ -170,12 +173,6 @@ class _Process:
 
 def _read(line: bytes) -> Any:  # Any: JSON
     return read_json(line, LOOSE, most=_LONGEST_LINE, deepest=DEEPEST_ROW)
-
-
-def _environment() -> dict[str, str]:
-    """Where packages are found as in this process, and nothing that is secret."""
-    found = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path if entry)
-    return {**{name: os.environ[name] for name in _PASSED_ON if name in os.environ}, "PYTHONPATH": found}
 
 
 async def serve(read: Callable[[], Awaitable[bytes]], write: Callable[[bytes], None], parallel: int) -> None:

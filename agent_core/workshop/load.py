@@ -4,6 +4,7 @@ A bad file never takes a good function away: the last good version goes on, and 
 What was judged before is known by its hash and is not judged, nor parsed, again.
 """
 
+import ast
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ from ..registry.function import Reading
 from ..registry.registry import Change, Registry
 from ..registry.schema import read_module
 from ..registry.snapshot import Snapshot
-from ..registry.source import Source, read_file, shown_path
+from ..registry.source import Source, parse_accepted, read_file, shown_path
 from ..registry.watch import scan
 from ..storage import STATE, EndWrite, ManifestConflict, SaveVerdict, Store, Write
 from . import ratchet
@@ -217,4 +218,5 @@ class Loader:
         if row is None or text is None or known.manifest.get(module) != row.version:
             return None
         source = Source(module, path, text, row.version)
-        return stored(row, source) or read_module(source)
+        tree = parse_accepted(source)
+        return stored(row, source) or read_module(source, tree=tree if isinstance(tree, ast.Module) else None)

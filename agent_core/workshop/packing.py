@@ -22,7 +22,7 @@ from ..packages.projects import project_of
 from ..registry.source import Source
 
 _PATIENT_S = 60
-_TRIAL = "import threading\nimport {name}\n\nassert threading.active_count() == 1, 'it starts threads'\n"
+_TRIAL = "import {name}\n"
 
 
 class Packing:
@@ -166,15 +166,15 @@ def imported_at_the_top(text: str, listed: tuple[str, ...]) -> frozenset[str]:
 
 
 class Trials:
-    """Tries in workers what can be imported ahead: a package that starts threads cannot be forked with."""
+    """Tries what can be imported ahead: a package that starts threads cannot be forked with."""
 
     def __init__(self, workers: Workers, limits: Limits) -> None:
         self._workers = workers
         self._limits = replace(limits, wall_s=_PATIENT_S, cpu_s=_PATIENT_S)
 
     async def __call__(self, names: tuple[tuple[str, str], ...], name: str) -> bool:
-        """Whether a worker that sees these names can import one of them, and has one thread afterwards."""
+        """Return whether one of these names can be imported ahead, and by a worker then."""
         source = Source.of("trial", _TRIAL.format(name=name))
-        access = replace(Access(), packages=names)
+        access = replace(Access(), packages=names, preload=(name,))
         outcome = await self._workers.load({source.module: source}, source.module, limits=self._limits, access=access)
         return isinstance(outcome, Returned)

@@ -3,6 +3,7 @@
 An earlier version passes the gate like any change, as it was then: nothing of it is mended.
 """
 
+import asyncio
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -39,7 +40,7 @@ class Past:
         Raises:
             UsageError: there never was such a function.
         """
-        found = history.versions(await self._store.function_history(name), name)
+        found = await asyncio.to_thread(history.versions, await self._store.function_history(name), name)
         if not found:
             raise unknown_function(name, self._ground.registry.snapshot().functions)
         return found
@@ -62,7 +63,7 @@ class Past:
             "removed": version.removed,
             "standing": verdict.get("standing") or "",
             "confirmed": list(verdict.get("confirmed") or ()),
-            "dropped": _dropped(name, before, version),
+            "dropped": await asyncio.to_thread(_dropped, name, before, version),
         }
 
     async def diff(self, name: str, wanted: str = "") -> dict[str, Any]:  # Any: JSON
@@ -70,14 +71,14 @@ class Past:
         found = await self.versions(name)
         old, now = history.pick(name, found, wanted), found[-1]
         names = (f"{name} {old.number} ({old.short})", f"{name} {now.number} ({now.short or now.what})")
-        text = history.diff(old.source, now.source, names)
+        text = await asyncio.to_thread(history.diff, old.source, now.source, names)
         return {"name": name, "from": _shown(old), "to": _shown(now), "diff": text}
 
     async def blame(self, name: str, wanted: str = "") -> dict[str, Any]:  # Any: JSON
         """Each line of a function's source, by default as it is now, with the version that brought it."""
         found = await self.versions(name)
         upto = history.pick(name, found, wanted).number if wanted else found[-1].number
-        lines = history.blame(found[:upto])
+        lines = await asyncio.to_thread(history.blame, found[:upto])
         function = self._ground.registry.snapshot().functions.get(name)
         first = function.line if function and not wanted else 1
         rows = [{"line": first + at, "text": text, **_shown(version)} for at, (text, version) in enumerate(lines)]

@@ -3,19 +3,21 @@
 A replay reaches nothing: what the function asks through `self` is answered from the record, or refused.
 """
 
-import difflib
+import asyncio
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Final
 
 from sandbox import RequestRefused
-from sandbox.values import decode, encode
+from sandbox.lines import bare_lines
+from sandbox.values import encode, read
 
 from ..answers import outcome_json, show_value
 from ..cage import Cage
 from ..debugging import Watch
 from ..debugging.recording import Row, compared, first_few
 from ..errors import UsageError
+from ..matching import diff_lines
 from ..registry.registry import Registry
 from ..registry.schema import read_module
 from ..registry.snapshot import Snapshot
@@ -73,7 +75,7 @@ class Replays:
                     snapshot.modules,
                     module,
                     row.function,
-                    decode(row.data["arguments"]),
+                    read(row.data["arguments"]),
                     Curtain(Session(self._cage.secrets, row.function), heard),
                     around=around,
                 )
@@ -118,7 +120,7 @@ class Replays:
         return module, found
 
     async def _versions(self, function: str) -> tuple[history.Version, ...]:
-        return history.versions(await self._store.function_history(function), function)
+        return await asyncio.to_thread(history.versions, await self._store.function_history(function), function)
 
     async def _version(self, function: str, module: str, snapshot: Snapshot) -> dict[str, Any]:
         """Which version of the function it is: its hash, and its number, 0 where history does not have it."""
@@ -161,7 +163,7 @@ class Heard:
         self._rows.remove(row)
         if "refused" in row:
             raise RequestRefused(row["refused"])
-        return f"secret {arguments.get('name')}" if name == "secret" else decode(row["value"])
+        return f"secret {arguments.get('name')}" if name == "secret" else read(row["value"])
 
     def _row(self, name: str, arguments: Any) -> Row | None:
         same = [row for row in self._rows if row["name"] == name]
@@ -193,9 +195,9 @@ def _difference(then: Row, now: Row) -> str:
     before, after = _ended(then), _ended(now)
     is_short = len(before) <= MOST_SHOWN >= len(after) and "\n" not in before + after
     head = [f"then: {before}", f"now: {after}"] if is_short and before != after else []
-    long = [[] if is_short else text.split("\n") for text in (before, after)]
-    old, new = [*long[0], *then["output"].splitlines()], [*long[1], *now["output"].splitlines()]
-    return visible("\n".join([*head, *difflib.unified_diff(old, new, "then", "now", lineterm="", n=2)]))[:8_000]
+    long = [[] if is_short else bare_lines(text) for text in (before, after)]
+    old, new = [*long[0], *bare_lines(then["output"])], [*long[1], *bare_lines(now["output"])]
+    return visible("\n".join([*head, *diff_lines(old, new, ("then", "now"), 2)]))[:8_000]
 
 
 def _ended(outcome: Row) -> str:
@@ -205,7 +207,7 @@ def _ended(outcome: Row) -> str:
         return f"{word} {kind}{error['message']}"
     if outcome["outcome"] != "returned":
         return word
-    value = decode(outcome["value"])
+    value = read(outcome["value"])
     if value is None and outcome["digest"] != _NONE:
         return f"{word} a value too large to be kept, of SHA-256 {outcome['digest'][:12]}"
     text = value if isinstance(value, str) and "\n" in value else show_value(value)

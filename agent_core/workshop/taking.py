@@ -11,9 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from sandbox.lines import lines_of
+
+from ..gate.reading.escapes import write_escapes
 from ..problem import Place, Problem
 from ..registry.source import FOLDER, path_of
-from ..registry.spans import split
 from .archive import Library
 from .closure import Parts
 from .foreign import Adapted, adapt
@@ -57,7 +59,7 @@ def modules(library: Library, prefix: str, *, maps: bool = True) -> Iterator[Par
         if not dotted:
             continue
         shown = library.base + name
-        adapted = adapt(text, shown, maps=maps)
+        adapted = adapt(write_escapes(text), shown, maps=maps)
         own = f"{dotted}.__init__" if name.endswith("__init__.py") else dotted
         moved, uses, stuck = _moved(adapted.text, targets, own, shown)
         parts = Parts.of(moved, shown)
@@ -67,8 +69,19 @@ def modules(library: Library, prefix: str, *, maps: bool = True) -> Iterator[Par
         place = path_of(targets[dotted])
         if name.endswith("__init__.py"):
             place = place.removesuffix(".py") + "/__init__.py"
-        held = Adapted(moved, adapted.mapped, adapted.problems, adapted.unused)
+        held = Adapted(moved, {**escaping(text), **adapted.mapped}, adapted.problems, adapted.unused)
         yield Part(shown, targets[dotted], place, parts, held, (*adapted.problems, *stuck), uses - {targets[dotted]})
+
+
+def escaping(text: str) -> dict[int, tuple[str, str]]:
+    """What is written as escapes in the strings of a text, by line: a sentence and the diff."""
+    pairs = zip(lines_of(text), lines_of(write_escapes(text)), strict=True)
+    told = "wrote characters that cannot be seen as escapes"
+    return {
+        number: (told, f"-{before.rstrip()}\n+{after.rstrip()}")
+        for number, (before, after) in enumerate(pairs, 1)
+        if before != after
+    }
 
 
 def is_passed_over(name: str) -> bool:
@@ -113,7 +126,7 @@ def _moved(text: str, targets: Mapping[str, str], own: str, path: str) -> tuple[
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return text, frozenset(), []
-    lines, uses, stuck = split(text), set[str](), []
+    lines, uses, stuck = lines_of(text), set[str](), []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             base = node.module or "" if not node.level else _climbed(own, node)

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from sandbox.lines import bare_lines
+
 from ..events import FunctionsChanged
 from ..gate import Breakage, Disagreement, ExampleResult, Verdict
 from ..grants import Grants
@@ -143,7 +145,7 @@ def changes(found: Iterable[FunctionsChanged], functions: dict[str, Function]) -
             f"`{name}` changed: it is now {signature(functions[name])}." for name in change.changed if name in functions
         ]
         sentences += [f"`{name}` is a draft now: {how}." for name, how in change.disagreeing.items()]
-        sentences += [f"Of `{name}`: {what}." for name, said in change.noted.items() for what in said.split("\n")]
+        sentences += [f"Of `{name}`: {what}." for name, said in change.noted.items() for what in bare_lines(said)]
         sentences += [f"`{name}` is gone." for name in change.removed]
         sentences += [f"`{path}`, which was rejected, is good again." for path in change.mended]
         sentences += [
@@ -175,7 +177,7 @@ def heard(change: Change, root: Path) -> FunctionsChanged:
 def _line_of(root: Path, where: Place) -> str:
     """The line of a file, as it is on disk."""
     found = read_file(root / FOLDER, Path(where.path).relative_to(FOLDER)) if where.line else None
-    lines = found.text.splitlines() if isinstance(found, Source) else []
+    lines = bare_lines(found.text) if isinstance(found, Source) else []
     return lines[where.line - 1].rstrip()[:400] if 0 < where.line <= len(lines) else ""
 
 

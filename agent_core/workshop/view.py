@@ -1,13 +1,12 @@
 """What is known about functions, in the published shapes."""
 
-import difflib
-import fnmatch
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import UsageError
 from ..gate import ExampleResult
+from ..matching import Wildcard, nearest
 from ..registry.examples import Example
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
@@ -44,7 +43,8 @@ class Wanted:
 async def listing(sight: Sight, wanted: Wanted) -> dict[str, Any]:
     """The `list` shape: the functions that are wanted, those that nobody called for long, and what was rejected."""
     stats = by_function(await sight.store.call_stats())
-    matching = [each for _, each in sorted(sight.snapshot.functions.items()) if _matches(each, wanted)]
+    pattern = Wildcard(wanted.pattern.lower())
+    matching = [each for _, each in sorted(sight.snapshot.functions.items()) if _matches(each, wanted, pattern)]
     retirable = await unused(sight, stats)
     verdicts = [(each, await sight.store.verdict(each.body_hash, each.name)) for each in matching]
     rows = [_row(each, verdict, stats.get(each.name, []), sight) for each, verdict in verdicts]
@@ -128,7 +128,7 @@ def example_result(result: ExampleResult) -> dict[str, Any]:
 
 def unknown_function(name: str, known: Iterable[str] = ()) -> UsageError:
     """The error for a name that is none of the functions known."""
-    near = difflib.get_close_matches(name, [*known], n=1, cutoff=0.6)
+    near = nearest(name, known)
     mend = (
         f"Did you mean `{near[0]}`?"
         if near
@@ -137,7 +137,7 @@ def unknown_function(name: str, known: Iterable[str] = ()) -> UsageError:
     return UsageError(f"There is no function `{name}` in functions/.", mend=mend)
 
 
-def _matches(function: Function, wanted: Wanted) -> bool:
+def _matches(function: Function, wanted: Wanted, pattern: Wildcard) -> bool:
     module = wanted.module
     if module and function.module != module and not function.module.startswith(f"{module}."):
         return False
@@ -145,7 +145,7 @@ def _matches(function: Function, wanted: Wanted) -> bool:
     if not word:
         return True
     text = f"{function.name} {function.module} {function.description}"
-    return fnmatch.fnmatch(function.name.lower(), word) or word in text.lower()
+    return pattern.fits(function.name.lower()) or word in text.lower()
 
 
 def standing_now(

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import ModuleType
 from typing import Final
 
@@ -17,13 +17,15 @@ class Calls:
     first_x32: int | None
     checked: Mapping[str, int]
     free: Mapping[str, int]
-    never_ahead: Mapping[str, int]
+    ahead: Mapping[str, int]
+    checked_ahead: Mapping[str, int]
     setup: Mapping[str, int]
+    canaries: Mapping[str, int]
 
     @classmethod
     def of(cls, table: ModuleType) -> "Calls":
         """The table that a module writes down."""
-        return cls(table.ARCHITECTURE, table.FIRST_X32, table.CHECKED, table.FREE, table.NEVER_AHEAD, table.SETUP)
+        return cls(**{each.name: getattr(table, each.name.upper()) for each in fields(cls)})
 
 
 TABLES: Final = {"x86_64": Calls.of(calls_x86_64), "aarch64": Calls.of(calls_aarch64)}
@@ -41,4 +43,4 @@ def here() -> Calls:
 def number(name: str) -> int:
     """A call's number on this machine."""
     table = here()
-    return {**table.setup, **table.never_ahead}[name]
+    return {**table.setup, **table.canaries}[name]

@@ -10,6 +10,7 @@ from .calls import number
 from .kernel import (
     PR_CAP_AMBIENT,
     PR_CAPBSET_DROP,
+    PR_SET_CHILD_SUBREAPER,
     PR_SET_DUMPABLE,
     PR_SET_NO_NEW_PRIVS,
     PR_SET_PDEATHSIG,
@@ -23,9 +24,14 @@ _CAPABILITY_HEADER = struct.pack("=Ii", 0x20080522, 0)  # version 3, this proces
 
 def restrict(limits: Rlimits, *, own_user: bool) -> None:
     """Set every limit of this process, soft and hard, so that none can be raised again."""
+    resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_s, limits.cpu_s + 1))
+    restrict_ahead(limits, own_user=own_user)
+
+
+def restrict_ahead(limits: Rlimits, *, own_user: bool) -> None:
+    """Set the limits of a zygote, soft and hard; not that of processor time, which it spends as long as it serves."""
     hard = resource.setrlimit
     hard(resource.RLIMIT_CORE, (0, 0))
-    hard(resource.RLIMIT_CPU, (limits.cpu_s, limits.cpu_s + 1))
     hard(resource.RLIMIT_AS, (limits.memory, limits.memory))
     hard(resource.RLIMIT_FSIZE, (limits.file_size, limits.file_size))
     hard(resource.RLIMIT_NOFILE, (limits.open_files, limits.open_files))
@@ -38,6 +44,11 @@ def restrict(limits: Rlimits, *, own_user: bool) -> None:
 def end_with_parent() -> None:
     """Be killed when the parent ends. A change of user takes this back."""
     prctl("parent-death signal", PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every process below this one whose own parent ends."""
+    prctl("adoption of orphans", PR_SET_CHILD_SUBREAPER, 1)
 
 
 def drop_privileges(user: int | None, group: int | None = None) -> None:

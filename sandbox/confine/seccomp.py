@@ -1,4 +1,4 @@
-"""The system calls that a worker may make: a short list, everything else is refused.
+"""The system calls that a worker may make, or a zygote that imports packages: a short list, all else is refused.
 
 Refused calls answer EPERM, so that Python raises PermissionError and the function's own frames
 say where. A call of another architecture kills the process. The list is searched by halves,
@@ -7,23 +7,30 @@ because the kernel runs the filter once for every call number when it is put on.
 
 import ctypes
 import errno
+import signal
+from collections.abc import Mapping
 from typing import Final
 
 from .assembler import AND, ANY_BIT, AT_LEAST, EQUAL, LOAD, RETURN, Program
-from .calls import Calls, here
-from .kernel import PR_SET_SECCOMP, prctl
+from .calls import Calls, here, number
+from .kernel import PR_SET_PDEATHSIG, PR_SET_SECCOMP, prctl, syscall
 
 ALLOW: Final = 0x7FFF0000
 KILL: Final = 0x80000000
+ASK: Final = 0x7FC00000  # whoever listens decides
 _MODE_FILTER: Final = 2
+_SET_FILTER, _AND_LISTEN = 1, 8
 _NUMBER, _ARCHITECTURE_AT = 0, 4
 
 _CLONE_NEEDS: Final = 0x100 | 0x800 | 0x10000  # VM, SIGHAND, THREAD: a thread and no process
 _CLONE_NEVER: Final = 0x7E020000 | 0x80  # every CLONE_NEW*
+_CLONE_TELLS: Final = 0x200000 | 0x1000000  # CHILD_CLEARTID, CHILD_SETTID: how the C library forks
+_ALL_BITS: Final = 0xFFFFFFFF
 _PROT_WRITE, _PROT_EXEC, _MAP_ANONYMOUS = 2, 4, 0x20
 _IOCTLS: Final = {"FIOCLEX": 0x5451, "FIONCLEX": 0x5450, "FIONBIO": 0x5421}
 _FCNTLS: Final = ((0, 8), (36, 39), (1030, 1031))  # duplicate, flags, locks · locks of open files · duplicate
 _RUNS_AS_ITS_OWNER: Final = 0o6000
+_OPEN_TO_ITS_OWNER: Final = 0o700
 _AF_UNIX, _SOCK_STREAM, _SOCK_TYPES = 1, 1, 0xF
 
 
@@ -40,42 +47,56 @@ def build(*, executable_files: bool, calls: Calls | None = None) -> bytes:
     import extension modules; without it no new page becomes executable.
     """
     calls = calls or here()
-    program = _begun(calls)
-    for name, number in calls.checked.items():
-        program.test(EQUAL, number, yes=name)
-    _search(program, _ranges(sorted(calls.free.values())))
-    _threads_only(program)
-    _no_new_code(program, executable_files=executable_files)
-    _own_files_only(program)
-    _plain_files_only(program, calls)
-    _unnamed_sockets_only(program)
-    for name, verdict in _VERDICTS.items():
-        program.label(name)
-        program.add(RETURN, verdict)
-    return program.assemble()
+    program = _begun(calls, calls.checked, calls.free)
+    _threads_only(program, processes="EPERM")
+    _as_a_worker(program, calls, executable_files=executable_files)
+    _own_limits_only(program, may_set=False)
+    return _ended(program)
 
 
 def build_ahead(calls: Calls | None = None) -> bytes:
-    """A filter for a zygote that imports packages: it forks and confines workers, and reaches nobody else."""
+    """The filter of a zygote that imports packages: a worker's, and what it takes to fork workers and to confine them.
+
+    Whoever listens to the filter decides about each fork. Code may be mapped from files, for a package may be native.
+    """
     calls = calls or here()
-    program = _begun(calls)
-    for number in calls.never_ahead.values():
-        program.test(EQUAL, number, yes="EPERM")
-    for name in ("allow", "EPERM", "kill"):
-        program.label(name)
-        program.add(RETURN, _VERDICTS[name])
-    return program.assemble()
+    program = _begun(calls, {**calls.checked, **calls.checked_ahead}, {**calls.free, **calls.ahead})
+    _threads_only(program, processes="processes")
+    _processes_by_leave(program)
+    _as_a_worker(program, calls, executable_files=True)
+    _own_limits_only(program, may_set=True)
+    _no_closed_folders(program)
+    _confinement_only(program)
+    return _ended(program)
 
 
-def _begun(calls: Calls) -> Program:
-    """The beginning of a filter: calls of another kind end the process, else the number is loaded."""
+def _begun(calls: Calls, checked: Mapping[str, int], free: Mapping[str, int]) -> Program:
+    """The beginning of a filter: calls of another kind end the process, the checked go to their labels."""
     program = Program()
     program.add(LOAD, _ARCHITECTURE_AT)
     program.test(EQUAL, calls.architecture, no="kill")
     program.add(LOAD, _NUMBER)
     if calls.first_x32 is not None:
         program.test(AT_LEAST, calls.first_x32, yes="kill")
+    for name, each in checked.items():
+        program.test(EQUAL, each, yes=name)
+    _search(program, _ranges(sorted(set(free.values()) - set(checked.values()))))
     return program
+
+
+def _as_a_worker(program: Program, calls: Calls, *, executable_files: bool) -> None:
+    """The checks that workers and zygotes share."""
+    _no_new_code(program, executable_files=executable_files)
+    _own_files_only(program)
+    _plain_files_only(program, calls)
+    _unnamed_sockets_only(program)
+
+
+def _ended(program: Program) -> bytes:
+    for name, verdict in _VERDICTS.items():
+        program.label(name)
+        program.add(RETURN, verdict)
+    return program.assemble()
 
 
 _VERDICTS: Final = {
@@ -90,11 +111,11 @@ _VERDICTS: Final = {
 def _ranges(numbers: list[int]) -> list[tuple[int, int]]:
     """Neighbouring numbers as (first, past the last)."""
     found: list[tuple[int, int]] = []
-    for number in numbers:
-        if found and found[-1][1] == number:
-            found[-1] = (found[-1][0], number + 1)
+    for each in numbers:
+        if found and found[-1][1] == each:
+            found[-1] = (found[-1][0], each + 1)
         else:
-            found.append((number, number + 1))
+            found.append((each, each + 1))
     return found
 
 
@@ -116,11 +137,21 @@ def _argument(index: int, *, high: bool = False) -> int:
     return 16 + 8 * index + (4 if high else 0)
 
 
-def _threads_only(program: Program) -> None:
+def _threads_only(program: Program, *, processes: str) -> None:
     program.label("clone")
     program.add(LOAD, _argument(0))
     program.add(AND, _CLONE_NEEDS | _CLONE_NEVER)
-    program.test(EQUAL, _CLONE_NEEDS, yes="allow", no="EPERM")
+    program.test(EQUAL, _CLONE_NEEDS, yes="allow", no=processes)
+
+
+def _processes_by_leave(program: Program) -> None:
+    """A plain fork and no other: no namespace, no memory or parent in common, and a signal at its end."""
+    program.label("processes")
+    program.add(LOAD, _argument(0))
+    program.add(AND, _ALL_BITS ^ _CLONE_TELLS)
+    program.test(EQUAL, signal.SIGCHLD, no="EPERM")
+    program.label("fork")
+    program.add(RETURN, ASK)
 
 
 def _no_new_code(program: Program, *, executable_files: bool) -> None:
@@ -149,12 +180,37 @@ def _own_files_only(program: Program) -> None:
         program.test(AT_LEAST, first, no="EPERM")
         program.test(AT_LEAST, end, no="allow")
     program.add(RETURN, _VERDICTS["EPERM"])
-    program.label("prlimit64")  # only to read one's own limits
-    for index in (0, 2):
-        for high in (False, True):
-            program.add(LOAD, _argument(index, high=high and index == 2))
-            program.test(EQUAL, 0, no="EPERM")
+
+
+def _own_limits_only(program: Program, *, may_set: bool) -> None:
+    """One's own limits are read, and set by a zygote for its workers: its own are hard, so that none is raised."""
+    program.label("prlimit64")
+    for place in (_argument(0), *(() if may_set else (_argument(2), _argument(2, high=True)))):
+        program.add(LOAD, place)
+        program.test(EQUAL, 0, no="EPERM")
     program.add(RETURN, ALLOW)
+
+
+def _no_closed_folders(program: Program) -> None:
+    """A zygote that imported packages empties scratch without changing a mode: so no folder there is closed to it."""
+    for name, mode in (("mkdir", 1), ("mkdirat", 2)):
+        program.label(name)
+        program.add(LOAD, _argument(mode))
+        program.add(AND, _OPEN_TO_ITS_OWNER)
+        program.test(EQUAL, _OPEN_TO_ITS_OWNER, yes="allow", no="EPERM")
+    program.label("umask")
+    program.add(LOAD, _argument(0))
+    program.test(ANY_BIT, _OPEN_TO_ITS_OWNER, yes="EPERM", no="allow")
+
+
+def _confinement_only(program: Program) -> None:
+    """Of prctl: a filter more, and to be killed when the parent ends."""
+    program.label("prctl")
+    program.add(LOAD, _argument(0))
+    program.test(EQUAL, PR_SET_SECCOMP, yes="allow")
+    program.test(EQUAL, PR_SET_PDEATHSIG, no="EPERM")
+    program.add(LOAD, _argument(1))
+    program.test(EQUAL, signal.SIGKILL, yes="allow", no="EPERM")
 
 
 def _plain_files_only(program: Program, calls: Calls) -> None:
@@ -195,3 +251,7 @@ class Filter:
     def restrict(self) -> None:
         """Put it on this process, for good. Last of the layers: it denies what the others need."""
         prctl("seccomp", PR_SET_SECCOMP, _MODE_FILTER, self._address)
+
+    def restrict_and_listen(self) -> int:
+        """Put it on this process, for good; the descriptor of whoever is to decide where the filter asks."""
+        return syscall("seccomp", number("seccomp"), _SET_FILTER, _AND_LISTEN, self._address)

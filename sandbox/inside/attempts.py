@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, ModuleType
 
+from ..caps import MOST_TRIED
 from ..protocol import Frame
 from .channel import Channel, bounded
 from .finder import ROOT
 from .jobs import Workshop, call_in, evaluate_in, reply_of
 
-MOST_SHOWN = 4096  # characters of a value's representation, and of what an attempt prints
+_CUT = f"\n[output cut after {MOST_TRIED} characters]"
 
 
 def serve(job: Frame, channel: Channel, scratch: Path) -> None:
@@ -37,8 +38,8 @@ def serve(job: Frame, channel: Channel, scratch: Path) -> None:
 def _printed(output: io.TextIOWrapper) -> str:
     buffer = output.buffer
     data = buffer.getvalue() if isinstance(buffer, io.BytesIO) and not buffer.closed else b""
-    text = data[: 4 * MOST_SHOWN].decode("utf-8", "replace")
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}\n[output cut after {MOST_SHOWN} characters]"
+    text = data[: 4 * MOST_TRIED].decode("utf-8", "replace")
+    return text if len(text) <= MOST_TRIED else text[: MOST_TRIED - len(_CUT)] + _CUT
 
 
 class Series:
@@ -63,10 +64,10 @@ class Series:
     def _try(self, one: Frame) -> Frame:
         work = call_in if "arguments" in one else evaluate_in
         if "text" not in one:
-            return work(self._loaded, self._workshop, one, MOST_SHOWN) if self._loaded else self._unloaded
+            return work(self._loaded, self._workshop, one, MOST_TRIED) if self._loaded else self._unloaded
         with self._module_of(f"{ROOT}.{one['module']}") as module:
             exec(self._code(one["text"]), vars(module))
-            return work(module, self._workshop, one, MOST_SHOWN)
+            return work(module, self._workshop, one, MOST_TRIED)
 
     def _code(self, number: int) -> CodeType:
         if number not in self._codes:

@@ -7,21 +7,20 @@ import ast
 import marshal
 from binascii import b2a_base64
 
+from ..caps import MOST_IMPORTS, MOST_MESSAGE
 from ..protocol import Frame
-
-_MAX_IMPORTS = 1000
 
 
 def compile_module(text: str, path: str, module: str) -> Frame:
     """The reply with the code, or with the syntax error and its place."""
     try:
         tree = ast.parse(text, path)
-        names = sorted(_imports(tree, module))[:_MAX_IMPORTS]
+        names = sorted(_imports(tree, module))[:MOST_IMPORTS]
         code = compile(tree, path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None) or 0
         message = getattr(error, "msg", None) or str(error) or "nested too deep to be compiled"
-        return {"kind": "broken", "path": path, "line": line, "message": message}
+        return {"kind": "broken", "path": path, "line": line, "message": message[:MOST_MESSAGE]}
     return {"kind": "code", "path": path, "code": b2a_base64(marshal.dumps(code)).decode(), "imports": names}
 
 

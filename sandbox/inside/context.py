@@ -6,10 +6,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
+from ..caps import PROGRESS_EVERY_S
 from .channel import Channel
 from .response import Response, fetch
 
-_PROGRESS_EVERY_S = 0.05
 _OFFERED = "progress, scratch, call, fetch, secret, now and memory"
 
 
@@ -51,7 +51,7 @@ class Context:
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         """Show how far the call is; telling more often than twenty times a second costs nothing."""
         now = time.monotonic()
-        if done != total and now - self._told_at < _PROGRESS_EVERY_S:
+        if done != total and now - self._told_at < PROGRESS_EVERY_S:
             return
         self._told_at = now
         self._channel.request("progress", {"done": done, "total": total, "note": str(note)})

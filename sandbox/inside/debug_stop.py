@@ -11,11 +11,11 @@ from collections.abc import Container
 from types import CodeType, FrameType
 from typing import Any
 
+from .. import caps
 from .context import Context
 from .edge import Interruptible, attempt
 from .failure import clean, message_of, short
 
-MOST_FRAMES, MOST_LOCALS, MOST_TEXT = 50, 100, 8_000
 EVALUATING = Interruptible()  # by the human's Ctrl-C
 _HAS_PROXY = sys.version_info >= (3, 13)  # a frame's locals are written through
 
@@ -29,7 +29,7 @@ class Stop:
     """A stack at one moment, its own frames only, the outermost first; `last` is the one that stands still."""
 
     def __init__(self, frames: list[tuple[FrameType, int]], *, is_live: bool = True) -> None:
-        self._frames = frames[-MOST_FRAMES:]
+        self._frames = frames[-caps.MOST_STACK :]
         self._is_live = is_live
         self._locals = {id(frame): frame.f_locals for frame, _ in self._frames}  # once: asking again undoes `set`
 
@@ -39,21 +39,24 @@ class Stop:
         found: list[tuple[FrameType, int]] = []
         one: FrameType | None = frame
         while one is not None:
-            if one.f_code.co_filename in own_paths or one is frame:
+            if one.f_code.co_filename in own_paths:
                 found.append((one, one.f_lineno))
             one = one.f_back
         return cls(found[::-1])
 
     def frames(self) -> list[list[Any]]:
         """Path, line and function of each."""
-        return [[one.f_code.co_filename, line, one.f_code.co_qualname] for one, line in self._frames]
+        return [
+            [one.f_code.co_filename, line or 0, clean(one.f_code.co_qualname)[: caps.MOST_NAME]]
+            for one, line in self._frames
+        ]
 
     def locals(self, number: int) -> list[list[str]]:
         """The names of a frame with short texts of their values, arguments first."""
         frame = self._frame(number)
         found = self._locals[id(frame)].items()
         held = [(name, one) for name, one in found if not name.startswith("__") and not isinstance(one, Context)]
-        return [[clean(name), text_of(name, value)] for name, value in held[:MOST_LOCALS]]
+        return [[_name(name), text_of(name, value)] for name, value in held[: caps.MOST_SEEN]]
 
     def arguments(self, number: int) -> int:
         """How many of the locals are arguments."""
@@ -65,7 +68,8 @@ class Stop:
     def names(self, number: int) -> list[str]:
         """What can be typed here, for completion."""
         frame = self._frame(number)
-        return sorted(clean(name) for name in {*self._locals[id(frame)], *frame.f_globals} if name.isidentifier())
+        names = {*self._locals[id(frame)], *frame.f_globals}
+        return sorted(_name(name) for name in names if name.isidentifier())[: caps.MOST_NAMES]
 
     def value(self, number: int, expression: str, *, pretty: bool = False) -> str:
         """The text of what an expression gives in a frame; of its error, if it has one."""
@@ -77,7 +81,7 @@ class Stop:
 
     def shown(self, expressions: list[str], number: int = -1) -> list[list[str]]:
         """Expressions with their values, short."""
-        return [[clean(one), self.value(number, one)[:400]] for one in expressions]
+        return [[one, self.value(number, one)[: caps.MOST_SEEN_TEXT]] for one in expressions[: caps.MOST_SEEN]]
 
     def set(self, number: int, name: str, expression: str) -> str:
         """Give a local another value; empty, or why not."""
@@ -120,7 +124,11 @@ class Stop:
 
 def text_of(name: str, value: object) -> str:
     """A short text of a local; what sounds secret is not shown unasked."""
-    return short(name, value, _shortener, 400)
+    return short(name, value, _shortener, caps.MOST_SEEN_TEXT)
+
+
+def _name(text: str) -> str:
+    return clean(text)[: caps.MOST_SEEN_NAME]
 
 
 def _error(error: BaseException) -> str:
@@ -129,4 +137,5 @@ def _error(error: BaseException) -> str:
 
 
 def _cut(text: str) -> str:
-    return clean(text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}…")
+    told = clean(text[: caps.MOST_ANSWER + 1])
+    return told if len(told) <= caps.MOST_ANSWER else f"{told[: caps.MOST_ANSWER - 1]}…"

@@ -11,10 +11,10 @@ from collections.abc import Callable, Container
 from types import CodeType, FrameType
 from typing import Any, Final
 
+from ..caps import ITEM, MOST_CHANGES, MOST_CLAIM, MOST_NAME, MOST_ROWS
 from .debug_stop import text_of
 
-MOST_ROWS, MOST_NAMES = 400, 20
-_MOST_TOLD: Final = 400_000  # characters of all rows, which is less than the host takes of one claim
+_MOST_TOLD: Final = MOST_CLAIM * 4 // 5  # of all rows: the lines that can run are told with them
 _CAREFUL: Final = 200  # times that a line's changes are looked at; after that only at the frame's end
 _TELL_EVERY_S: Final = 0.5  # of a call that may never end
 _LOOK_EVERY: Final = 512  # lines
@@ -36,8 +36,8 @@ class Row:
 
     def size(self) -> int:
         """About how many characters it has when it is told."""
-        pairs = sum(len(name) + len(text) + 16 for held in (self.first, self.last) for name, text in held)
-        return len(self.path) + len(self.function) + 40 + pairs
+        pairs = sum(len(name) + len(text) + 3 * ITEM for held in (self.first, self.last) for name, text in held)
+        return len(self.path) + len(self.function) + 7 * ITEM + pairs
 
 
 class State:
@@ -54,7 +54,7 @@ class State:
     def changes(self, frame: FrameType) -> list[list[str]]:
         """The locals that are different now, with their short texts."""
         changed = []
-        for name, value in list(frame.f_locals.items())[:MOST_NAMES]:
+        for name, value in list(frame.f_locals.items())[:MOST_CHANGES]:
             known = name in self.values and self.values[name] is value and type(value) in _SIMPLE
             if known or name.startswith(("__", ".")):
                 continue
@@ -142,7 +142,7 @@ class Tracer:
         key = frame.f_code, frame.f_lineno
         row = self._rows.get(key)
         if row is None:
-            row = Row(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname)
+            row = Row(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname[:MOST_NAME])
             if len(self._rows) < MOST_ROWS:
                 self._rows[key] = row
             else:
@@ -168,7 +168,7 @@ class Tracer:
         """Of lines that ran too often to be looked at each time, the last values are those at the end."""
         for (code, _), row in self._rows.items():
             if code is frame.f_code and row.count > _CAREFUL and row.names:
-                row.last = [[name, state.texts[name]] for name in sorted(row.names & state.texts.keys())]
+                row.last = [[name, state.texts[name]] for name in sorted(row.names & state.texts.keys())[:MOST_CHANGES]]
 
     def _sometimes_tell(self) -> None:
         self._seen += 1
@@ -178,7 +178,7 @@ class Tracer:
         self._tell(self.told())
 
 
-def lines_of(code: CodeType) -> list[int]:
+def lines_of_code(code: CodeType) -> list[int]:
     """The lines of a function that can run, those of what is defined in it too."""
     own = {line for _, _, line in code.co_lines() if line is not None and line != code.co_firstlineno}
-    return sorted(own.union(*(lines_of(one) for one in code.co_consts if isinstance(one, CodeType))))
+    return sorted(own.union(*(lines_of_code(one) for one in code.co_consts if isinstance(one, CodeType))))

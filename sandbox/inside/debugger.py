@@ -13,12 +13,13 @@ from dataclasses import fields
 from types import CodeType, FrameType, TracebackType
 from typing import Any, ClassVar, Final
 
+from .. import caps
 from ..protocol import Frame
 from .channel import Channel
 from .debug_points import HIT, Point, by_function, plain_function, woven
 from .debug_steps import RESUMING, Stepper, Why
 from .debug_stop import EVALUATING, Stop
-from .debug_trace import Tracer, lines_of
+from .debug_trace import Tracer, lines_of_code
 from .edge import attempt
 from .failure import clean, shown
 
@@ -142,7 +143,7 @@ class Debugger:
         """The lines of the function whose coverage is asked for."""
         module, name = self._covered or ("", "")
         function = plain_function(getattr(sys.modules.get(f"functions.{module}"), name, None))
-        return lines_of(function.__code__) if function else []
+        return lines_of_code(function.__code__)[: caps.MOST_LINES] if function else []
 
     def hit(self, id: int, failed: bool = False) -> None:  # noqa: FBT001, FBT002 - called by woven code
         """A breakpoint's line is about to run and its condition, if it is woven too, holds."""
@@ -159,7 +160,9 @@ class Debugger:
 
     def hook(self, *_arguments: Any, **_options: Any) -> None:  # the signature of `breakpoint`
         """What `breakpoint()` does."""
-        frame = sys._getframe(1)
+        frame = self._own(sys._getframe(1))
+        if frame is None:
+            return
         if self._is_refused:
             self._pass_over(frame)
         elif self._has_human:
@@ -169,11 +172,15 @@ class Debugger:
 
     def stop_now(self, frame: FrameType) -> None:
         """Stop at the next line of function code that runs."""
-        own: FrameType | None = frame
-        while own is not None and own.f_code.co_filename not in self._own_paths:
-            own = own.f_back
+        own = self._own(frame)
         if own is not None and self.is_active:
             self._stepper().stop_in(own, Why("break now"))
+
+    def _own(self, frame: FrameType | None) -> FrameType | None:
+        """Return the frame, or the nearest below it, that runs code which the host sent."""
+        while frame is not None and frame.f_code.co_filename not in self._own_paths:
+            frame = frame.f_back
+        return frame
 
     def watched(self, frame: FrameType) -> Why | None:
         """Why a line stops that is watched by tracing."""
@@ -230,10 +237,8 @@ class Debugger:
             told: Frame = {"event": "stopped", "why": why.text, "id": why.id, "frames": stop.frames()}
             told |= {"locals": stop.locals(-1)}
             told |= {"arguments": stop.arguments(-1), "names": stop.names(-1), "shown": stop.shown(self._displayed)}
-            told |= {"value": shown(more["value"], 2000)} if "value" in more else {}
-            told |= (
-                {"error": f"{type(more['error']).__name__}: {shown(more['error'], 2000)}"} if "error" in more else {}
-            )
+            told |= {"value": shown(more["value"], caps.MOST_SEEN_RESULT)} if "value" in more else {}
+            told |= {"error": _told_error(more["error"])} if "error" in more else {}
             command = self._ask(told)
             while command["do"] not in RESUMING:
                 command = self._ask({"event": "answered", **self._done(stop, command)})
@@ -292,6 +297,10 @@ class Debugger:
     def _pass_over(self, frame: FrameType) -> None:
         place = f"{clean(frame.f_code.co_filename)}:{frame.f_lineno}"
         print(f"breakpoint() at {place}: no debugger is attached, so it was passed over")  # noqa: T201 - the call's output
+
+
+def _told_error(error: BaseException) -> str:
+    return f"{clean(type(error).__name__)}: {shown(error, caps.MOST_SEEN_RESULT)}"[: caps.MOST_SEEN_RESULT]
 
 
 def _inner(code: CodeType) -> list[CodeType]:

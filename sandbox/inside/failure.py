@@ -6,15 +6,14 @@ import traceback
 from collections.abc import Container
 from types import FrameType
 
+from .. import caps
 from ..protocol import Frame as Message
 from .edge import attempt
 
-_MAX_FRAMES, _MAX_LOCALS, _MAX_TEXT, _MAX_MESSAGE = 20, 12, 100, 4000
-_MAX_CAUSES, _MAX_CAUSE_FRAMES, _MAX_CAUSE_MESSAGE = 3, 6, 1000
 _SECRET = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
 
 _shortener = reprlib.Repr()
-_shortener.maxstring = _shortener.maxother = _shortener.maxlong = _MAX_TEXT
+_shortener.maxstring = _shortener.maxother = _shortener.maxlong = caps.MOST_TEXT
 _shortener.maxlevel = 3
 
 
@@ -22,18 +21,18 @@ def describe(error: BaseException, own_paths: Container[str]) -> Message:
     """The reply that tells the host of this exception, with those that it came of."""
     told: Message = {"kind": "raised", **_described(error), "frames": _frames(error, own_paths)}
     above, seen = told, [frame for frame, _ in _own(error, own_paths)]
-    for _ in range(_MAX_CAUSES):
+    for _ in range(caps.MOST_CAUSES):
         cause, above["was_handling"] = _cause(error, own_paths)
         if cause is None:
             break
-        frames = _frames(cause, own_paths, seen)[-_MAX_CAUSE_FRAMES:]
-        above["cause"] = {**_described(cause, _MAX_CAUSE_MESSAGE), "frames": frames}
+        frames = _frames(cause, own_paths, seen)[-caps.MOST_CAUSE_FRAMES :]
+        above["cause"] = {**_described(cause, caps.MOST_CAUSE_MESSAGE), "frames": frames}
         above, error, seen = above["cause"], cause, [*seen, *(frame for frame, _ in _own(cause, own_paths))]
     return told
 
 
-def _described(error: BaseException, most: int = _MAX_MESSAGE) -> Message:
-    return {"type": clean(type(error).__qualname__), "message": clean(message_of(error))[:most]}
+def _described(error: BaseException, most: int = caps.MOST_MESSAGE) -> Message:
+    return {"type": _name(type(error).__qualname__), "message": clean(message_of(error))[:most]}
 
 
 def _cause(error: BaseException, own_paths: Container[str]) -> tuple[BaseException | None, bool]:
@@ -63,7 +62,12 @@ def shown(value: object, limit: int) -> str:
     text = attempt(lambda: repr(value))
     if not isinstance(text, str):
         return f"<{type(value).__name__}, whose repr failed>"
-    return clean(text if len(text) <= limit else f"{text[: limit - 1]}…")
+    told = clean(text[: limit + 1])
+    return told if len(told) <= limit else f"{told[: limit - 1]}…"
+
+
+def _name(text: str) -> str:
+    return clean(text)[: caps.MOST_NAME]
 
 
 def _own(error: BaseException, own_paths: Container[str]) -> list[tuple[FrameType, int]]:
@@ -74,23 +78,24 @@ def _own(error: BaseException, own_paths: Container[str]) -> list[tuple[FrameTyp
 def _frames(error: BaseException, own_paths: Container[str], seen: Container[FrameType] = ()) -> list[list[object]]:
     """The function's own frames, with the locals of those that were not seen already."""
     own: list[list[object]] = [
-        [frame.f_code.co_filename, line, frame.f_code.co_qualname, [] if frame in seen else _locals(frame)]
+        [frame.f_code.co_filename, line, _name(frame.f_code.co_qualname), [] if frame in seen else _locals(frame)]
         for frame, line in _own(error, own_paths)
     ]
     if isinstance(error, SyntaxError) and error.filename in own_paths:
-        own.append([error.filename, error.lineno or 0, "<module>", []])
-    half = _MAX_FRAMES // 2
-    return own if len(own) <= _MAX_FRAMES else own[:half] + own[-half:]
+        line = error.lineno if isinstance(error.lineno, int) else 0
+        own.append([error.filename, max(0, min(line, caps.MOST_LINE)), "<module>", []])
+    half = caps.MOST_FRAMES // 2
+    return own if len(own) <= caps.MOST_FRAMES else own[:half] + own[-half:]
 
 
 def _locals(frame: FrameType) -> list[list[str]]:
     if frame.f_code.co_name == "<module>":
         return []
     names = [name for name in frame.f_locals if not name.startswith("__")]
-    return [[clean(name), short(name, frame.f_locals[name])] for name in names[:_MAX_LOCALS]]
+    return [[_name(name), short(name, frame.f_locals[name])] for name in names[: caps.MOST_LOCALS]]
 
 
-def short(name: str, value: object, shortener: reprlib.Repr = _shortener, most: int = _MAX_TEXT) -> str:
+def short(name: str, value: object, shortener: reprlib.Repr = _shortener, most: int = caps.MOST_TEXT) -> str:
     """A short text of a local; what sounds like a secret is masked."""
     if _SECRET.search(name):
         return "<masked>"

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from ..caps import MOST_MESSAGE, MOST_SHOWN
 from ..protocol import Frame
 from ..values import decode, encode
 from . import canaries, compiling, failure, schemas, stand_ins, web_routes
@@ -24,8 +25,6 @@ from .debugger import Debugger
 from .edge import attempt
 from .finder import ROOT, Finder
 from .plain import simplify
-
-MAX_SHOWN = 16_384
 
 
 def perform(job: Frame, channel: Channel, scratch: Path) -> Frame:
@@ -41,7 +40,7 @@ def reply_of(act: Callable[[], Frame], workshop: "Workshop") -> Frame:
     if workshop.debugger.is_active:
         attempt(lambda: workshop.debugger.finish(outcome))
     if isinstance(outcome, Unfit):
-        return {"kind": "refused", "reason": failure.clean(str(outcome))}
+        return {"kind": "refused", "reason": failure.clean(str(outcome))[:MOST_MESSAGE]}
     if isinstance(outcome, BaseException):
         told = attempt(lambda: failure.describe(outcome, workshop.own_paths))
         return told if isinstance(told, dict) else {"kind": "raised", "type": "Exception", "message": "", "frames": []}
@@ -84,7 +83,7 @@ class Workshop:
         return compile(text, label, mode, dont_inherit=True)
 
 
-def _returned(value: Any, most: int = MAX_SHOWN) -> Frame:  # whatever function code gave
+def _returned(value: Any, most: int = MOST_SHOWN) -> Frame:  # whatever function code gave
     encoded = encode(value, simplify)
     return {"kind": "returned", "value": encoded, "shown": failure.shown(value, most)}
 
@@ -93,7 +92,7 @@ def _call(workshop: Workshop, job: Frame) -> Frame:
     return call_in(workshop.load(job), workshop, job)
 
 
-def call_in(module: ModuleType, workshop: Workshop, job: Frame, most: int = MAX_SHOWN) -> Frame:
+def call_in(module: ModuleType, workshop: Workshop, job: Frame, most: int = MOST_SHOWN) -> Frame:
     """The reply to a call of one of a module's functions."""
     workshop.debugger.begin(job.get("debug"))
     function = getattr(module, job["function"], None)
@@ -106,7 +105,7 @@ def _evaluate(workshop: Workshop, job: Frame) -> Frame:
     return evaluate_in(workshop.load(job), workshop, job)
 
 
-def evaluate_in(module: ModuleType, workshop: Workshop, job: Frame, most: int = MAX_SHOWN) -> Frame:
+def evaluate_in(module: ModuleType, workshop: Workshop, job: Frame, most: int = MOST_SHOWN) -> Frame:
     """The reply to an example, which has its own copy of the module's names."""
     namespace = dict(vars(module))
     for name, value in vars(module).items():

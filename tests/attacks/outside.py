@@ -2,7 +2,9 @@
 
 import os
 import re
-from contextlib import suppress
+import signal
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 
@@ -53,6 +55,24 @@ def zygotes_of(host: int) -> set[int]:
     while fresh := {pid for pid, parent in parents.items() if parent in found and pid not in found}:
         found |= fresh
     return {pid for pid in found if _is_zygote(pid)}
+
+
+@contextmanager
+def standing_still(processes: Iterable[int]) -> Iterator[None]:
+    """Stop these processes for as long as the block lasts; one that has ended since it was listed needs no stopping."""
+    with ExitStack() as stack:
+        for pid in processes:
+            with suppress(ProcessLookupError):
+                descriptor = os.pidfd_open(pid)
+                stack.callback(os.close, descriptor)
+                signal.pidfd_send_signal(descriptor, signal.SIGSTOP)
+                stack.callback(_go_on, descriptor)
+        yield
+
+
+def _go_on(descriptor: int) -> None:
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(descriptor, signal.SIGCONT)
 
 
 def _is_zygote(pid: int) -> bool:

@@ -1,10 +1,11 @@
 """The attempts as data: one function of `families/` is one row, and its docstring says what stands behind it.
 
-    seen[: remark] | layers that contain it | core leaks: why
+    seen[: remark] | layers that contain it | core leaks: why | ahead: why not
 
 `seen` is what shows outside if it worked (`KINDS`). `layers` are taken away together, and no others, for the row's
 control run, in which it must work. `apart` has no such run, for the reason that stands there; `inherent`
-works everywhere, by design.
+works everywhere, by design. Each row runs a second time while a package is imported (`ahead.py`), unless `ahead` says
+why it does not; `ahead leaks` says why it works there, `ahead core leaks` why it works there at `core`.
 """
 
 import ast
@@ -35,7 +36,20 @@ KINDS: Final = {
 }
 SANDBOX: Final = ("namespaces", "landlock", "seccomp", "limits", "privileges")
 HOST: Final = ("clock", "output", "result", "requests", "reader", "worker")
+MISTAKES: Final = (
+    "NameError",
+    "AttributeError",
+    "TypeError",
+    "KeyError",
+    "IndexError",
+    "SyntaxError",
+    "UnboundLocalError",
+)
 _NO_FAMILY: Final = "hand"
+_NOT_AHEAD: Final = {
+    "channel": "no call is there yet whose answer could be forged",
+    "values": "no call is there yet that returns or raises",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +63,9 @@ class Row:
     remark: str
     layers: tuple[str, ...]
     leaks_at_core: str
+    not_ahead: str = ""
+    leaks_ahead: str = ""
+    leaks_ahead_at_core: str = ""
 
     @property
     def label(self) -> str:
@@ -60,9 +77,14 @@ class Row:
         """Whether there is no control run of it."""
         return self.seen in APART
 
-    def leaks(self, level: str) -> bool:
-        """Whether it is known to work at this level."""
-        return bool(self.leaks_at_core) and level == "core"
+    def leaks(self, level: str, *, ahead: bool = False) -> bool:
+        """Whether it is known to work at this level, or while a package is imported there."""
+        return bool(self.reason(level, ahead=ahead))
+
+    def reason(self, level: str, *, ahead: bool = False) -> str:
+        """Why it works at this level; empty where it must not."""
+        at_core = (self.leaks_ahead_at_core if ahead else "") or self.leaks_at_core
+        return (self.leaks_ahead if ahead else "") or (at_core if level == "core" else "")
 
 
 @cache
@@ -80,9 +102,21 @@ def _of(path: Path) -> Iterator[Row]:
 
 
 def _row(family: str, about: str, name: str, text: str) -> Row:
-    seen, layers, leaks, *_more = [part.strip() for part in f"{text}||".split("|")]
+    seen, layers, *reasons = [part.strip() for part in f"{text}|".split("|")]
     seen, _colon, remark = (part.strip() for part in seen.partition(":"))
-    return Row(family, about, name, seen, remark, tuple(layers.split()), leaks.removeprefix("core leaks:").strip())
+    given = {kind: why.strip() for kind, _colon, why in (part.partition(":") for part in reasons) if kind}
+    return Row(
+        family,
+        about,
+        name,
+        seen,
+        remark,
+        tuple(layers.split()),
+        leaks_at_core=given.pop("core leaks", ""),
+        not_ahead=given.pop("ahead", _NOT_AHEAD.get(family, "")),
+        leaks_ahead=given.pop("ahead leaks", ""),
+        leaks_ahead_at_core=given.pop("ahead core leaks", ""),
+    )
 
 
 @cache

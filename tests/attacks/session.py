@@ -1,5 +1,7 @@
 """One setting's run of every row, or of some: `python -m tests.attacks.session full [rows]` prints what each reached.
 
+With `--ahead` the rows run while a package is imported ahead (`ahead.py`), and not in a call.
+
 Whoever starts it is the user it runs as. Each row has a world of its own, so several run at once.
 """
 
@@ -9,7 +11,7 @@ import secrets
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +21,8 @@ from sandbox import Code, Limits, Outcome, Raised, Returned, Sandbox, TimedOut
 from sandbox.plan import Plan
 from sandbox.pool import Pool
 from sandbox.starting import Ground, Level, plan_for, try_level, without_root
-from tests.attacks.rows import Row, code, modules, rows
+from tests.attacks import ahead
+from tests.attacks.rows import MISTAKES, Row, code, modules, rows
 from tests.attacks.world import MOST_OUTPUT, SECRET, World, heed_signals, world
 
 # Enough for an honest call; what never returns is stopped much earlier.
@@ -27,15 +30,6 @@ LIMITS: Final = Limits(wall_s=30, cpu_s=20, requests=300, output=MOST_OUTPUT)
 _SHORT: Final = replace(LIMITS, wall_s=0.4)
 _ALONE: Final = ("disk", "memory")  # what others would have to wait for
 _AT_ONCE: Final = 4
-_MISTAKES: Final = (
-    "NameError",
-    "AttributeError",
-    "TypeError",
-    "KeyError",
-    "IndexError",
-    "SyntaxError",
-    "UnboundLocalError",
-)
 _AFTER: Final = "from functions.hand import state\n\ndef after() -> dict:\n    return state()\n"
 _NEIGHBOUR: Final = """
 import time
@@ -117,7 +111,7 @@ def _by_outcome(row: Row, outcome: Outcome) -> dict[str, str]:
         return {"inherent": f"{row.name} gave {outcome.value!r}"}
     if row.seen == "misled" and isinstance(outcome, Returned):
         return {"misled": f"the host took {outcome.shown[:80]}"}
-    if isinstance(outcome, Raised) and outcome.failure.type in _MISTAKES:
+    if isinstance(outcome, Raised) and outcome.failure.type in MISTAKES:
         return {"mistake": f"the attempt itself is wrong: {outcome.failure.type}: {outcome.failure.message}"}
     return {}
 
@@ -129,9 +123,10 @@ async def state_after(sandbox: Sandbox) -> Any:
     return outcome.value if isinstance(outcome, Returned) else repr(outcome)
 
 
-async def run(level: Level, labels: Collection[str]) -> dict[str, dict[str, str]]:
-    """The breaches of these rows, or of all."""
+async def run(level: Level, labels: Collection[str], *, while_importing: bool = False) -> dict[str, dict[str, str]]:
+    """The breaches of these rows, or of all, in calls or while a package is imported."""
     wanted = [row for row in rows() if not labels or row.label in labels]
+    wanted = [row for row in wanted if not (while_importing and row.not_ahead)]
     async with sandbox_at(level) as found:
         if isinstance(found, str):
             return {"": {"missing": found}}
@@ -142,17 +137,28 @@ async def run(level: Level, labels: Collection[str]) -> dict[str, dict[str, str]
         async def one(row: Row) -> dict[str, str]:
             async with room:
                 with world(level, pool, starts=row.seen == "process") as there:
-                    reached = await attack(sandbox, there, row, limits_of(row))
+                    act = ahead.strike if while_importing else attack
+                    reached = await act(sandbox, there, row, limits_of(row))
             after = await state_after(sandbox)
             return reached if after == fresh else reached | {"next": f"the next call finds {after}"[:600]}
 
-        together = [row for row in wanted if row.family not in _ALONE]
-        reached_by = dict(zip(together, await asyncio.gather(*map(one, together)), strict=True))
-        reached_by |= {row: await one(row) for row in wanted if row.family in _ALONE}
+        reached_by: dict[Row, dict[str, str]] = {}
+        for together, seconds in _batches(wanted):
+            with ahead.patience(seconds):
+                reached_by |= dict(zip(together, await asyncio.gather(*map(one, together)), strict=True))
     return {row.label: reached for row, reached in reached_by.items()}
 
 
+def _batches(wanted: list[Row]) -> Iterator[tuple[list[Row], float]]:
+    """What runs at once, and how long an import may take there."""
+    yield [row for row in wanted if row.family not in _ALONE and row.seen != "stays"], ahead.LONG_S
+    yield [row for row in wanted if row.family not in _ALONE and row.seen == "stays"], ahead.SHORT_S
+    yield from (([row], ahead.LONG_S) for row in wanted if row.family in _ALONE)
+
+
 if __name__ == "__main__":
-    signal.alarm(240)
+    signal.alarm(550)
     heed_signals()
-    print(json.dumps(asyncio.run(run("full" if sys.argv[1] == "full" else "core", sys.argv[2:]))))
+    level: Level = "full" if sys.argv[1] == "full" else "core"
+    labels = [word for word in sys.argv[2:] if not word.startswith("-")]
+    print(json.dumps(asyncio.run(run(level, labels, while_importing="--ahead" in sys.argv))))

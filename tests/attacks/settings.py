@@ -1,4 +1,4 @@
-"""The four settings of a run: each level, as whoever starts it and as an ordinary user."""
+"""The settings of a run: each level, as whoever starts it and as an ordinary user, in calls and at import time."""
 
 import json
 import os
@@ -7,13 +7,31 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from tests.attacks.rows import Row, rows
 from tests.attacks.world import REPOSITORY, SECRET, VARIABLE
 
 Results = dict[str, dict[str, str]]
-SETTINGS: Final = [(level, user) for level in ("full", "core") for user in ("root", "ordinary user")]
+
+
+class Setting(NamedTuple):
+    """Where rows run: in calls, or ahead of them while a package is imported."""
+
+    level: str
+    user: str
+    ahead: bool = False
+
+    def rows(self) -> list[Row]:
+        """The rows that run there."""
+        return [row for row in rows() if not (self.ahead and row.not_ahead)]
+
+    def __str__(self) -> str:
+        return f"`{self.level}`, {self.user}"
+
+
+SETTINGS: Final = [Setting(level, user) for level in ("full", "core") for user in ("root", "ordinary user")]
+AHEAD: Final = [setting._replace(ahead=True) for setting in SETTINGS]
 _NOBODY: Final = "65534"
 
 
@@ -21,13 +39,14 @@ class Unable(Exception):
     """This machine has no such setting."""
 
 
-def results(level: str, user: str, *labels: str) -> Results:
+def results(setting: Setting, *labels: str) -> Results:
     """What these rows, or all, reached there, empty where it was contained."""
-    as_whom = _as_ordinary_user() if user != "root" else [sys.executable]
-    if user == "root" and os.geteuid() != 0:
+    as_whom = _as_ordinary_user() if setting.user != "root" else [sys.executable]
+    if setting.user == "root" and os.geteuid() != 0:
         raise Unable("the tests do not run as root")
+    when = ["--ahead"] if setting.ahead else []
     done = subprocess.run(
-        [*as_whom, "-B", "-m", "tests.attacks.session", level, *labels],
+        [*as_whom, "-B", "-m", "tests.attacks.session", setting.level, *when, *labels],
         capture_output=True,
         text=True,
         cwd=REPOSITORY,

@@ -7,7 +7,7 @@ from typing import Final
 
 from tests.attacks.control import in_jail
 from tests.attacks.rows import Row, rows
-from tests.attacks.settings import SETTINGS, Results, Unable, leaks, results
+from tests.attacks.settings import AHEAD, SETTINGS, Results, Setting, Unable, leaks, results
 from tests.attacks.world import REPOSITORY
 
 PAGE: Final = REPOSITORY / "docs" / "security.md"
@@ -15,21 +15,25 @@ BEGIN, END = "<!-- attacks: written by `python -m tests.attacks.table` -->", "<!
 _COUNTS = re.compile(r"^\| (\w+): .*? \| (\d+) \|", re.MULTILINE)
 
 
-def page(found: dict[tuple[str, str], Results | str], proved: Results) -> str:
+def page(found: dict[Setting, Results | str], proved: Results) -> str:
     """The part of the page, from what the runs found."""
-    return "\n".join([BEGIN, "", *_table(found, proved), "", *_remarks(found), "", END])
+    calls = ["In calls, and without the layers that contain them:", "", *_table(SETTINGS, found, proved), ""]
+    imports = ["The same attempts while a package is imported ahead:", "", *_table(AHEAD, found, None), ""]
+    return "\n".join([BEGIN, "", *calls, *_remarks(SETTINGS, found), "", *imports, *_remarks_ahead(found), "", END])
 
 
-def _table(found: dict[tuple[str, str], Results | str], proved: Results) -> Iterator[str]:
-    settings = " | ".join(f"`{level}`, {user}" for level, user in SETTINGS)
-    yield f"| family | attempts | {settings} | shown to work without its layers |"
-    yield f"|---|---|{'---|' * len(SETTINGS)}---|"
+def _table(settings: list[Setting], found: dict[Setting, Results | str], proved: Results | None) -> Iterator[str]:
+    last = [] if proved is None else ["shown to work without its layers"]
+    titles = ["family", "attempts", *map(str, settings), *last]
+    yield f"| {' | '.join(titles)} |"
+    yield f"|{'---|' * len(titles)}"
     for family in (*dict.fromkeys(row.family for row in rows()), ""):
-        mine = [row for row in rows() if family in ("", row.family)]
-        cells = [_contained(found[setting], mine) for setting in SETTINGS]
-        works = sum(row.seen in proved.get(row.label, {}) for row in mine)
-        name = f"{family}: {mine[0].about}" if family else "**all**"
-        yield f"| {name} | {len(mine)} | {' | '.join(cells)} | {works} |"
+        mine = [row for row in settings[0].rows() if family in ("", row.family)]
+        cells = [_contained(found[setting], mine) for setting in settings]
+        works = [] if proved is None else [str(sum(row.seen in proved.get(row.label, {}) for row in mine))]
+        if mine:
+            name = f"{family}: {mine[0].about}" if family and proved is not None else family or "**all**"
+            yield f"| {' | '.join([name, str(len(mine)), *cells, *works])} |"
 
 
 def _contained(found: Results | str, mine: list[Row]) -> str:
@@ -39,12 +43,8 @@ def _contained(found: Results | str, mine: list[Row]) -> str:
     return str(sum(row.label not in out and row.seen != "inherent" for row in mine))
 
 
-def _remarks(found: dict[tuple[str, str], Results | str]) -> Iterator[str]:
-    for level in ("full", "core"):
-        out = _names(found, level)
-        yield f"What gets out at `{level}`: {'nothing.' if not out else ''}"
-        yield from (f"- *{_words(row)}*: {row.leaks_at_core or 'not yet known'}" for row in out)
-        yield ""
+def _remarks(settings: list[Setting], found: dict[Setting, Results | str]) -> Iterator[str]:
+    yield from _leaks_by_level(settings, found)
     yield "What works everywhere, by design, and is not counted as contained:"
     yield from (f"- *{_words(row)}*: {row.remark}" for row in rows() if row.seen == "inherent")
     yield ""
@@ -52,8 +52,26 @@ def _remarks(found: dict[tuple[str, str], Results | str]) -> Iterator[str]:
     yield f"{len(apart)} attempts have no run without layers, for the reasons that `tests/attacks/families/` gives."
 
 
-def _names(found: dict[tuple[str, str], Results | str], level: str) -> list[Row]:
-    mine = [each for (where, _user), each in found.items() if where == level and not isinstance(each, str)]
+def _remarks_ahead(found: dict[Setting, Results | str]) -> Iterator[str]:
+    yield from _leaks_by_level(AHEAD, found)
+    yield "What is not tried there:"
+    for why in dict.fromkeys(row.not_ahead for row in rows() if row.not_ahead):
+        left_out = [row for row in rows() if row.not_ahead == why]
+        families = ", ".join(dict.fromkeys(row.family for row in left_out))
+        yield f"- {len(left_out)} attempts of {families}: {why}"
+
+
+def _leaks_by_level(settings: list[Setting], found: dict[Setting, Results | str]) -> Iterator[str]:
+    for level in ("full", "core"):
+        out = _names([each for each in settings if each.level == level], found)
+        yield f"What gets out at `{level}`:{'' if out else ' nothing.'}"
+        reasons = [(row, row.reason(level, ahead=settings[0].ahead) or "not yet known") for row in out]
+        yield from (f"- *{_words(row)}*: {reason}" for row, reason in reasons)
+        yield ""
+
+
+def _names(settings: list[Setting], found: dict[Setting, Results | str]) -> list[Row]:
+    mine = [each for each in map(found.get, settings) if isinstance(each, dict)]
     out = {row.label for each in mine for row, _reached in leaks(each) if row}
     return [row for row in rows() if row.label in out]
 
@@ -75,13 +93,13 @@ def counts_in_the_page() -> dict[str, int]:
 
 def write() -> None:
     """Run, and put what was found into the page."""
-    found: dict[tuple[str, str], Results | str] = {}
-    for setting in SETTINGS:
+    found: dict[Setting, Results | str] = {}
+    for setting in (*SETTINGS, *AHEAD):
         try:
-            found[setting] = results(*setting)
+            found[setting] = results(setting)
         except Unable as reason:
             found[setting] = str(reason)
-        print(*setting, file=sys.stderr)
+        print(setting, "ahead" if setting.ahead else "", file=sys.stderr)
     before, _begin, rest = PAGE.read_text().partition(BEGIN)
     after = rest.partition(END)[2]
     PAGE.write_text(before + page(found, in_jail()) + after)

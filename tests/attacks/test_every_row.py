@@ -1,4 +1,4 @@
-"""Every row at both levels, as root and as an ordinary user; and without its layers, where it must work."""
+"""Every row at both levels, as root and as an ordinary user, in calls and at import time; and without its layers."""
 
 import os
 from collections import Counter
@@ -7,45 +7,47 @@ import pytest
 
 from tests.attacks.control import in_jail
 from tests.attacks.rows import APART, HOST, KINDS, SANDBOX, Row, rows
-from tests.attacks.settings import SETTINGS, Unable, leaks, results
+from tests.attacks.settings import AHEAD, SETTINGS, Setting, Unable, leaks, results
 from tests.attacks.table import counts_in_the_page, counts_of_the_rows
 
 PROVABLE = [row for row in rows() if not row.is_apart]
 SAMPLE = [row.label for row in PROVABLE[:: len(PROVABLE) // 24]]
 
 
+def _named(setting: Setting) -> str:
+    return f"{setting.level}-{setting.user}{'-at-import-time' if setting.ahead else ''}"
+
+
 WHOEVER = "root" if os.geteuid() == 0 else "ordinary user"
 SPARSE = 6  # of the settings that a plain run only samples, each in another place
+SPARSE_AHEAD = 12
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("level", "user"), SETTINGS)
-def test_nothing_gets_out_but_what_is_named(level: str, user: str) -> None:
-    at = SETTINGS.index((level, user))
-    is_whole = (level, user) == ("full", WHOEVER)
-    _assert_contained(level, user, [] if is_whole else [row.label for row in rows()[at::SPARSE]])
+@pytest.mark.parametrize("setting", [*SETTINGS, *AHEAD], ids=_named)
+def test_nothing_gets_out_but_what_is_named(setting: Setting) -> None:
+    at, step = (AHEAD.index(setting), SPARSE_AHEAD) if setting.ahead else (SETTINGS.index(setting), SPARSE)
+    is_whole = setting == Setting("full", WHOEVER)
+    _assert_contained(setting, [] if is_whole else [row.label for row in setting.rows()[at::step]])
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize(("level", "user"), SETTINGS)
-def test_nothing_gets_out_in_any_setting_but_what_is_named(level: str, user: str) -> None:
-    _assert_contained(level, user, [])
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("setting", [*SETTINGS, *AHEAD], ids=_named)
+def test_nothing_gets_out_in_any_setting_but_what_is_named(setting: Setting) -> None:
+    _assert_contained(setting, [])
 
 
-def _assert_contained(level: str, user: str, labels: list[str]) -> None:
+def _assert_contained(setting: Setting, labels: list[str]) -> None:
     try:
-        found = results(level, user, *labels)
+        found = results(setting, *labels)
     except Unable as reason:
         pytest.skip(str(reason))
-    assert found.keys() == set(labels or (row.label for row in rows()))
+    assert found.keys() == set(labels or (row.label for row in setting.rows()))
     assert {row.label for row in rows() if row.seen == "inherent" and found.get(row.label) == {}} == set()
     got_out = {row.label if row else "": reached for row, reached in leaks(found)}
-    assert {label: reached for label, reached in got_out.items() if label not in _known(level)} == {}
-
-
-def _known(level: str) -> set[str]:
-    return {row.label for row in rows() if row.leaks(level)}
+    known = {row.label for row in rows() if row.leaks(setting.level, ahead=setting.ahead)}
+    assert {label: reached for label, reached in got_out.items() if label not in known} == {}
 
 
 @pytest.mark.timeout(300)

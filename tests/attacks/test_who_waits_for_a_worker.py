@@ -2,10 +2,12 @@
 
 import asyncio
 import os
-import signal
+import subprocess
+import time
+from pathlib import Path
 
 from sandbox import Limits, Returned, Sandbox
-from tests.attacks.outside import zygotes_of
+from tests.attacks.outside import standing_still, zygotes_of
 from tests.attacks.rows import code
 
 WORLD = {"m": code("m", "def f() -> int:\n    return 1\n")}
@@ -14,13 +16,30 @@ WORLD = {"m": code("m", "def f() -> int:\n    return 1\n")}
 async def test_a_call_that_waits_for_its_worker_does_not_lose_its_time() -> None:
     async with await Sandbox.start(packages=()) as sandbox:
         assert isinstance(await sandbox.call(WORLD, "m", "f", {}), Returned)
-        stopped = zygotes_of(os.getpid())
-        for pid in stopped:
-            os.kill(pid, signal.SIGSTOP)
-        try:  # other limits than the usual: there is no spare for it
+        with standing_still(zygotes_of(os.getpid())):  # other limits than the usual: there is no spare for it
             call = asyncio.ensure_future(sandbox.call(WORLD, "m", "f", {}, limits=Limits(wall_s=2, cpu_s=59)))
             await asyncio.sleep(2.5)
-        finally:
-            for pid in stopped:
-                os.kill(pid, signal.SIGCONT)
         assert isinstance(await call, Returned)
+
+
+def test_a_process_that_ends_after_it_was_listed_does_not_keep_the_others_stopped() -> None:
+    with subprocess.Popen(["/bin/sleep", "60"]) as goes_on, subprocess.Popen(["/bin/true"]) as ended:
+        ended.wait()
+        try:
+            with standing_still([ended.pid, goes_on.pid, ended.pid]):
+                assert _comes_to(goes_on.pid, stopped=True)
+            assert _comes_to(goes_on.pid, stopped=False)
+        finally:
+            goes_on.kill()
+
+
+def _comes_to(pid: int, *, stopped: bool) -> bool:
+    """Wait until a process is stopped or goes on: a signal takes effect when the process is next scheduled."""
+    patience = time.monotonic() + 10
+    while (_state(pid) == "T") != stopped and time.monotonic() < patience:
+        time.sleep(0.01)
+    return (_state(pid) == "T") == stopped
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]

@@ -180,6 +180,8 @@ def _paths(folder: Path) -> dict[str, Any]:
         "home": str(next(Path.home().iterdir(), Path.home())) if os.access(Path.home(), os.R_OK) else "/etc/passwd",
         "cgroup": _group(),
         "forged": "forged",
+        "granted": ".",  # where an attempt may write
+        "stays_s": 0.6,  # what it starts, so that it is seen
         "neighbours": [],
     }
 

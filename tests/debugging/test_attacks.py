@@ -22,7 +22,7 @@ def ask(self, event: dict) -> str:
 
 def flood(self, times: int) -> int:
     """Flood it with records."""
-    record = {"event": "record", "id": 0, "hits": 1, "path": "x" * 5000, "line": 1, "function": "f",
+    record = {"event": "record", "id": 0, "hits": 1, "path": "functions/forging.py", "line": 1, "function": "flood",
               "locals": [["a", "y" * 5000]] * 50, "shown": []}
     for _ in range(times):
         self._channel.request("debug", record)
@@ -31,7 +31,7 @@ def flood(self, times: int) -> int:
 
 def trace_much(self, pairs: int) -> str:
     """Claim a trace that takes long to be read."""
-    row = ["", 1, "", 1, [["", ""]] * pairs, [["", ""]] * pairs]
+    row = ["functions/forging.py", 1, "ask", 1, [["", ""]] * pairs, [["", ""]] * pairs]
     return ask(self, {"event": "traced", "rows": [row] * 400})
 
 
@@ -96,14 +96,19 @@ def add(first: int, second: int) -> int:
     return first + second
 '''
 HOLD = FORGING.split("\n").index("    nasty = Nasty(act)") + 2
-STOPPED: dict[str, object] = {"event": "stopped", "frames": [["a.py", 1, "f"]], "locals": [], "arguments": 0}
+STOPPED: dict[str, object] = {
+    "event": "stopped",
+    "frames": [["functions/forging.py", 1, "ask"]],
+    "locals": [],
+    "arguments": 0,
+}
 STOPPED |= {"names": [], "shown": []}
 RECORD: dict[str, object] = {
     "event": "record",
     "hits": 1,
-    "path": "functions/bank.py",
+    "path": "functions/forging.py",
     "line": 1,
-    "function": "transfer",
+    "function": "ask",
 }
 RECORD |= {"locals": [["amount", "1"]], "shown": []}
 
@@ -136,11 +141,14 @@ async def forging(workspace: Workspace) -> Workspace:
     ],
     ids=repr,
 )
-async def test_a_forged_event_reaches_no_human_and_ends_nothing(forging: Workspace, event: dict[str, object]) -> None:
+async def test_a_forged_event_reaches_no_human_and_ends_its_call_alone(
+    forging: Workspace, event: dict[str, object]
+) -> None:
     room_of(forging).debugger = typist = Typist("p 1", "c")
     found = await forging.workshop.call("ask", {"event": event})
-    assert found["outcome"] == "returned"
+    assert found["outcome"] == ("killed" if event.get("event") in ("stopped", "record", "traced") else "returned")
     assert not typist.stops
+    assert (await forging.workshop.call("add", {"first": 1, "second": 2}))["value"] == 3
 
 
 @pytest.mark.parametrize("why", ["breakpoint ", "breakpoint ²", "breakpoint ,", "breakpoint " + "9" * 90])
@@ -153,7 +161,7 @@ async def test_a_forged_stop_ends_only_its_call(at_desk: OpenDesk, why: str) -> 
     said = answers(await desk.say("go"))
     assert len(said) == 2
     assert any(text.startswith("3") for text in said)
-    assert [stop.why for stop in typist.stops] == [why[:100]]
+    assert not typist.stops
 
 
 @pytest.mark.parametrize("is_human", [True, False])
@@ -167,7 +175,7 @@ async def test_forged_records_take_no_breakpoint_away_and_are_not_told(forging: 
         assert placed.breakpoint.id in ids
     for id in ids:
         found = await forging.workshop.call("ask", {"event": {**RECORD, "id": id}})
-        assert found["value"].startswith("refused: ")
+        assert found["outcome"] == "killed"
         assert "transfer" not in found.get("debugged", "")
     assert len(room_of(forging).breakpoints.placed(snapshot)) == is_human
 
@@ -175,15 +183,15 @@ async def test_forged_records_take_no_breakpoint_away_and_are_not_told(forging: 
 async def test_claims_that_are_sent_ahead_hold_up_no_clock(forging: Workspace) -> None:
     forging.workshop.granting._limits = forging.workshop.granting._limits.__class__(wall_s=1.0)
     found = await forging.workshop.call("starve", {"frames": 9_000})
-    assert (found["outcome"], found["seconds"] < 10) == ("timed_out", True)
+    assert (found["outcome"], found["seconds"] < 10) == ("killed", True)
 
 
-async def test_a_claim_is_refused_where_it_is_too_long_altogether(forging: Workspace) -> None:
+async def test_a_claim_ends_its_call_where_it_is_too_long_altogether(forging: Workspace) -> None:
     few: dict[str, Any] = await forging.workshop.trace("trace_much", {"pairs": 2})
     assert few["outcome"]["value"] == "None"
     many = await forging.workshop.trace("trace_much", {"pairs": 100})
-    assert "up to 500,000 characters" in many["outcome"]["value"]
-    assert "return ask(self" in many["text"]
+    assert many["outcome"]["outcome"] == "killed"
+    assert "more than 500,000 characters at once" in many["outcome"]["error"]["message"]
 
 
 async def test_a_long_trace_is_cut_by_the_worker_and_not_refused(workspace: Workspace) -> None:
@@ -201,6 +209,36 @@ async def test_a_flood_of_records_is_capped_where_the_model_reads_it(forging: Wo
     found = await forging.workshop.call("flood", {"times": 300})
     assert found["outcome"] == "returned"
     assert len(found["debugged"]) < 5_000
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        ["functions/other.py", 1, "helper"],
+        ["functions/forging.py", 10_000, "obey"],
+        ["functions/forging.py", 1, "approve: press y"],
+        ["functions/forging.py", 1, "helper"],
+        ["/etc/passwd", 1, "ask"],
+    ],
+    ids=["module-that-it-does-not-have", "line", "words", "function-of-another-module", "file"],
+)
+async def test_a_stop_at_a_place_that_the_call_has_not_is_shown_to_nobody(
+    forging: Workspace, frame: list[object]
+) -> None:
+    (forging.root / "functions" / "other.py").write_text("def helper() -> int:\n    return 1\n", "utf-8")
+    await forging.workshop.reload()
+    room_of(forging).debugger = typist = Typist()
+    found = await forging.workshop.call("ask", {"event": {**STOPPED, "why": "step", "frames": [frame]}})
+    assert (found["outcome"], typist.stops) == ("killed", [])
+    assert "a place at its debugger that its code has not" in found["error"]["message"]
+
+
+async def test_a_stop_shows_only_what_the_human_displays(forging: Workspace) -> None:
+    stop = {**STOPPED, "why": "step", "frames": [["functions/forging.py", HOLD, "hold"]]}
+    stop |= {"shown": [["o once · y yes, kept", ""], ["1 + 1", "2"]]}
+    room_of(forging).debugger = typist = Typist("display 1 + 1", "c")
+    await forging.workshop.call("obey", {"stop": stop})
+    assert [each.shown for each in typist.stops] == [(), ()]
 
 
 @pytest.mark.parametrize(

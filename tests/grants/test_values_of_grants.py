@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_core.errors import WorkspaceError
 from agent_core.grants import NOTHING, Grants
+from agent_core.grants.file import checked
 from agent_core.grants.items import KINDS, written
 
 ITEMS = {
@@ -113,3 +115,52 @@ def test_what_hides_or_climbs_is_no_item(kind: str, text: str) -> None:
 def test_an_item_as_it_is_kept_is_kept_as_it_is(kind: str, text: str) -> None:
     kept = written(kind, text)
     assert kept is None or written(kind, kept) == kept
+
+
+ODD = (
+    "\u200d\u200c\ufe0f\ufe00\u00a0\u3000\u2003\u2028\u202e\u2066\xad\ufeff"
+    "\u115f\u3164\u180e\u0085\x0c\t\n\ue000\U000e0041\U000e0100"
+)
+
+
+@pytest.mark.parametrize("char", ODD, ids=ascii)
+@pytest.mark.parametrize(
+    ("kind", "item"),
+    [
+        *(("read", "da{}ta/"), ("write", "{}data/"), ("read", "data/{}"), ("network", "api{}.example.org")),
+        *(("secrets", "KE{}Y"), ("packages", "requ{}ests"), ("memory", "hu{}man"), ("functions", "wea{}ther")),
+    ],
+)
+def test_what_hides_something_is_no_item(kind: str, item: str, char: str) -> None:
+    assert written(kind, item.format(char)) is None
+
+
+@pytest.mark.parametrize("char", ODD, ids=ascii)
+def test_a_rejected_item_says_what_it_holds_and_where(char: str) -> None:
+    with pytest.raises(WorkspaceError) as caught:
+        checked({"read": ["in/", f"da{char}ta/"]})
+    assert f"U+{ord(char):04X}" in caught.value.message
+    assert "at column 3" in caught.value.message
+    assert char not in caught.value.message.replace(" ", "")
+    assert caught.value.mend
+
+
+@pytest.mark.parametrize("text", ["api.ex\u0430mple.org", "\u212aey.example.org", "a.org:8\u0661", "ä.example.org"])
+def test_a_host_beyond_ascii_is_written_in_punycode_or_rejected(text: str) -> None:
+    assert written("network", text) is None
+    with pytest.raises(WorkspaceError, match="punycode"):
+        checked({"network": [text]})
+
+
+@pytest.mark.parametrize(
+    ("item", "sentence"),
+    [
+        ("d\u0430ta/", "read 'd\u0430ta/' (spelled 'd\\u0430ta/')"),
+        ("out\u2044functions/", "read 'out\u2044functions/' (spelled 'out\\u2044functions/')"),
+        ("größe/", "read 'größe/' (spelled 'gr\\xf6\\xdfe/')"),
+        ("a  b/", "read 'a  b/'"),
+        ("data/", "read data/"),
+    ],
+)
+def test_what_is_not_ascii_is_spelled_next_to_it(item: str, sentence: str) -> None:
+    assert Grants(read=(item,)).sentences() == [sentence]

@@ -1,13 +1,15 @@
 """What the tests of questions about grants share: a service, a function that wants it, a prompt with a human's key."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from tests.grants.support import FETCHES, weather_service
 from tests.interfaces.support import create, prompt
 from tests.kit import Ask, Say, Script, Wanted
-from tests.kit.terminal import Terminal
+from tests.kit.terminal import ENTER, Terminal
 
 KEYS = "o once · y yes, kept · n no · w no, with a word"
 CALL = Wanted("weather", {"city": "Oslo"})
@@ -54,9 +56,18 @@ def service() -> Iterator[str]:
 
 
 def press(screen: Terminal, key: str) -> None:
-    """A key that stands alone."""
+    """A key that stands alone, and Enter where it is a yes."""
     screen.wait_for("o once")
     screen.type(key)
+    if key in ("o", "y"):
+        screen.wait_for("Enter answers")
+        screen.type(ENTER)
+
+
+def agree(screen: Terminal, key: str = "y") -> None:
+    """Type a yes with the word that the last question shows."""
+    words = re.findall(rf"\b{key} (\d[a-z])\b", screen.scrolled())
+    screen.line(f"{key} {words[-1]}")
 
 
 def ended(screen: Terminal) -> None:
@@ -66,3 +77,16 @@ def ended(screen: Terminal) -> None:
 
 DONE = Say("That is all.")
 REFUSED: Script = [DONE, DONE]  # a reply after a refusal gets one more step
+
+
+def shown_whole(screen: Terminal) -> None:
+    """Until every page of the question has been on the screen: only then is a yes taken."""
+    while not any("That was all of it." in row for row in screen.screen()):
+        screen.wait_for("o once")
+        page_printed = partial(_is_longer, screen, len(screen.scrolled()))
+        screen.type("d")
+        screen.wait(page_printed, "the next page")
+
+
+def _is_longer(screen: Terminal, chars: int) -> bool:
+    return len(screen.scrolled()) > chars

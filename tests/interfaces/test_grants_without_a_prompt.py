@@ -2,18 +2,19 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.grants.support import READS
-from tests.interfaces.asking import CALL, DONE, home, made, service, weather
+from tests.interfaces.asking import CALL, DONE, REFUSED, agree, home, made, service, weather
 from tests.interfaces.support import flags
 from tests.kit import Ask, Expect, Wanted, contains, scripted
 from tests.kit.program import toolwright
-from tests.kit.terminal import CTRL_C, terminal
+from tests.kit.terminal import CTRL_C, Terminal, terminal
 
-ASKS = "o once, y yes (kept), n no, or w and a word; then Enter:"
+ASKS = "yes (kept), n no, or w and a word; then Enter:"
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def test_one_message_denies_and_says_so_to_the_model_and_once_to_the_human(tmp_p
 
 
 def test_events_of_a_script_say_what_was_denied_by_policy(tmp_path: Path, place: str) -> None:
-    with scripted([made(place), DONE, DONE]) as model:
+    with scripted([made(place), *REFUSED]) as model:
         done = toolwright("run", *flags(model), "--message", "go", "--json", cwd=tmp_path, environment=home(tmp_path))
     events = [json.loads(text) for text in done.stdout.splitlines()]
     [denied] = [event for event in events if event["type"].startswith("grant_")]
@@ -53,7 +54,7 @@ def test_a_command_in_a_pipe_says_how_a_human_grants_it(tmp_path: Path, place: s
 
 
 @pytest.mark.parametrize(
-    ("typed", "code", "entry"), [("y\n", 0, True), ("n\n", 1, False), (CTRL_C, 1, False)], ids=["yes", "no", "ctrl-c"]
+    ("typed", "code", "entry"), [("", 0, True), ("n\n", 1, False), (CTRL_C, 1, False)], ids=["yes", "no", "ctrl-c"]
 )
 def test_a_command_at_a_terminal_asks(tmp_path: Path, place: str, typed: str, code: int, entry: bool) -> None:
     (tmp_path / "new.py").write_text(weather(place))
@@ -64,9 +65,50 @@ def test_a_command_at_a_terminal_asks(tmp_path: Path, place: str, typed: str, co
         assert f"    fetch from {place}" in screen.screen()
         screen.type("\n")
         screen.wait_count(ASKS, 2)
-        screen.type(typed)
+        screen.type("y\n")
+        screen.wait_count(ASKS, 3)
+        if typed:
+            screen.type(typed)
+        else:
+            agree(screen)
         assert screen.exit_code() == code
     assert (tmp_path / "functions" / "grants.toml").exists() == entry
+
+
+PAGED = "Enter shows more"
+
+
+def long(place: str, root: Path) -> tuple[str, ...]:
+    """A command that asks about more than a screen shows."""
+    comments = "".join(f"    # {number}\n" for number in range(60))
+    (root / "new.py").write_text(weather(place).replace("    return", f"{comments}    return"))
+    return "functions", "create", "weather", "--file", "new.py"
+
+
+def test_a_yes_at_a_terminal_counts_only_below_the_last_page(tmp_path: Path, place: str) -> None:
+    with terminal(*long(place, tmp_path), cwd=tmp_path, environment=home(tmp_path)) as screen:
+        screen.wait_for(PAGED)
+        screen.type("y\n")
+        screen.wait_for("not all of it has been shown")
+        while not any(ASKS in row for row in screen.screen()):
+            seen = screen.scrolled()
+            screen.type("\n")
+            screen.wait(partial(_is_other, screen, seen), "the next page")
+        assert "│ +    return" in screen.scrolled()
+        agree(screen)
+        assert screen.exit_code() == 0
+
+
+def _is_other(screen: Terminal, seen: str) -> bool:
+    return screen.scrolled() != seen and any(text in screen.screen()[-1] for text in (PAGED, ASKS))
+
+
+def test_a_no_at_a_terminal_counts_on_every_page(tmp_path: Path, place: str) -> None:
+    with terminal(*long(place, tmp_path), cwd=tmp_path, environment=home(tmp_path)) as screen:
+        screen.wait_for(PAGED)
+        screen.type("n\n")
+        assert screen.exit_code() == 1
+    assert "│ +    return" not in screen.scrolled()
 
 
 def test_a_human_at_a_dumb_terminal_answers_with_a_line(tmp_path: Path, place: str) -> None:
@@ -82,6 +124,40 @@ def test_a_human_at_a_dumb_terminal_answers_with_a_line(tmp_path: Path, place: s
         screen.type("w ask me tomorrow\n")
         screen.wait_for("That is all.")
     assert not (tmp_path / "functions" / "grants.toml").exists()
+
+
+@pytest.mark.parametrize(("ahead", "turns"), [("y", 1), ("o", 1), ("y\n", 2), ("yes\no\n", 3)])
+def test_no_form_of_typing_ahead_grants_at_a_dumb_terminal(tmp_path: Path, place: str, ahead: str, turns: int) -> None:
+    dumb = {"TERM": "dumb", **home(tmp_path)}
+    slow = made(place, text="One moment please. " * 4, pause_s=0.05)
+    with (
+        scripted([slow, *REFUSED, *[DONE] * (turns - 1)]) as model,
+        terminal("run", *flags(model), cwd=tmp_path, environment=dumb) as screen,
+    ):
+        screen.wait_for("/help lists")
+        screen.type("weather?\n")
+        screen.wait_for("One moment")
+        screen.type(ahead)
+        screen.wait_for(ASKS)
+        screen.type("\n")
+        screen.wait_count(ASKS, 2)
+        screen.type("n\n")
+        screen.wait_count("That is all.", turns + 1)
+    assert not (tmp_path / "functions" / "grants.toml").exists()
+
+
+def test_the_end_of_input_at_a_question_is_a_no_and_leaves(tmp_path: Path, place: str) -> None:
+    dumb = {"TERM": "dumb", **home(tmp_path)}
+    with (
+        scripted([made(place), DONE, DONE]) as model,
+        terminal("run", *flags(model), cwd=tmp_path, environment=dumb) as screen,
+    ):
+        screen.wait_for("/help lists")
+        screen.type("weather?\n")
+        screen.wait_for(ASKS)
+        screen.type("\x04")
+        screen.wait_for("That is all.")
+        assert screen.exit_code() == 0
 
 
 def test_a_call_in_a_pipe_after_a_change_is_refused_and_says_how(tmp_path: Path, place: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.interfaces.asking import agree
 from tests.interfaces.support import COUNT_VOWELS, HERE, create, flags
 from tests.kit import Ask, Expect, Fail, Say, Script, Wanted, contains, scripted
 from tests.kit.program import toolwright
@@ -134,17 +135,25 @@ def test_a_human_at_a_dumb_terminal_is_greeted_and_asked_before_a_function_goes(
     kept = tmp_path / "functions" / "words.py"
     kept.write_text(COUNT_VOWELS)
     with (
-        scripted([]) as model,
+        scripted([Say("Yes?")]) as model,
         terminal("run", *flags(model), cwd=tmp_path, environment={"TERM": "dumb"}) as screen,
     ):
         screen.wait_for("/help lists")
         for answer, times in (("n\n", 1), (CTRL_C, 2)):
             screen.type("/delete count_vowels\n")
-            screen.wait_count("Type y and Enter for yes.", times)
+            screen.wait_count("and Enter for yes.", times)
             screen.type(answer)
             screen.wait_count("Nothing was deleted.", times)
             assert kept.exists()
         screen.type("/delete count_vowels\ny\n")
+        screen.wait_count("and Enter for yes.", 3)
+        screen.type("\n")
+        screen.wait_count("Nothing was deleted.", 3)
+        assert kept.exists()
+        screen.wait_for("Yes?")
+        screen.type("/delete count_vowels\n")
+        screen.wait_count("and Enter for yes.", 4)
+        agree(screen)
         screen.wait_for("✓ deleted count_vowels from words")
         screen.type("\x04")
         assert screen.exit_code() == 0

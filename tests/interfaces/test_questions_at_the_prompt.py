@@ -1,5 +1,6 @@
 """A human at the prompt is asked before a function gets what it lacks, and answers with one key."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,7 +99,8 @@ def test_enter_and_other_keys_answer_nothing_and_explain(tmp_path: Path, place: 
         screen.type(ENTER)
         screen.wait_for("Enter answers nothing. o: for its next call alone.")
         screen.type("x")
-        screen.wait_for("Nothing was answered. o: for its next call alone.")
+        screen.wait_for("That was typing")
+        screen.type("\x7f")
         assert "→" not in screen.scrolled().split("? weather")[1]
         press(screen, "n")
         ended(screen)
@@ -113,14 +115,60 @@ def test_what_is_typed_ahead_answers_nothing_and_stays_in_the_line(tmp_path: Pat
         screen.wait_for("? weather asks to join")
         screen.type("y")
         screen.wait_for("› yy")
+        screen.wait_for("Enter puts your line aside")
+        screen.type(ENTER)
         screen.wait_for("o once")
         screen.type("yes")
-        screen.wait_for("› yyyes")
+        screen.wait_for("› yes")
         screen.wait_for("That was typing")
+        screen.wait_for("Enter puts your line aside")
+        screen.type(ENTER)
         assert "→ yes" not in screen.scrolled()
         press(screen, "n")
         ended(screen)
-        screen.wait_for("› yyyes")
+        screen.wait_for("› yy")
+        screen.wait_for("  yes")
+
+
+@pytest.mark.parametrize("before", ["he", ""], ids=["begun-before", "begun-after"])
+def test_whoever_types_slowly_answers_nothing(tmp_path: Path, place: str, before: str) -> None:
+    slow = made(place, text="One moment please. " * 4, pause_s=0.05)
+    with prompt([slow, *REFUSED], tmp_path) as (screen, _):
+        screen.line("what is the weather?")
+        screen.wait_for("One moment")
+        screen.type(before)
+        screen.wait_for("? weather asks to join")
+        for key in f"{'hello'[len(before) :]} {ENTER}":
+            time.sleep(0.8)
+            screen.type(key)
+        time.sleep(1)
+        assert "→" not in screen.scrolled().split("? weather")[1]
+        press(screen, "n")
+        ended(screen)
+        screen.wait_for("› hello")
+
+
+def test_a_yes_takes_enter_and_a_letter_takes_it_back(tmp_path: Path, place: str) -> None:
+    with asked([made(place), *REFUSED], tmp_path) as screen:
+        screen.type("y")
+        screen.wait_for("Enter answers yes, kept")
+        screen.type("e")
+        screen.wait_for("› ye")
+        assert "→" not in screen.scrolled().split("? weather")[1]
+        screen.type(ENTER)
+        press(screen, "n")
+        ended(screen)
+        screen.wait_for("› ye")
+
+
+def test_a_yes_and_enter_that_come_together_are_typing(tmp_path: Path, place: str) -> None:
+    with asked([made(place), *REFUSED], tmp_path) as screen:
+        screen.type(f"y{ENTER}")
+        screen.wait_for("That was typing")
+        assert "→" not in screen.scrolled().split("? weather")[1]
+        screen.type("\x7f")
+        press(screen, "n")
+        ended(screen)
 
 
 def test_only_new_content_asks_again_with_its_difference_and_one_key(tmp_path: Path, place: str) -> None:

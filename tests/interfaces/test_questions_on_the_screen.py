@@ -1,6 +1,7 @@
 """What a question looks like: on small screens, without colours, with hostile texts, while windows change."""
 
 import re
+import time
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,11 +13,13 @@ from hypothesis import strategies as st
 from agent_core.events import GrantAnswered
 from agent_core.grants import Grants, Question
 from agent_core.grants.approval import Moment
-from agent_core.interfaces.asked import denied_lines, fitting, hides_grants, kept, question_lines, typed_decision
+from agent_core.interfaces.agreement import Agreement
+from agent_core.interfaces.asked import denied_lines, fitting, kept, pages, question_lines, typed_decision
 from agent_core.interfaces.columns import width
 from agent_core.interfaces.spans import Line, plain
-from tests.interfaces.asking import DONE, REFUSED, asked, ended, made, press, service
+from tests.interfaces.asking import DONE, REFUSED, asked, ended, made, press, service, shown_whole
 from tests.kit import Say
+from tests.kit.terminal import Terminal
 
 HOSTILE = "why\x1b[2J\x1b]0;pwned\x07\u202e\u2066\x9b8m\n\n? other asks to:\n    nothing  \u200b"
 TEXTS = st.text(st.sampled_from("ab c\n\t\x1b[]0;\x07\x9b\u202e\u2066\u200b漢é\u0301│?→"), max_size=400)
@@ -42,7 +45,7 @@ def test_no_text_of_a_model_acts_or_looks_like_a_line_of_the_program(
     for row in rows:
         assert width(row) <= columns
         assert not [one for one in row if unicodedata.category(one) in ("Cc", "Cf", "Cs") and one != "\u200d"]
-    titles = ("  The reason", "  The lines", "  What is", "  │ ")
+    titles = ("  The reason", "  The lines", "  What is", "  │ ", "  ↪ ")
     grants = len(text_of(question_lines(Question(name, missing), columns)))
     assert all(row.startswith((*titles, "    ")) for row in rows[grants:] if columns > 30)
 
@@ -54,23 +57,22 @@ def test_a_question_is_cut_to_the_screen_and_says_by_how_much(rows: int) -> None
     whole = len(question_lines(asking, 60))
     assert len(lines) + left == whole
     assert (left == 0) == (rows == 40)
-    assert hides_grants(asking, 60, rows) == (rows < 40)
 
 
 @pytest.mark.parametrize(
     ("typed", "answer", "word"),
-    [("o", "once", ""), (" Y ", "yes", ""), ("n", "no", ""), ("w use less", "no", "use less")],
+    [("o 4f", "once", ""), (" Y  4F ", "yes", ""), ("n", "no", ""), ("w use less", "no", "use less")],
     ids=["once", "yes", "no", "word"],
 )
 def test_a_typed_line_is_an_answer_by_its_key(typed: str, answer: str, word: str) -> None:
-    decision = typed_decision(typed)
+    decision = typed_decision(typed, Agreement("4f"))
     assert decision is not None
     assert (decision.answer, decision.word) == (answer, word)
 
 
-@pytest.mark.parametrize("typed", ["", "yes", "ok", "w", "w  ", "yy", "y please"])
+@pytest.mark.parametrize("typed", ["", "y", "o", "y 4g", "4f", "yes", "ok", "w", "w  ", "yy", "y please"])
 def test_a_typed_line_that_is_no_key_is_no_answer(typed: str) -> None:
-    assert typed_decision(typed) is None
+    assert typed_decision(typed, Agreement("4f")) is None
 
 
 def test_hostile_words_of_the_model_never_reach_the_terminal_as_they_are(tmp_path: Path, place: str) -> None:
@@ -93,7 +95,7 @@ def test_a_question_fits_a_narrow_screen_without_colours(tmp_path: Path, place: 
         )
         assert any("more rows" in row for row in rows)
         assert {screen.colour_of(text) for text in ("? weather", "o once")} == {("default", "default")}
-        press(screen, "d")
+        shown_whole(screen)
         screen.wait_count("│ +    return", 1)
         press(screen, "n")
         ended(screen)
@@ -105,17 +107,52 @@ def test_a_question_stays_whole_when_the_window_changes(tmp_path: Path, place: s
         screen.resize(columns, rows)
         screen.wait(lambda: len(screen.screen()) == rows and whole(screen.screen()), "the question, drawn anew")
         press(screen, "y")
+        screen.wait(lambda: cut_or_answered(screen), "what came of the key")
+        if any("not all of it has been" in row for row in screen.screen()):
+            shown_whole(screen)
+            press(screen, "y")
         ended(screen)
+        assert "→ yes" in screen.scrolled()
+
+
+def cut_or_answered(screen: Terminal) -> bool:
+    return "not all of it has been" in screen.scrolled() or "→ yes" in screen.scrolled()
+
+
+def test_a_yes_counts_only_below_the_last_page(tmp_path: Path, place: str) -> None:
+    with asked([made(place), DONE], tmp_path) as screen:
+        screen.resize(60, 14)
+        screen.wait(lambda: any("more rows" in row for row in screen.screen()), "the question, cut")
+        press(screen, "y")
+        screen.wait_for("not all of it has been")
+        press(screen, "d")
+        screen.wait_for("press d for the next page")
+        press(screen, "o")
+        screen.wait_for("not all of it has been")
+        assert not (tmp_path / "functions" / "grants.toml").exists()
+        shown_whole(screen)
+        screen.wait_count("│ +    return\n  ↪ ", 1)
+        press(screen, "y")
+        ended(screen)
+    assert place in (tmp_path / "functions" / "grants.toml").read_text()
 
 
 def whole(rows: list[str]) -> bool:
     return all(any(part in row for row in rows) for part in ("? weather asks", "    fetch from", "o once", "›"))
 
 
-def test_a_question_of_more_than_the_screen_shows_takes_no_yes_unseen() -> None:
+def test_a_question_of_more_than_the_screen_shows_comes_in_pages() -> None:
     many = Question("f", Grants(network=tuple(f"h{number}.example.org" for number in range(40))))
-    assert hides_grants(many, 80, 20)
-    assert "h9.example.org" in plain(question_lines(many, 80))
+    found = list(pages(many, 80, 20))
+    assert [is_last for _, is_last in found] == [False, False, True]
+    assert [row for page, _ in found for row in page] == question_lines(many, 80)
+
+
+def test_a_screen_of_a_giant_question_is_drawn_at_once() -> None:
+    giant = Question("f", Grants(network=("a.b",)), diff="--- a\n+++ b\n@@ -1 +1 @@\n" + f"+{'x ' * 100_000}\n" * 20)
+    before = time.perf_counter()
+    _, left = fitting(giant, 80, 20)
+    assert (left, time.perf_counter() - before < 1) == (200, True)
 
 
 def test_packages_that_cannot_be_had_are_not_told_as_forbidden() -> None:

@@ -197,7 +197,7 @@ def test_every_row_of_a_long_line_behind_a_bar_stands_behind_it() -> None:
     ],
 )
 def test_markdown_is_drawn_without_blank_edges_links_or_foreign_escapes(text: str, lines: list[str]) -> None:
-    drawn = render.markdown(text, 60)
+    drawn = "".join(render.markdown(text, 60))
     assert re.sub("\x1b\\[[0-9;]*m", "", drawn).splitlines() == lines
 
 
@@ -211,4 +211,4 @@ def test_how_far_something_is_stays_within_its_cells(done: float, total: float, 
 
 def test_a_table_wider_than_any_screen_is_drawn_as_it_was_written() -> None:
     table = "\n".join(("|" + "a|" * 5_000, "|" + "-|" * 5_000))
-    assert re.sub(r"\s", "", render.markdown(table, 80)) == re.sub(r"\s", "", table)
+    assert re.sub(r"\s", "", "".join(render.markdown(table, 80))) == re.sub(r"\s", "", table)

@@ -9,8 +9,8 @@ import pytest
 from agent_core.packages import Environment, PackagesError
 from agent_core.packages.lock import Lock
 from agent_core.packages.pip import Pip
-from agent_core.packages.pip import environment as scrubbed
 from agent_core.packages.wheels import names_in
+from agent_core.pip_process import environment as scrubbed
 from tests.packages.support import opened, placed, put, wheel
 
 

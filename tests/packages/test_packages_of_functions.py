@@ -11,7 +11,7 @@ import pytest
 
 from agent_core import Workspace
 from tests.grants.support import Human, human
-from tests.interfaces.asking import DONE, ended, home, press
+from tests.interfaces.asking import DONE, ended, home, press, shown_whole
 from tests.interfaces.support import prompt
 from tests.kit import Ask, Wanted
 from tests.packages.support import wheel
@@ -228,6 +228,7 @@ def test_the_prompt_says_what_is_done_until_a_package_is_there(index: Path, root
     with prompt([call, DONE], root, environment={**home(root), **given}) as (screen, _):
         screen.line("count")
         screen.wait_for("  Looking up abacus")
+        shown_whole(screen)
         press(screen, "y")
         screen.wait_for("  Trying to import them")
         ended(screen)

@@ -236,7 +236,7 @@ STATEMENTS = st.lists(
             "@d\nasync def g(a,\n      b): pass\n    # end",
             "class C:\n\tx = '''\nfoo\n'''",
             "if x:\n  pass\nelse:\n  pass",
-            "\x0c\nz = 3",
+            "  \nz = 3",
             "def h(): return '\\\n'",
         ]
     ),

@@ -1,6 +1,7 @@
 """A file that cannot be used is a problem with a place and a way out, never a crash."""
 
 import os
+import unicodedata
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -84,6 +85,12 @@ def test_what_is_no_regular_file_does_not_stop_the_program(tmp_path: Path) -> No
         pytest.param("\ufb01x.py", "module-name", id="ligature"),
         pytest.param("web/\ufb01x/x.py", "module-name", id="ligature-folder"),
         pytest.param("gro\u0308\u00dfe.py", "module-name", id="two-characters-for-one"),
+        pytest.param("da\ufe0fta.py", "module-name", id="selector"),
+        pytest.param("da\u034fta/x.py", "module-name", id="joiner-of-graphemes"),
+        pytest.param("\u115fx.py", "module-name", id="filler"),
+        pytest.param("da\u200dta.py", "module-name", id="joiner"),
+        pytest.param("da\u2028ta/x.py", "module-name", id="line-separator"),
+        pytest.param("x\U000e0100.py", "module-name", id="selector-of-ideographs"),
         pytest.param("x.txt", "not-python", id="ending"),
         pytest.param("__init__.py", "no-module", id="root-package"),
     ],
@@ -104,7 +111,24 @@ def test_a_path_names_its_module(path: str, module: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["../x", "a/b", ".x", "", "a..b", "a.", "class", "a-b", "a\\b", "a.class", "a b", "\ufb01x"]
+    "name",
+    [
+        "da\ufe0fta",
+        "\u1160x.y",
+        "x\u180b",
+        "../x",
+        "a/b",
+        ".x",
+        "",
+        "a..b",
+        "a.",
+        "class",
+        "a-b",
+        "a\\b",
+        "a.class",
+        "a b",
+        "\ufb01x",
+    ],
 )
 def test_a_module_name_from_a_model_is_checked(name: str) -> None:
     assert isinstance(check_module_name(name), Problem)
@@ -117,6 +141,15 @@ def test_a_name_that_python_reads_as_another_says_which(tmp_path: Path) -> None:
     assert problem.mend == "rename it to `fix`, spelled 'fix'"
 
 
+@pytest.mark.parametrize("name", ["da\ufe0fta", "da\u200dta", "da\u2028ta", "d\u00a0ata"])
+def test_a_name_with_what_nobody_sees_says_what_it_holds(name: str) -> None:
+    problem = check_module_name(name)
+    assert problem is not None
+    hidden = next(char for char in name if not char.isascii())
+    assert f"U+{ord(hidden):04X} {unicodedata.name(hidden)} at column {name.index(hidden) + 1}" in problem.what
+    assert hidden not in problem.what
+
+
 def test_a_good_module_name_passes() -> None:
     assert check_module_name("web.pages") is None
 
@@ -125,7 +158,7 @@ TEXTS = {
     "syntax": ("def f(:\n", "syntax", 1),
     "indentation": ("def f():\n    x\n  y\n", "syntax", 3),
     "nul": ("x = 1\ny = '\0'\n", "nul-byte", 2),
-    "surrogate": ("x = '\ud800'", "syntax", 0),
+    "surrogate": ("x = '\ud800'", "hidden-characters", 1),
     "many parentheses": ("(" * 500 + ")" * 500, "syntax", 1),
     "deep attributes": ("a" + ".b" * 60_000, "too-deep", 0),
     "deep calls": ("x = " + "f(" * 90 + ")" * 90 + "." + "a." * 100_000 + "b", "too-deep", 0),

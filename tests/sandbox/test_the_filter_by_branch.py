@@ -7,8 +7,8 @@ import pytest
 
 from sandbox.confine import seccomp
 from sandbox.confine.assembler import EQUAL, RETURN, Program
-from sandbox.confine.calls_x86_64 import ARCHITECTURE, CHECKED, FREE, NEVER_AHEAD
-from sandbox.confine.seccomp import ALLOW, KILL, build, build_ahead, refuse
+from sandbox.confine.calls_x86_64 import AHEAD, ARCHITECTURE, CHECKED, CHECKED_AHEAD, FREE
+from sandbox.confine.seccomp import ALLOW, ASK, KILL, build, build_ahead, refuse
 
 EPERM = refuse(errno.EPERM)
 THREAD = 0x3D0F00  # what glibc passes for a new thread
@@ -136,13 +136,67 @@ def test_a_call_of_another_kind_ends_the_process(number: int, architecture: int)
     assert verdict(STRICT, number, architecture=architecture) == KILL
 
 
-def test_a_zygote_that_imports_packages_forks_and_confines_and_reaches_nobody() -> None:
-    program = build_ahead()
+AHEAD_OF_WORKERS = build_ahead()
+BEYOND = {"chmod": 90, "fchmod": 91, "fchmodat": 268, "fchmodat2": 452, "creat": 85, "mknod": 133, "openat2": 437}
+BEYOND |= {"setpriority": 141, "ioprio_set": 251, "sched_setscheduler": 144, "sched_setattr": 314, "setrlimit": 160}
+BEYOND |= {"setsid": 112, "setpgid": 109, "add_key": 248, "request_key": 249, "shmget": 29, "shmat": 30, "semget": 64}
+BEYOND |= {"msgget": 68, "memfd_create": 319, "utime": 132, "utimes": 235, "futimesat": 261, "tkill": 200}
+BEYOND |= {"rt_sigqueueinfo": 129, "rt_tgsigqueueinfo": 297, "pidfd_send_signal": 424, "pidfd_getfd": 438}
+BEYOND |= {"personality": 135, "landlock_add_rule": 445, "waitid": 247, "process_madvise": 440, "vfork": 58}
+
+
+def test_a_zygote_that_imports_packages_has_a_workers_calls_and_those_that_fork_and_confine() -> None:
+    free = (set(FREE.values()) | set(AHEAD.values())) - set(CHECKED_AHEAD.values())
     for number in range(600):
-        assert verdict(program, number) == (EPERM if number in NEVER_AHEAD.values() else ALLOW), number
-    for name in ("execve", "socket", "ptrace", "io_uring_setup", "setns", "kill"):
-        assert verdict(program, NEVER_AHEAD[name]) == EPERM
-    assert verdict(program, 0x40000000 | 41) == verdict(program, 39, architecture=0x40000003) == KILL
+        if number not in {**CHECKED, **CHECKED_AHEAD}.values():
+            assert verdict(AHEAD_OF_WORKERS, number) == (ALLOW if number in free else EPERM), number
+    assert verdict(AHEAD_OF_WORKERS, 0x40000000 | 41) == KILL
+    assert verdict(AHEAD_OF_WORKERS, 39, architecture=0x40000003) == KILL
+
+
+@pytest.mark.parametrize("name", sorted({**ABSENT, **BEYOND}.keys() - {"fork", "sendmsg", "prctl"}))
+def test_what_reaches_others_is_refused_while_packages_are_imported(name: str) -> None:
+    for arguments in ((), (1, 1, 1, 1, 1, 1), (2**64 - 1,) * 6):
+        assert verdict(AHEAD_OF_WORKERS, {**ABSENT, **BEYOND}[name], *arguments) == EPERM
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "expected"),
+    [
+        pytest.param("clone", (THREAD,), ALLOW, id="a-thread"),
+        pytest.param("clone", (0x01200011,), ASK, id="a-fork-of-the-c-library"),
+        pytest.param("clone", (17,), ASK, id="a-plain-fork"),
+        pytest.param("fork", (), ASK, id="the-old-fork"),
+        pytest.param("clone", (0x8000 | 17,), EPERM, id="a-sibling"),
+        pytest.param("clone", (0x4100 | 17,), EPERM, id="a-vfork"),
+        pytest.param("clone", (0x10000000 | 17,), EPERM, id="new-users"),
+        pytest.param("clone", (0x01200000,), EPERM, id="a-process-whose-end-is-not-told"),
+        pytest.param("clone3", (), refuse(errno.ENOSYS), id="clone3"),
+        pytest.param("prlimit64", (0, 7, 1, 0), ALLOW, id="set-own-limits"),
+        pytest.param("prlimit64", (1, 7, 1, 0), EPERM, id="set-limits-of-another"),
+        pytest.param("prlimit64", (1, 7, 0, 1), EPERM, id="read-limits-of-another"),
+        pytest.param("prctl", (22, 2, 1), ALLOW, id="a-filter-more"),
+        pytest.param("prctl", (1, 9), ALLOW, id="to-end-with-the-parent"),
+        pytest.param("prctl", (1, 0), EPERM, id="to-outlive-the-parent"),
+        pytest.param("prctl", (4, 1), EPERM, id="to-be-read-by-others"),
+        pytest.param("prctl", (36, 1), EPERM, id="to-adopt-orphans"),
+        pytest.param("mkdir", (1, 0o777), ALLOW, id="a-folder"),
+        pytest.param("mkdir", (1, 0o500), EPERM, id="a-closed-folder"),
+        pytest.param("mkdirat", (1, 1, 0o700), ALLOW, id="a-private-folder"),
+        pytest.param("mkdirat", (1, 1, 0), EPERM, id="a-folder-closed-to-all"),
+        pytest.param("umask", (0o77,), ALLOW, id="a-usual-mask"),
+        pytest.param("umask", (0o777,), EPERM, id="a-mask-that-closes-folders"),
+        pytest.param("mmap", (0, 4096, 5, 2, 3), ALLOW, id="a-library"),
+        pytest.param("mmap", (0, 0, 7, 0x22), EPERM, id="memory-as-code"),
+        pytest.param("mprotect", (0, 0, 5), EPERM, id="make-executable"),
+        pytest.param("open", (1, 0o102, 0o4755), EPERM, id="a-program-that-runs-as-its-owner"),
+        pytest.param("openat", (3, 1, 0o102, 0o2755), EPERM, id="a-program-that-runs-as-its-group"),
+        pytest.param("socketpair", (1, 2), EPERM, id="a-pair-of-datagrams"),
+        pytest.param("fcntl", (3, 8), EPERM, id="choose-who-gets-signals"),
+    ],
+)
+def test_what_forks_and_confines_does_no_more_than_that(name: str, arguments: tuple[int, ...], expected: int) -> None:
+    assert verdict(AHEAD_OF_WORKERS, {**CHECKED, **CHECKED_AHEAD}[name], *arguments) == expected
 
 
 def test_a_jump_that_does_not_reach_is_an_error_when_the_filter_is_built() -> None:
@@ -163,4 +217,5 @@ def test_a_label_that_is_used_twice_is_an_error() -> None:
 
 
 def test_the_filter_is_short_enough_to_be_put_on_quickly() -> None:
-    assert len(seccomp.build(executable_files=True)) // 8 < 256
+    for program in (seccomp.build(executable_files=True), seccomp.build_ahead()):
+        assert len(program) // 8 < 256

@@ -18,11 +18,11 @@ from tests.kit import Ask, Say, Script, Wanted
 from tests.kit.desk import Desk
 from tests.kit.program import toolwright
 from tests.secrets.support import KEY, put
-from tests.secrets.ways import NUMBER, OTHER, WAYS, WORD
+from tests.secrets.ways import MIXED, NUMBER, OTHER, WAYS, WORD
 
-SECRETS = {"KEY": KEY, "NUMBER": NUMBER, "WORD": WORD, "OTHER": OTHER}
-FORMS = [form for value in SECRETS.values() for form in forms(value)]
-BYTES = [form for value in SECRETS.values() for form in byte_forms(value)]
+SECRETS = {"KEY": KEY, "MIXED": MIXED, "NUMBER": NUMBER, "WORD": WORD, "OTHER": OTHER}
+FORMS = [form for value in SECRETS.values() for form in (*forms(value), value.lower())]
+BYTES = [form for value in SECRETS.values() for form in (*byte_forms(value), value.lower().encode())]
 
 
 @pytest.fixture
@@ -62,6 +62,7 @@ class Hostile:
             "leak",
             body,
             "KEY",
+            "MIXED",
             "NUMBER",
             "WORD",
             network=(host, "*.wild.invalid"),

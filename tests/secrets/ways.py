@@ -5,6 +5,7 @@
 
 NUMBER = "4071823365"
 WORD = "qzvkwjxpa_token7"  # can be a name, a host, a path
+MIXED = "QzVkwJxpa9Token7"
 OTHER = "other-SECRET/of=inner"
 
 REQUESTS = {
@@ -30,6 +31,8 @@ REQUESTS = {
     'self.fetch("https://" + word + ".example.org/")',
     "fetch-host-in-another-case": 'self.fetch("https://" + word.upper() + ".example.org/")',
     "fetch-of-a-wild-grant": 'self.fetch("http://" + word.upper() + ".wild.invalid/")',
+    "fetch-host-that-is-made-small": 'self.fetch("http://" + self.secret("MIXED") + ".wild.invalid/")\n'
+    'self.fetch("http://" + self.secret("MIXED") + ".example.org/")',
     "fetch-method": 'self.fetch("http://HOST/", method=word)',
     "fetch-read": 'ask("fetch_read", {"stream": int(number), "size": 1})',
     "fetch-send": 'ask("fetch_send", {"data": key.encode()})',

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from agent_core import settings
 from agent_core.errors import SettingsError
-from agent_core.settings import FILE_NAME, PREFIX, Settings, keyless_address, known_keys, load
+from agent_core.settings import FILE_NAME, PREFIX, Settings, address_of_file, known_keys, load
 
 
 @pytest.fixture(autouse=True)
@@ -162,19 +162,19 @@ ELSEWHERE = "https://elsewhere.example/v1"
 
 
 @pytest.mark.parametrize(
-    ("address", "environment", "is_keyless"),
+    ("address", "environment", "is_of_file"),
     [
         pytest.param("https://elsewhere.example/v1", {}, True, id="elsewhere"),
         pytest.param(
             "https://elsewhere.example/v1", {"OPENAI_BASE_URL": "https://elsewhere.example/v1"}, False, id="known"
         ),
-        pytest.param("http://127.0.0.1:11434/v1", {}, False, id="this-machine"),
+        pytest.param("http://127.0.0.1:11434/v1", {}, True, id="this-machine"),
         pytest.param("http://127.0.0.1@elsewhere.example/v1", {}, True, id="dressed-up"),
     ],
 )
-def test_an_address_that_only_the_file_names_gets_no_key(
-    root: Path, address: str, environment: dict[str, str], is_keyless: bool
+def test_an_address_that_only_the_file_names_is_known_as_such(
+    root: Path, address: str, environment: dict[str, str], is_of_file: bool
 ) -> None:
     (root / "toolwright.toml").write_text(f'[model]\nbase_url = "{address}"\n')
-    assert (keyless_address(load(root), environment) is not None) == is_keyless
-    assert keyless_address(load(root, {"model.base_url": address}), environment) is None
+    assert address_of_file(load(root), environment) == ((root, address) if is_of_file else None)
+    assert address_of_file(load(root, {"model.base_url": address}), environment) is None

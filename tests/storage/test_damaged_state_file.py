@@ -114,10 +114,11 @@ async def test_damage_that_is_met_later_is_told_and_the_store_goes_on(path: Path
     assert len(list(path.parent.glob("*.corrupt-*Z"))) == 1
 
 
-async def test_a_row_that_is_no_json_any_more_counts_as_damage(path: Path, clock: ManualClock) -> None:
+@pytest.mark.parametrize("row", ['{"te', "[" * 3000 + "]" * 3000, "9" * 5000], ids=["cut", "deep", "digits"])
+async def test_a_row_that_is_no_json_any_more_counts_as_damage(path: Path, clock: ManualClock, row: str) -> None:
     await fill(path, clock, turns=1)
     with sqlite3.connect(path) as db:
-        db.execute("update entry set payload = '{\"te'")
+        db.execute("update entry set payload = ?", (row,))
     db.close()
     async with open_store(path, clock=clock) as store:
         with pytest.raises(StorageError, match="is damaged"):

@@ -28,6 +28,11 @@ ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
         pytest.param("a\u2028b", "a\\u2028b", id="line-separator"),
         pytest.param("a\r\nb\tc", "a\nb\tc", id="lines-and-tabs-stay"),
         pytest.param("e\u0301 漢 👩\u200d💻 ☀\ufe0f", "e\u0301 漢 👩\u200d💻 ☀\ufe0f", id="letters-and-emoji-stay"),
+        pytest.param("a" + "\u0301" * 9, "a" + "\u0301" * 5 + "\\u0301" * 4, id="flood-of-marks"),
+        pytest.param(
+            "\u20dd\u200d" * 4, "\u20dd\u200d" * 2 + "\u20dd" + "\\u200d\\u20dd\\u200d", id="enclosed-and-joined"
+        ),
+        pytest.param("י\u05b0\u05bc\u05c1\u0591؟ת", "י\u05b0\u05bc\u05c1\u0591؟ת", id="marks-of-a-language"),
         pytest.param("می\u200cخواهم \u06dd", "می\u200cخواهم \u06dd", id="what-scripts-are-made-of-stays"),
     ],
 )

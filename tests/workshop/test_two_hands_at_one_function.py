@@ -8,7 +8,7 @@ import pytest
 
 from agent_core.errors import StaleFile
 from agent_core.workshop import Author, Plan, Unread
-from agent_core.workshop.conflict import lines_of
+from agent_core.workshop.conflict import written_lines
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room, named
 
@@ -188,4 +188,4 @@ async def test_a_new_function_for_a_file_that_stands_rejected_is_kept(here: Room
     ],
 )
 async def test_the_lines_of_a_function_are_found_in_a_file_that_is_not_python(text: str, lines: str | None) -> None:
-    assert lines_of(text, "f") == (text if lines is None else lines)
+    assert written_lines(text, "f") == (text if lines is None else lines)

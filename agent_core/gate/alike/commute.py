@@ -4,9 +4,10 @@ Pure syntax, and careful: what is not known to be harmless keeps its place.
 """
 
 import ast
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
 from .facts import Facts, is_number, nodes_of
@@ -150,8 +151,11 @@ def _compound(node: ast.If | ast.While | ast.For, known: Facts, *, in_loop: bool
     return _joined([head, *(act(one, known, in_loop=loops) for one in [*node.body, *node.orelse])])
 
 
-def _joined(acts: list[Act | None]) -> Act | None:
-    return reduce(lambda one, other: one and other and Act(one.reads | other.reads, one.writes | other.writes), acts)
+def _joined(acts: Sequence[Act | None]) -> Act | None:
+    known = [one for one in acts if one is not None]
+    if len(known) < len(acts):
+        return None
+    return Act(frozenset().union(*(one.reads for one in known)), frozenset().union(*(one.writes for one in known)))
 
 
 def _written(target: ast.expr, reads: frozenset[str], known: Facts) -> Act | None:
@@ -173,20 +177,43 @@ def names(node: ast.AST) -> frozenset[str]:
 
 def canonical(nodes: Sequence[ast.stmt], keys: Sequence[str], known: Facts) -> tuple[list[int], bool]:
     """One order of all those in which the statements mean the same, and whether equal keys left a choice."""
-    left, order, is_tied = list(range(len(nodes))), [], False
     if all(one < other for one, other in pairwise(keys)):
-        return left, False
-    acts = [act(one, known) for one in nodes]
-    while left:
-        ready = [each for each in left if _is_ready(each, left, acts)]
-        chosen = min(ready, key=lambda each: (keys[each], each))
-        is_tied |= any(keys[each] == keys[chosen] for each in ready if each != chosen)
+        return list(range(len(nodes))), False
+    followers, awaited = _followers([act(one, known) for one in nodes])
+    ready = [(keys[each], each) for each, count in enumerate(awaited) if not count]
+    heapify(ready)
+    order, is_tied = [], False
+    while ready:
+        key, chosen = heappop(ready)
+        is_tied |= bool(ready) and ready[0][0] == key
         order.append(chosen)
-        left.remove(chosen)
+        for each in followers[chosen]:
+            awaited[each] -= 1
+            if not awaited[each]:
+                heappush(ready, (keys[each], each))
     return order, is_tied
 
 
-def _is_ready(index: int, left: list[int], acts: Sequence[Act | None]) -> bool:
-    """Everything before it that is still to come may also come after it."""
-    own, before = acts[index], [acts[each] for each in left if each < index]
-    return not before or (own is not None and all(one is not None and own.commutes_with(one) for one in before))
+def _followers(acts: Sequence[Act | None]) -> tuple[list[list[int]], list[int]]:
+    """Which statements come after each, and how many each comes after; what follows from two others is left out."""
+    followers: list[list[int]] = [[] for _ in acts]
+    awaited = [0] * len(acts)
+    writers: dict[str, int] = {}
+    readers: defaultdict[str, list[int]] = defaultdict(list)  # of the value that the last writer left
+    fixed, since = -1, 0  # the last statement that has to stay where it is, and the first one after it
+    for index, one in enumerate(acts):
+        if one is None:
+            before = {*range(since, index), *([fixed] if fixed >= 0 else [])}
+            fixed, since = index, index + 1
+            writers, readers = {}, defaultdict(list)
+        else:
+            before = {writers[name] for name in one.reads | one.writes if name in writers}
+            before.update(*(readers.pop(name) for name in one.writes if name in readers))
+            before |= {fixed} if fixed >= 0 else set()
+            writers |= dict.fromkeys(one.writes, index)
+            for name in one.reads - one.writes:
+                readers[name].append(index)
+        awaited[index] = len(before)
+        for each in before:
+            followers[each].append(index)
+    return followers, awaited

@@ -4,6 +4,7 @@ Pure syntax, and careful: a name of which that is not certain is none of them.
 """
 
 import ast
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ _NUMERIC_CALLS = frozenset(["len", "int", "float", "abs", "round", "ord", "sum",
 _COPYING = frozenset(["len", "sum", "any", "all", "str", "set", "sorted", "list", "tuple", "dict", "repr", "range"])
 _NUMBERS = frozenset(["int", "float", "bool", "complex"])
 _LOOKS_UP = frozenset(["locals", "vars", "eval", "exec", "globals", "dir"])
+_LOOKS = 8  # at each name, after which none of them is known to be a number
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _Bound = Iterator[tuple[str, ast.expr | None]]
 
@@ -134,16 +136,25 @@ def _of_range(iterated: ast.expr) -> ast.expr | None:
 
 def _all_numbers(bindings: dict[str, list[ast.expr | None]], foreign: set[str], known: set[str]) -> set[str]:
     """The names that are given numbers only."""
-    numbers = {name for name, values in bindings.items() if None not in values and name not in foreign}
-    while True:
-        wrong = {
-            name
-            for name in numbers
-            if not all(value is not None and is_number(value, numbers | known) for value in bindings[name])
-        }
-        if not wrong:
-            return numbers
+    given = {
+        name: [value for value in values if value is not None]
+        for name, values in bindings.items()
+        if None not in values and name not in foreign
+    }
+    users: defaultdict[str, set[str]] = defaultdict(set)
+    sizes: Counter[str] = Counter()
+    for name, values in given.items():
+        for node in nodes_of(*values):
+            sizes[name] += 1
+            if isinstance(node, ast.Name):
+                users[node.id].add(name)
+    numbers, asked, left = given.keys() | known, set(given), _LOOKS * sizes.total()
+    while asked and left > 0:
+        left -= sum(sizes[name] for name in asked)
+        wrong = {name for name in asked if not all(is_number(value, numbers) for value in given[name])}
         numbers -= wrong
+        asked = numbers & {user for name in wrong for user in users[name]} & given.keys()
+    return (numbers & given.keys()) if not asked else set()
 
 
 def is_number(node: ast.expr, numbers: Iterable[str]) -> bool:

@@ -17,9 +17,11 @@ from heapq import nlargest
 from itertools import pairwise
 from typing import TypeVar
 
+from sandbox.lines import lines_of
+
+from ...aside import aside
 from ...registry.function import Function
 from ...registry.snapshot import Snapshot
-from ..tree import lines_of
 from .kept import Bones, Key, Shelf, find, keep
 from .normal import normal_form
 
@@ -160,7 +162,7 @@ class Alike:
         async for one in _with_pauses(one for one in wanted if one.function.name not in known):
             if time.monotonic() >= until and made:
                 break
-            made[one.function.name] = one.bones()
+            made[one.function.name] = await aside(len(one.module), one.bones)
         await keep(self._shelf, {keys[name]: bones for name, bones in made.items()})
         known |= made
         found = {name: _dressed(bones, name, snapshot.functions[name].description) for name, bones in known.items()}

@@ -109,8 +109,13 @@ def _colours(words: Words) -> dict[int, str]:
 
 
 def _note(statement: Words, found: defaultdict[int, list[str]]) -> None:
-    for name in {word for word in statement if isinstance(word, int)}:
-        found[name].append(" ".join("*" if one == name else "v" if isinstance(one, int) else one for one in statement))
+    places: defaultdict[int, list[int]] = defaultdict(list)
+    for place, word in enumerate(statement):
+        if isinstance(word, int):
+            places[word].append(place)
+    form = _digest(" ".join("v" if isinstance(one, int) else one for one in statement))
+    for name, own in places.items():
+        found[name].append(f"{form} {own}")
 
 
 def _digest(text: str) -> str:

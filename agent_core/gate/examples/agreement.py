@@ -7,11 +7,13 @@ by its type and message. A worker's own words are only ever compared, never beli
 import ast
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from sandbox.outcome import Outcome, Raised, Returned
+from sandbox.unhashed import Members, Pairs, by_text
 
 from ...registry.examples import Example
 from ..candidate import GivenExample
@@ -98,16 +100,29 @@ def same(wanted: Any, got: Any, *, is_float: bool = False) -> bool:
     """Equal in value and in type all the way down, as reprs are; floats but for their last digits, NaN as NaN."""
     if is_float and {type(wanted), type(got)} == {int, float}:
         return _near(wanted, got, _LAST_DIGITS)
-    if type(wanted) is not type(got):
+    if _kind(wanted) != _kind(got):
         return False
     if isinstance(wanted, float):
         return _near(wanted, got, _LAST_DIGITS)
     inner = partial(same, is_float=is_float)
     if isinstance(wanted, list | tuple):
         return len(wanted) == len(got) and all(map(inner, wanted, got))
-    if isinstance(wanted, dict):
-        return len(wanted) == len(got) and all(key in got and inner(value, got[key]) for key, value in wanted.items())
+    if isinstance(wanted, dict | Pairs):
+        return _same_mapping(wanted, got, inner)
     return bool(wanted == got)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, Members):
+        return value.kind
+    return "dict" if isinstance(value, Pairs) else type(value).__name__
+
+
+def _same_mapping(wanted: Any, got: Any, inner: Callable[[Any, Any], bool]) -> bool:
+    if len(wanted) != len(got):
+        return False
+    old, new = by_text(wanted), by_text(got)
+    return old.keys() == new.keys() and all(inner(value, new[key]) for key, value in old.items())
 
 
 def equal(wanted: Any, got: Any, approx: float | None) -> bool:
@@ -116,8 +131,8 @@ def equal(wanted: Any, got: Any, approx: float | None) -> bool:
         return len(wanted) == len(got) and all(
             equal(one, other, approx) for one, other in zip(wanted, got, strict=True)
         )
-    if isinstance(wanted, dict) and isinstance(got, dict):
-        return wanted.keys() == got.keys() and all(equal(value, got[key], approx) for key, value in wanted.items())
+    if _kind(wanted) == _kind(got) == "dict":
+        return _same_mapping(wanted, got, partial(equal, approx=approx))
     if isinstance(wanted, bool) != isinstance(got, bool):
         return False
     if isinstance(wanted, int | float) and isinstance(got, int | float):

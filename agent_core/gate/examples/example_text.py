@@ -8,9 +8,11 @@ import ast
 import re
 from typing import Final
 
+from sandbox.lines import lines_of
+
 from ...problem import Place, Problem
 from ...registry.source import Source, parse
-from ...registry.spans import column_of, split
+from ...registry.spans import column_of
 from ...registry.tree import Definition, survey
 from .agreement import literal_value
 
@@ -59,7 +61,7 @@ def _shown(expected: str) -> list[str]:
     if _ERROR.match(text.strip()):
         return [_TRACEBACK, "    ...", text.strip()]
     value = literal_value(text)
-    lines = split(text) if type(value) is object else [repr(value)]
+    lines = lines_of(text) if type(value) is object else [repr(value)]
     return [line.rstrip("\r\n") or "<BLANKLINE>" for line in lines]
 
 
@@ -103,7 +105,7 @@ def _with_docstring(code: str, node: Definition, shown: list[str]) -> str | Prob
 
 def _span(code: str, node: ast.stmt) -> tuple[int, int]:
     """Where a statement begins and ends in a text, in characters."""
-    lines = split(code)
+    lines = lines_of(code)
     first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
     start = sum(map(len, lines[:first])) + column_of(lines[first], node.col_offset)
     return start, sum(map(len, lines[:last])) + column_of(lines[last], node.end_col_offset or 0)

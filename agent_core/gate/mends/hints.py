@@ -21,6 +21,8 @@ _WORDS = {
 _TYPES = frozenset(["int", "str", "float", "bool", "list", "dict", "set", "tuple", "bytes", "frozenset", "None", "Any"])
 _OLD = {"List": "list", "Dict": "dict", "Set": "set", "Tuple": "tuple", "FrozenSet": "frozenset"}
 
+_LONGEST = 200  # characters of what a docstring calls a type
+
 
 def hint_none(view: View) -> str:
     """The text with `-> None` for a function that gives nothing back."""
@@ -99,6 +101,8 @@ def _return_type(written: str) -> str:
 
 def _hint(named: str, names: frozenset[str] | set[str]) -> str | None:
     """The hint that a docstring's words for a type certainly mean."""
+    if len(named) > _LONGEST:
+        return None
     words = re.sub(
         r",?\s*(?:optional|required)\b(?!\[)|,?\s*default.*$", "", named.strip().strip("`{}"), flags=re.I
     ).strip()

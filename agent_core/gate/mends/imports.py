@@ -2,7 +2,8 @@
 
 import ast
 
-from ..tree import lines_of
+from sandbox.lines import lines_of
+
 from .view import View
 
 # Imported whole where every use is `name.attribute`.
@@ -114,9 +115,13 @@ def _import_order(line: str) -> tuple[bool, str]:
 
 
 def _import_line(name: str, tree: ast.Module) -> str | None:
-    attributes, bare = _uses(name, tree)
     if name in _NAMES:
         return f"from {_NAMES[name]} import {name}"
+    return _module_line(name, tree) if name in _MODULES or name in ("datetime", "time") else None
+
+
+def _module_line(name: str, tree: ast.Module) -> str | None:
+    attributes, bare = _uses(name, tree)
     if name in _MODULES and not bare:
         return f"import {name}"
     if name == "datetime":

@@ -3,7 +3,9 @@
 import ast
 import re
 
-from ..tree import bound_names, functions, lines_of, nodes_of, parse
+from sandbox.lines import lines_of
+
+from ..tree import bound_names, functions, nodes_of, parse
 from .signature import offset
 from .view import View
 

@@ -6,6 +6,9 @@ Only a call of the promised function beside a literal is taken for an example; b
 import ast
 import re
 
+from sandbox.lines import bare_lines
+
+from ..tree import literal
 from .prose import prose
 from .view import View
 
@@ -21,7 +24,7 @@ def has_other_examples(view: View) -> bool:
     if "```" in view.words and ">>>" in view.words:
         return True
     call, marks = f"{view.name}(", ("->", "=>", "→", "==", "#", "return", "gives")
-    for line in view.words.splitlines():
+    for line in bare_lines(view.words):
         if call in line and (not line.lstrip().startswith(">>> ") or any(mark in line for mark in marks)):
             return True
     return False
@@ -87,7 +90,6 @@ def _is_call(text: str, name: str) -> bool:
 
 def _is_literal(text: str) -> bool:
     try:
-        ast.literal_eval(text)
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return literal(ast.parse(text.strip(), mode="eval").body)[0]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
-    return True

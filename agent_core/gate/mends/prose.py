@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from textwrap import dedent
 
+from ...characters import escaped, stray_characters
 from ..tree import FunctionNode, first_line
 from .signature import offset
 from .view import View
@@ -83,4 +84,6 @@ def _above_examples(view: View, words: str) -> str:
 
 
 def _escaped(words: str) -> list[str]:
-    return words.replace("\\", "\\\\").replace('"""', '\\"\\"\\"').split("\n")
+    plain = words.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    strays = {*stray_characters(plain)}
+    return "".join(escaped(char) if at in strays else char for at, char in enumerate(plain)).split("\n")

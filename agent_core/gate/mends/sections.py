@@ -12,8 +12,8 @@ from .prose import prose
 from .view import View
 
 _FIELD = re.compile(
-    r"^\s*[:@](?P<kind>param|parameter|arg|argument|key|keyword|type|returns?|rtype|raises?|except)\b\s*"
-    r"(?P<subject>[^:\n]*?)\s*:\s*(?P<text>.*)$"
+    r"^\s*+[:@](?P<kind>param|parameter|arg|argument|key|keyword|type|returns?|rtype|raises?|except)\b\s*+"
+    r"(?P<subject>[^:\n]*+):\s*+(?P<text>.*)$"
 )
 _RULE = re.compile(r"^-{3,}\s*$")
 _NUMPY = {"Parameters": "Args", "Other Parameters": "Args", "Returns": "Returns", "Raises": "Raises"}
@@ -184,7 +184,8 @@ def _unfold(lines: list[str]) -> list[str]:
 def _take_stray(lines: list[str], missing: list[str]) -> _Moved:
     names = "|".join(map(re.escape, missing))
     stray = re.compile(
-        rf"^(?P<indent>\s*)(?:[-*•]\s+)?[`*]*(?P<name>{names})[`*]*\s*(?:[({{](?P<kind>[^)}}]*)[)}}])?\s*(?::|\s[-–—]{{1,2}}\s)\s*(?P<text>\S.*)$"
+        rf"^(?P<indent>\s*+)(?:[-*•]\s++)?[`*]*+(?P<name>{names})[`*]*+\s*+(?:[({{](?P<kind>[^)}}]*+)[)}}]\s*+)?"
+        rf"(?::|(?<=\s)[-–—]{{1,2}}\s)\s*+(?P<text>\S.*)$"
     )
     moved = _Moved()
     entry, depth = None, 0

@@ -20,6 +20,8 @@ _NOUNS = (
     "|suffix|limit|boolean|flag|date|amount|index|path"
 )
 _WIDTH = 96
+# Beyond these no sentence is looked at: each is tried for each parameter, and patterns walk what fits nearly.
+_MOST, _LONGEST = 40, 8_000
 
 
 def take(lines: list[str], missing: list[str]) -> tuple[list[str], dict[str, str]]:
@@ -27,6 +29,8 @@ def take(lines: list[str], missing: list[str]) -> tuple[list[str], dict[str, str
     end = next((at for at, line in enumerate(lines) if ">>>" in line or _SECTION.match(line)), len(lines))
     found: dict[str, str] = {}
     kept: list[str] = []
+    if len(missing) > _MOST or sum(map(len, lines[:end])) > _LONGEST:
+        return lines, found
     for number, block in enumerate(_paragraphs(lines[:end])):
         kept += _without(block, missing, found, is_first=number == 0)
     text = " ".join(" ".join(lines[:end]).split())
@@ -49,7 +53,7 @@ def _paragraphs(lines: list[str]) -> list[list[str]]:
 
 def _without(block: list[str], missing: list[str], found: dict[str, str], *, is_first: bool) -> list[str]:
     kept, taken = [], False
-    for number, sentence in enumerate(_END.split(" ".join(line.strip() for line in block))):
+    for number, sentence in enumerate(_END.split(" ".join(" ".join(block).split()))):
         open_ = [name for name in missing if name not in found]
         said = _said(sentence, open_)
         found |= said or _said(_clause(sentence), open_)

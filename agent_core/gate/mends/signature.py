@@ -1,9 +1,10 @@
 """Repairs of a `def` line: put something after a parameter, after the parentheses, or before the first parameter."""
 
-import io
 import tokenize
 
-from ..tree import FunctionNode, lines_of, takes_self
+from sandbox.lines import lines_of, reader_of
+
+from ..tree import FunctionNode, takes_self
 from .view import View
 
 
@@ -42,7 +43,7 @@ def _parentheses(text: str, node: FunctionNode) -> tuple[int, int] | None:
     start = offset(text, node.lineno, node.col_offset)
     depth, opened = 0, 0
     try:
-        for token in tokenize.generate_tokens(io.StringIO(text[start:]).readline):
+        for token in tokenize.generate_tokens(reader_of(text[start:])):
             if token.type != tokenize.OP or token.string not in "()[]{}":
                 continue
             depth += 1 if token.string in "([{" else -1

@@ -1,1 +1,1 @@
-"""What the read stage takes off a text or refuses at once: wrapping, tryouts, hidden characters, public helpers."""
+"""What the read stage takes off a text or refuses at once: wrapping, tryouts, escapes, public helpers."""

@@ -5,7 +5,9 @@ Only the names change, at their exact places, and only where no other use of the
 
 import ast
 
-from ..tree import FunctionNode, bound_names, calls_of, functions, lines_of, parse
+from sandbox.lines import lines_of
+
+from ..tree import FunctionNode, bound_names, calls_of, functions, parse
 
 _MOST = 50  # helpers; with more, one asks for them rather than rename them
 

@@ -8,9 +8,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sandbox.lines import bare_lines, lines_of
+
 from ..mends.prose import prose
 from ..mends.signature import offset
-from ..tree import FunctionNode, find, first_line, lines_of, literal, nodes_of, parse
+from ..tree import FunctionNode, find, first_line, literal, nodes_of, parse
 
 _DRIVERS = frozenset(["print", "main", "unittest.main", "doctest.testmod", "pytest.main"])
 _TEST = re.compile(r"^(main|check|demo|tests?|run_tests?|test_\w+|_?tests?_\w+|example_usage|\w+_test)$")
@@ -49,7 +51,7 @@ def write_asserts(text: str, name: str) -> str:
     node = find(tree, name) if isinstance(tree, ast.Module) else None
     if not isinstance(tree, ast.Module) or node is None:
         return text
-    written = {_normal(line) for line in (ast.get_docstring(node, clean=False) or "").splitlines() if ">>>" in line}
+    written = {_normal(line) for line in bare_lines(ast.get_docstring(node, clean=False) or "") if ">>>" in line}
     found: dict[str, Asserted] = {}
     for statement in _tryouts(tree, node):
         for one in _asserted(statement, name):

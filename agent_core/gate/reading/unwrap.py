@@ -10,7 +10,9 @@ import textwrap
 from collections.abc import Callable
 from itertools import starmap
 
-from ..tree import parse
+from sandbox.lines import bare_lines
+
+from ..tree import literal, parse
 
 _FENCE = re.compile(
     r"^[ \t]*(?P<mark>```|~~~)[ \t]*[\w+-]*[ \t]*\n(?P<code>.*?)(?:^[ \t]*(?P=mark)[ \t]*$|\Z)",
@@ -35,7 +37,7 @@ def strip_prompts(text: str) -> str:
         return text
     code: list[list[str]] = []
     printed: list[list[str]] = []
-    for line in text.splitlines():
+    for line in bare_lines(text):
         bare = line.strip()
         if bare.startswith(">>>") or not code:
             code.append([])
@@ -54,10 +56,10 @@ def _told(code: str, printed: str) -> str:
         return ""
     try:
         ast.parse(code, mode="eval")
-        ast.literal_eval(printed)
+        is_literal = literal(ast.parse(printed, mode="eval").body)[0]
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return code
-    return f"assert ({code.strip()}) == {printed}"
+    return f"assert ({code.strip()}) == {printed}" if is_literal else code
 
 
 def strip_indentation(text: str) -> str:

@@ -9,14 +9,15 @@ import click
 
 from agent_core import __version__
 from agent_core.errors import UsageError
+from sandbox.lines import bare_lines
 
 from ..progress import Progress
 from ..sarif import SarifLog
 from ..scene import Scene, print_json, scene
-from ..spans import Line, line, write
+from ..spans import Line, line
 from ..verdicts import verdict_lines
 from ..versions import coloured
-from ..wrap import fitted
+from ..wrap import write
 
 Policy = Literal["agent", "human", "import"]
 POLICIES = ("agent", "human", "import")
@@ -99,7 +100,7 @@ class _Told:
         if self.scene.as_json:
             print_json(verdict)
         else:
-            write(fitted(self._lines(verdict), sys.stdout), sys.stdout)
+            write(self._lines(verdict), sys.stdout)
 
     def _lines(self, verdict: dict[str, Any]) -> list[Line]:
         """The verdict with its line of a `.jsonl` file; where little is to be said, only what refuses."""
@@ -108,7 +109,7 @@ class _Told:
         headline, *others = verdict_lines(shown, "could join")
         path = verdict["path"]
         if self.with_diffs:
-            others += [each for mend in verdict["mends"] for each in coloured(mend["diff"].splitlines())]
+            others += [each for mend in verdict["mends"] for each in coloured(bare_lines(mend["diff"]))]
         return [headline if path.endswith(".py") else (*headline, ("dim", f" · {path}")), *others]
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

@@ -35,34 +35,58 @@ ASKED = (
 @click.command()
 @click.option("--model", metavar="NAME", help="The model's name, without being asked.")
 @click.option("--base-url", metavar="URL", help="The endpoint's address, without being asked.")
+@click.option("--confirm-address", is_flag=True, help="Confirm the address that toolwright.toml names, and no more.")
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing: what is given and what is in force is taken.")
 @scene
-def configure(scene: Scene, model: str | None, base_url: str | None, yes: bool) -> int:  # noqa: FBT001 - click hands it in
+def configure(scene: Scene, model: str | None, base_url: str | None, **given: bool) -> int:
     """Choose the model and a few limits. What is chosen is tried with one real request, and written to toolwright.toml.
 
     A key is never asked for and never written: it comes from OPENAI_API_KEY.
     """
     from agent_core.assemble import Workspace
 
+    yes, confirms = given["yes"], given["confirm_address"]
     if not yes and not sys.stdin.isatty():
-        raise UsageError("There is no terminal to ask at.", mend="Next: toolwright configure --yes --model NAME")
+        next_command = "--confirm-address --yes" if confirms else "--yes --model NAME"
+        raise UsageError("There is no terminal to ask at.", mend=f"Next: toolwright configure {next_command}")
     root = Workspace.find(scene.root)
+    if confirms:
+        return _confirm(scene, root, yes=yes)
     values = {**_checked({"model.base_url": base_url, "model.name": model})}
     if not yes:
         values |= _asked(root, values)
     return _take(scene, root, values, yes=yes)
 
 
+def _confirm(scene: Scene, root: Path, *, yes: bool) -> int:
+    """Confirm the address that only the file names, after a question or without one."""
+    from agent_core.connection import in_force
+    from agent_core.grants.addresses import confirm, unconfirmed
+
+    from ..confirming import ask_to_confirm, told
+    from ..question import say
+
+    settings, environment = in_force(root)
+    url = unconfirmed(settings, environment)
+    if url and yes:
+        say(told(settings, url))
+        confirm(root, url)
+    elif url:
+        ask_to_confirm(root, settings, url)
+    said = f"{url} is confirmed for this workspace." if url else "There is no address here that is to be confirmed."
+    scene.result({"confirmed": url}, [line(("ok", "✓ "), said)])
+    return 0
+
+
 def _take(scene: Scene, root: Path, values: dict[str, Any], *, yes: bool) -> int:
     """Try what was chosen, write it if it works or the human insists, and say what is left to do."""
-    from agent_core.connection import exports, in_force, try_model
-    from agent_core.settings_file import write_values
+    from agent_core.connection import exports, in_force, keep_address, try_model
 
     from ..menu import tested_lines
     from ..question import agreed, say
 
     settings, environment = in_force(root, values)
-    say(_keyless(settings.model.base_url or "", environment))
+    _check_address(root, settings, yes=yes)
     if not scene.as_json:
         say([line(("dim", "Trying it with one real request …"))])
     tested = asyncio.run(try_model(settings.model, environment))
@@ -70,7 +94,7 @@ def _take(scene: Scene, root: Path, values: dict[str, Any], *, yes: bool) -> int
         say(tested_lines(tested))
     keep = tested.ok or (not yes and bool(values) and agreed("Write it all the same?"))
     if keep and values:
-        write_values(root, values)
+        keep_address(root, values)
     commands = exports(settings)
     document = {
         "file": str(root / "toolwright.toml"),
@@ -81,6 +105,21 @@ def _take(scene: Scene, root: Path, values: dict[str, Any], *, yes: bool) -> int
     }
     scene.result(document, _told(document))
     return 0 if tested.ok else 1
+
+
+def _check_address(root: Path, settings: Any, *, yes: bool) -> None:  # Any: Settings, which only bodies import
+    """Nothing is tried at an address that only the file names, before the human confirmed it."""
+    from agent_core.doctor import check_address
+    from agent_core.grants.addresses import UnconfirmedAddress
+
+    from ..confirming import ask_to_confirm
+
+    try:
+        check_address(settings)
+    except UnconfirmedAddress as error:
+        if yes:
+            raise
+        ask_to_confirm(root, settings, error.url)
 
 
 def _checked(values: dict[str, Any]) -> dict[str, Any]:
@@ -124,17 +163,6 @@ def _answer(root: Path, asked: Asked, now: Any) -> dict[str, Any]:
     return {}
 
 
-def _keyless(url: str, environment: Any) -> list[Line]:
-    """Where a key is held back, because nobody but a file names the address: said plainly."""
-    if "OPENAI_API_KEY" in environment or not os.environ.get("OPENAI_API_KEY"):
-        return []
-    return [
-        line(("warn", "! "), f"Only toolwright.toml names {url}: a file that may come from somebody else gets no key."),
-        line("  If you know that address, type in your shell:"),
-        line("  ", ("strong", f"export TOOLWRIGHT_MODEL_BASE_URL={url}")),
-    ]
-
-
 def _told(document: dict[str, Any]) -> list[Line]:
     written = [
         line(("ok", "✓ "), f"{key} = {value} written to {document['file']}")
@@ -146,7 +174,7 @@ def _told(document: dict[str, Any]) -> list[Line]:
         *_in_force(document["in_force"]),
     ]
     if document["export"]:
-        lines += [line("A file gets no key by itself. In each shell where you run it, type:")]
+        lines += [line("A key is in no file. In each shell where you run it, type:")]
         lines += [line("  ", ("strong", command)) for command in document["export"]]
     return lines
 

@@ -9,7 +9,7 @@ import click
 from agent_core.errors import UsageError
 
 from ..scene import Scene, scene
-from ..spans import line, plain, write
+from ..spans import line, plain
 from ..standings import quarantine_lines, released_lines, unused_hint, unused_lines
 from ..status_line import StatusLine
 from ..verdicts import (
@@ -22,7 +22,7 @@ from ..verdicts import (
     verdict_lines,
 )
 from ..views import introspection_lines, list_lines
-from ..wrap import fitted
+from ..wrap import write
 from . import granting, history
 from .checking import check
 from .library import export, import_
@@ -228,7 +228,7 @@ def _ended(scene: Scene, outcome: dict[str, Any]) -> int:
     returned = outcome["outcome"] == "returned"
     scene.result(outcome, value_lines(outcome, as_it_is=True))  # it may go into a file
     if not scene.as_json:
-        write(fitted(outcome_lines(outcome), sys.stderr), sys.stderr)
+        write(outcome_lines(outcome), sys.stderr)
         if lacks := outcome.get("lacks"):
             scene.talk(lacks)
         if case := outcome.get("quarantined"):

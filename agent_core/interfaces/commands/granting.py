@@ -10,11 +10,12 @@ import click
 from agent_core.errors import UsageError
 from agent_core.grants import Grants, Question
 
-from ..asked import question_lines
+from ..asked import pages
 from ..granted import given_lines, grants_lines, revoked_lines
 from ..scene import Scene, scene
 from ..status_line import StatusLine
 from ..verdicts import verdict_lines
+from ..wrap import screen_columns
 
 _ITEMS = (
     ("--network", "network", "HOST", "A host: api.example.org, localhost:8000 or *.example.org."),
@@ -106,11 +107,14 @@ def grants(scene: Scene, name: str) -> int:
 
 
 def _agrees(question: Question) -> bool:
-    from ..question import agreed, say
+    from ..question import agreed, ask, say
 
     if not sys.stdin.isatty():
         raise UsageError("There is no terminal to ask at.", mend="Look at what it would get, then give -y.")
-    say(question_lines(question, shutil.get_terminal_size().columns))
+    for page, is_last in pages(question, screen_columns(), max(shutil.get_terminal_size().lines - 2, 8)):
+        say(page)
+        if not is_last and ask("This is not all of it. Enter shows more; anything else grants nothing.") != "":
+            return False
     return agreed("Grant it?")
 
 

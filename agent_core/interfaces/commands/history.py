@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from agent_core.errors import UsageError
+from sandbox.lines import bare_lines
 
 from ..scene import Scene, scene
 from ..spans import line
@@ -103,7 +104,7 @@ def pending(scene: Scene, name: str, drop: bool) -> None:  # noqa: FBT001  (clic
         raise UsageError(f"No candidate named `{name}` stands refused.", mend="Next: toolwright functions pending")
     shown = {name: found[name]} if name else found
     source = shown[name]["verdict"]["source"] or shown[name]["code"] if name else ""
-    scene.result(shown, [*pending_lines(shown), *(line(text) for text in source.splitlines())])
+    scene.result(shown, [*pending_lines(shown), *(line(text) for text in bare_lines(source))])
     confirm, drop_it = "toolwright functions confirm", "toolwright functions pending NAME --drop"
     scene.hint(pending_hint(shown, confirm, drop_it) if shown else "No candidate stands refused.")
 

@@ -8,8 +8,7 @@ import click
 
 from ..progress import Progress
 from ..scene import Scene, scene
-from ..spans import write
-from ..wrap import fitted
+from ..wrap import write
 from .checking import POLICIES
 
 
@@ -36,7 +35,7 @@ def import_(scene: Scene, path: Path, **given: Any) -> int:  # Any: the options 
         def tell(row: dict[str, Any]) -> None:
             progress.clear()
             if not scene.as_json:
-                write(fitted(function_lines(row, is_tried=taking.dry_run), sys.stdout), sys.stdout)
+                write(function_lines(row, is_tried=taking.dry_run), sys.stdout)
             progress.count(refused=row["outcome"] == "refused")
 
         report = with_workshop(scene, lambda shop: shop.bulk.take_over(taking, tell, progress.expect))

@@ -4,6 +4,8 @@ import asyncio
 import gc
 import os
 import sys
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import click
@@ -51,6 +53,10 @@ def run(scene: Scene, **given: Any) -> int:  # Any: the options above, as RunOpt
 
 
 def _talk(options: RunOptions) -> int:
+    if _names_address(options.root):
+        from ..confirming import settle_address
+
+        settle_address(options, can_ask=options.message is None and not options.as_json and _at_terminal())
     if options.message is None and not (options.as_json or options.plain) and _can_prompt():
         return _prompt(options)
     return _plainly(options)
@@ -93,6 +99,16 @@ def _plainly(options: RunOptions) -> int:
     if message is None and not options.resume:
         return 0 if asyncio.run(each_line(options)) else 1
     return 0 if asyncio.run(one_message(options, message)) else 1
+
+
+def _names_address(root: Path) -> bool:
+    """Whether there is something to look at: reading all settings would hold the prompt up."""
+    file = root / "toolwright.toml"
+    try:
+        model = tomllib.loads(file.read_text("utf-8")).get("model") if file.is_file() else None
+    except (OSError, ValueError, RecursionError):
+        return False  # what is wrong with it is told where the settings are read
+    return isinstance(model, dict) and "base_url" in model
 
 
 def _at_terminal() -> bool:

@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from sandbox.lines import bare_lines
+
 from ..scene import Scene, scene
 from ..spans import Line, line
 from ..verdicts import problem_lines
@@ -29,7 +31,7 @@ def function_lines(function: dict[str, Any]) -> list[Line]:
     required = shape.get("required", ())
     lines = [
         line(("name", function["name"]), ("dim", f"  {function['path']}:{function['line']}")),
-        *(line("  ", text) for text in function["description"].splitlines()),
+        *(line("  ", text) for text in bare_lines(function["description"])),
     ]
     for name, parameter in shape.get("properties", {}).items():
         kind = parameter.get("type") or ("any of" if "anyOf" in parameter else "value")

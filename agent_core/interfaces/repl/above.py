@@ -12,7 +12,8 @@ from time import perf_counter
 FRAME_S = 0.03
 SLICE_S = 0.002
 
-Made = str | Callable[[], str]
+Made = str | Iterator[str]
+"""A text, or what makes it in parts, none of which takes long."""
 
 
 class Above:
@@ -84,8 +85,12 @@ class Above:
         self._handle = asyncio.get_running_loop().call_soon(self._slice)
 
     def _make(self) -> None:
-        made = self._waiting.popleft()
-        self._made.append(made if isinstance(made, str) else made())
+        made = self._waiting[0]
+        part = made if isinstance(made, str) else next(made, None)
+        if part is not None:
+            self._made.append(part)
+        if part is None or part is made:
+            self._waiting.popleft()
 
     def _frame(self) -> None:
         self._rest()

@@ -22,6 +22,7 @@ from ..options import RunOptions
 from ..spans import line, painted
 from .completion import Words
 from .debug import DebugLine
+from .escaped import shortened
 from .keys import bindings
 from .prompt import MARK, Prompt
 from .taste import taste
@@ -193,7 +194,10 @@ class Repl:
     def _echo(self, text: str) -> None:
         first, *others = text.split("\n")
         shown = others if len(others) <= _ECHOED else others[: _ECHOED // 2]
-        lines = [line(("name", MARK), ("strong", first)), *(line("  ", ("strong", other)) for other in shown)]
+        lines = [
+            line(("name", MARK), ("strong", shortened(first))),
+            *(line("  ", ("strong", shortened(other))) for other in shown),
+        ]
         if more := len(others) - len(shown):
             lines.append(line(("dim", f"  … {more} more lines")))
         self.prompt.print_above(painted(lines, sys.stdout))

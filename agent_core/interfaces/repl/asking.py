@@ -1,12 +1,13 @@
-"""One question about grants at the prompt, answered by a single key.
+"""One question about grants at the prompt: a key answers no, a key and Enter once or yes.
 
-What is typed ahead answers nothing: keys count only once it has been quiet for a moment, and only when they come
-alone; typing stays what it was, in the input line. Heavy: loaded behind the prompt.
+What is typed ahead answers nothing, however slowly: keys count only while the input line is empty, once it has been
+quiet for a moment, and only when they come alone; all else is typing and goes into the line. Enter puts that aside, and
+it is there again after the answer. Heavy: loaded behind the prompt.
 """
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Literal
 
@@ -16,15 +17,17 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from agent_core.grants import Decision, Question
 from agent_core.untrusted import one_line
 
-from ..asked import ANSWERS, EXPLAINED, KEYS, answer_line, fitting, hides_grants, kept, question_lines
+from ..asked import ANSWERS, EXPLAINED, KEYS, UNSEEN, answer_line, fitting, kept, more_rows, pages
 from ..spans import Line, Role, Span, line, painted
 from ..wrap import wrapped
 from .prompt import Prompt
 
 QUIET_S = 0.6
 ALONE_S = 0.25
+APART_S = 0.05  # of a yes and its Enter, which a paste brings together
 _BELOW = 3  # rows under the keys and over them: that more is left out, the input line, the bar
 _LONGEST_WORD = 2_000
+_LEAST_PAGE = 8  # rows
 _STYLES: dict[Role, str] = {
     "": "",
     "ok": "ansigreen",
@@ -35,10 +38,12 @@ _STYLES: dict[Role, str] = {
     "strong": "bold",
     "alarm": "bold",
 }
-_TYPED = "That was typing, so it went into the line below. A key answers when it comes alone."
-_UNSEEN = "Nothing was answered, for not all that it asks for is on the screen: press d first."
+_TYPED = "That was typing: it is in the line below."
+_CONFIRMED = ("o", "y")  # by Enter
+_MORE = "There is more: press d for the next page."
+_ALL = "That was all of it."
 _ENTER = "Enter answers nothing. " + EXPLAINED.removeprefix("Nothing was answered. ")
-State = Literal["quiet", "armed", "pressed", "word"]
+State = Literal["quiet", "armed", "pressed", "chosen", "word"]
 
 
 class Asking:
@@ -51,30 +56,45 @@ class Asking:
         self._prompt = prompt
         self._note = ""
         self._pressed = ""
+        self._pages: Iterator[tuple[list[Line], bool]] | None = None
         self._seen = False
         self._draft = Document()
         self._timer: asyncio.TimerHandle | None = None
-        self._wait(QUIET_S)
         prompt.buffer.cancel_completion()
         prompt.app.key_processor.before_key_press += self._typed
 
     def press(self, key: str) -> None:
         """Take a key that may be an answer."""
-        if self.state == "pressed":
-            self._typing(self._pressed + (key if key.isprintable() else ""))
-        elif key in ANSWERS or key in ("w", "d"):
-            self.state, self._pressed = "pressed", key
-            self._wait(ALONE_S)
-        else:
+        if not key or not key.isprintable():
+            self.state = "armed"
             self._explain(EXPLAINED)
+        elif self.state == "armed" and (key in ANSWERS or key in ("w", "d")):
+            self.state, self._pressed = "pressed", key
+            self._wait(APART_S if key in _CONFIRMED else ALONE_S)
+        elif self.state == "pressed" and key == self._pressed == "d":
+            self._wait(ALONE_S)  # a page for each is not wanted yet, and no word begins so
+        else:
+            self._typing((self._pressed if self.state != "armed" else "") + key)
 
     def enter(self) -> None:
-        """Enter sends the word; elsewhere it says what to press."""
+        """Enter sends the word, or confirms a yes; elsewhere it puts the line aside, or says what to press."""
         if self.state == "word":
             self._close(Decision("no", self._prompt.buffer.text.strip()[:_LONGEST_WORD]))
+        elif self.state == "chosen":
+            self._take(self._pressed)
+        elif self.state == "pressed":
+            self._typing(self._pressed)
+        elif self._prompt.buffer.text:
+            self._put_aside()
         else:
-            self.state = "quiet" if self.state == "quiet" else "armed"
             self._explain(_ENTER)
+
+    def _put_aside(self) -> None:
+        """Keep what stands in the line for after the answer; then keys can count."""
+        texts = [self._draft.text, self._prompt.buffer.text]
+        self._draft, self._note, self.state = Document("\n".join(filter(None, texts))), "", "quiet"
+        self._prompt.buffer.reset()
+        self._wait(QUIET_S)
 
     def refuse(self) -> None:
         """Answer with a no."""
@@ -86,14 +106,19 @@ class Asking:
         if self._timer is not None:
             self._timer.cancel()
         if self.state == "word":
-            self._prompt.buffer.set_document(self._draft, bypass_readonly=True)
+            self._prompt.buffer.reset()
+        texts = [self._draft.text, self._prompt.buffer.text]
+        if self._draft.text:
+            self._prompt.buffer.set_document(Document("\n".join(filter(None, texts))), bypass_readonly=True)
         decided = self.answer.done() and not self.answer.cancelled()
         ending = answer_line(self.answer.result()) if decided else line("  ", ("dim", "→ not answered"))
         self._note, self._question, columns = "", kept(self._question), self._prompt.columns
         self._print([*self._shown(columns, len(self._below(columns, 1)))[0], *wrapped([ending], columns)])
 
     def draw(self, columns: int) -> StyleAndTextTuples:
-        """The question and the keys, as they fit the screen now."""
+        """The question and the keys, as they fit the screen now; it has to be seen before a key can answer it."""
+        if self._timer is None:
+            self._wait(QUIET_S)
         lines, left = self._shown(columns, len(self._below(columns, 1)))
         drawn: StyleAndTextTuples = []
         for row in [*lines, *self._below(columns, left)]:
@@ -106,6 +131,11 @@ class Asking:
     def _keys(self, left: int) -> Line:
         if self.state == "word":
             return line(("strong", "Type the word for the model and press Enter."), ("dim", " Esc: no, without a word"))
+        if self.state == "chosen":
+            chosen = next(says for key, says in KEYS if key == self._pressed)
+            return line(("strong", "Enter"), f" answers {chosen} · ", ("strong", "Esc"), " no")
+        if self.state == "quiet" and self._prompt.buffer.text:
+            return line(("strong", "Enter"), " puts your line aside until you have answered; then a key answers.")
         if self.state == "quiet":
             return line(("dim", "…"))
         keys: list[Span] = []
@@ -118,13 +148,13 @@ class Asking:
 
     def _shown(self, columns: int, below: int) -> tuple[list[Line], int]:
         lines, left = fitting(self._question, columns, self._room(below))
-        return [*lines, *([line(("dim", f"  … {left} more rows"))] if left else [])], left
+        return [*lines, *([line(("dim", f"  … {more_rows(left)}"))] if left else [])], left
 
     def _room(self, below: int) -> int:
         return max(self._prompt.output.get_size().rows - _BELOW - below, 1)
 
     def _typed(self, _: object) -> None:
-        """A key went into the input line: it is not quiet yet."""
+        """A key was pressed: it is not quiet yet."""
         if self.state == "quiet":
             self._wait(QUIET_S)
 
@@ -134,8 +164,10 @@ class Asking:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._elapsed)
 
     def _elapsed(self) -> None:
-        if self.state == "quiet":
-            self.state = "armed"
+        if self.state == "quiet" and not self._prompt.buffer.text:
+            self.state, self._note = "armed", "" if self._note == _TYPED else self._note
+        elif self.state == "pressed" and self._pressed in _CONFIRMED:
+            self.state = "chosen"
         elif self.state == "pressed":
             self._take(self._pressed)
         self._prompt.app.invalidate()
@@ -143,19 +175,27 @@ class Asking:
     def _take(self, key: str) -> None:
         self.state = "armed"
         columns = self._prompt.columns
-        room = self._room(len(self._below(columns, 1)))
-        unseen = not self._seen and hides_grants(self._question, columns, room)
+        is_cut = self._shown(columns, len(self._below(columns, 1)))[1] > 0
         if key == "d":
-            self._seen = True
-            self._print(question_lines(self._question, columns))
+            self._page(columns)
         elif key == "w":
-            self.state, self._note, self._draft = "word", "", self._prompt.buffer.document
+            self.state, self._note = "word", ""
             self._prompt.buffer.reset()
             self._prompt.app.layout.focus(self._prompt.buffer)
-        elif unseen and key != "n":
-            self._explain(_UNSEEN)
+        elif is_cut and not self._seen and key != "n":
+            self._explain(f"{UNSEEN} Press d.")
         else:
             self._close(Decision(ANSWERS[key]))
+
+    def _page(self, columns: int) -> None:
+        """Print the next page, or after the last the first one again."""
+        room = max(self._room(0), _LEAST_PAGE)
+        self._pages = self._pages or pages(self._question, columns, room)
+        page, is_last = next(self._pages)
+        self._seen = self._seen or is_last
+        self._pages = None if is_last else self._pages
+        self._print(page)
+        self._explain(_ALL if is_last else _MORE)
 
     def _typing(self, text: str) -> None:
         self.state = "quiet"

@@ -6,9 +6,13 @@ Code comes line by line as it is written, for it never reflows; so does what gro
 import re
 from dataclasses import dataclass
 
-_FENCE = re.compile(r"( *)(`{3,}|~{3,}) *([^\s`]*)[^`]*$")
-_RULE = re.compile(r" {0,3}\|?[ :|-]*-[ :|-]*$")
-_PROSE_LINES, _TABLE_LINES = 40, 200
+_FENCE = re.compile(r"( *)(`{3,}|~{3,}) *([^\s`]*)")
+_RULE = frozenset(" :|-")
+_PROSE_LINES = 40
+MOST_CHARS, MOST_SPANS = 6_000, 480
+"""What is drawn as Markdown at once, in characters and in what has to be laid out: the worst takes 50 ms."""
+_PROSE_CHARS, _TABLE_CHARS = 2_000, 4_000
+_MARKS = "*_`[<~&\\"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,7 @@ class Blocks:
         self._lines: list[str] = []
         self._rest: list[str] = []
         self._fence = self._language = ""
-        self._indent = 0
+        self._indent = self._chars = self._spans = 0
 
     def feed(self, piece: str) -> list[Block]:
         """What this piece finished."""
@@ -61,13 +65,13 @@ class Blocks:
     def _take(self, line: str) -> list[Block]:
         if self._fence:
             return self._inside(line)
+        if not line or line.isspace():
+            return self._flush() if self._lines else []
         opened = _FENCE.match(line)
-        if opened:
+        if opened and "`" not in line[opened.end() :]:
             before = self._flush()
             self._indent, self._fence, self._language = len(opened[1]), opened[2], opened[3]
             return before
-        if not line.strip():
-            return self._flush()
         self._lines.append(line)
         return self._part()
 
@@ -87,20 +91,32 @@ class Blocks:
 
     def _part(self) -> list[Block]:
         """The beginning of a block that has become long; a table goes on under the same head."""
-        if len(self._lines) < _PROSE_LINES:
+        self._chars += len(self._lines[-1]) + 1
+        self._spans += spans(self._lines[-1])
+        head = self._lines[:2] if len(self._lines) > 2 and _is_rule(self._lines[1]) else []
+        is_short = (
+            self._chars < _TABLE_CHARS if head else self._chars < _PROSE_CHARS and len(self._lines) < _PROSE_LINES
+        )
+        if is_short and self._spans <= MOST_SPANS // 2:
             return []
-        if not _RULE.match(self._lines[1]):
-            return self._flush(ends=False)
-        if len(self._lines) < _TABLE_LINES:
-            return []
-        head = self._lines[:2]
         part = self._flush(ends=False)
-        self._lines = head
+        if sum(map(len, head)) < _PROSE_CHARS // 2:
+            self._lines = head
         return part
 
     def _flush(self, *, ends: bool = True) -> list[Block]:
         text, self._lines = "\n".join(self._lines), []
+        self._chars = self._spans = 0
         return [Block(text, None, ends)] if text.strip() else []
+
+
+def spans(line: str) -> int:
+    """Return how many stretches of a line may have to be laid out by themselves: cells of a table, and marks."""
+    return max(line.count("|") - 1, 0) + sum(map(line.count, _MARKS))
+
+
+def _is_rule(line: str) -> bool:
+    return "-" in line and _RULE.issuperset(line)
 
 
 def _joined(blocks: list[Block]) -> list[Block]:

@@ -4,16 +4,17 @@ Enter prints that above the prompt, Esc leaves. Heavy: loaded behind the prompt.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from itertools import islice
 
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 
 from ..choices import Choice, Table
 from ..columns import cut, width
 from ..fuzzy import fitting
-from ..spans import Line, coloured, plain
-from ..wrap import wrapped
+from ..spans import coloured, plain
+from ..wrap import folded
 from . import render
 from .prompt import Prompt
 
@@ -33,7 +34,7 @@ class Browser:
         self._typed = ""
         self._at = 0
         self._found = list(table.choices)
-        self._shown: dict[tuple[str, int], list[str]] = {}
+        self._shown: dict[tuple[str, int, int], list[str]] = {}
 
     def press(self, text: str) -> None:
         """A letter more to filter by; a slash begins the next command, and leaves."""
@@ -74,19 +75,19 @@ class Browser:
         parts: StyleAndTextTuples = []
         for style, text in drawn:
             parts += [(style, text), ("", "\n")]
-        return [*parts, *to_formatted_text(ANSI("\n".join(self._preview(columns)[:below])))]
+        return [*parts, *to_formatted_text(ANSI("".join(self._preview(columns, below)).removesuffix("\n")))]
 
     def _title(self, columns: int) -> tuple[str, str]:
         many = f"{len(self._found)} of {len(self._table.choices)}"
         return "bold ansicyan", cut(f"{self._table.title} {many}: {self._typed}▏ {_KEYS}", columns)
 
-    def _preview(self, columns: int) -> list[str]:
+    def _preview(self, columns: int, rows: int) -> list[str]:
         if not self._found:
             return ["Nothing fits; Backspace takes letters back."]
         choice = self._found[self._at]
-        key = (choice.name, columns)
+        key = (choice.name, columns, rows)
         if key not in self._shown:
-            self._shown[key] = preview(choice, columns, self._theme).split("\n")
+            self._shown[key] = list(islice(preview(choice, columns, self._theme), rows))
         return self._shown[key]
 
     def _room(self) -> tuple[int, int]:
@@ -107,11 +108,12 @@ class Browser:
             self.chosen.set_result(choice)
 
 
-def preview(choice: Choice, columns: int, theme: str) -> str:
-    """What lies behind a row."""
-    lines: list[Line] = wrapped(choice.lines(), columns)
-    text = coloured(lines) if render.takes_colour() else plain(lines)
-    return text + (render.source(*choice.source(), columns, theme) if choice.source else "")
+def preview(choice: Choice, columns: int, theme: str) -> Iterator[str]:
+    """Draw what lies behind a row of the table, row by row."""
+    form = coloured if render.takes_colour() else plain
+    yield from (form([row]) for row in folded(choice.lines(), columns))
+    if choice.source:
+        yield from render.source(*choice.source(), columns, theme)
 
 
 @asynccontextmanager

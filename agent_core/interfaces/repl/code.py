@@ -1,24 +1,34 @@
 """Code in colours, line by line as it comes: what is drawn stays, whatever follows. Heavy, as `render` is.
 
-The lexer keeps its place between two parts; one that cannot goes on without colours.
+The lexer sees one line at a time and keeps its place between two, so that no text makes it look far. Only lexers that
+were measured are used, and only for lines that people write: everything else is drawn without colours.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
 
-from pygments.lexer import ExtendedRegexLexer, LexerContext, RegexLexer  # type: ignore[import-untyped]
+from pygments.lexer import ExtendedRegexLexer, LexerContext  # type: ignore[import-untyped]
 from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
 from pygments.token import Token  # type: ignore[import-untyped]
 from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 from rich.color import ColorSystem
+from rich.style import Style
 from rich.syntax import RICH_SYNTAX_THEMES, ANSISyntaxTheme
 
 from agent_core.untrusted import visible
 
-from ..columns import width
+from ..columns import pieces, width
 
+# Of the others, some need minutes for a line, and some have ways of their own to keep their place.
+MEASURED = frozenset(
+    {"Bash", "C", "C++", "CSS", "Diff", "Go", "HTML", "Java", "JavaScript", "Kotlin", "Python", "Ruby", "Rust", "SQL"}
+    | {"Swift", "TOML", "TypeScript", "XML"}
+)
 _MARGIN = "  "
-_LONGEST_LEXED = 2_000  # characters of a line: what is longer is data
+_LONGEST_LEXED = 500  # characters of a line: what is longer is data
+_PLAIN = Style()
+
+Part: TypeAlias = tuple[Style, str]
 
 
 class Code:
@@ -29,59 +39,61 @@ class Code:
         self._styles = ANSISyntaxTheme(RICH_SYNTAX_THEMES[theme])
         self._stack = ["root"]
 
-    def draw(self, text: str, columns: int) -> str:
-        """The next lines, folded to the width."""
-        drawn, room = [_MARGIN], columns - len(_MARGIN)
-        used = 0
-        for kind, part in self._tokens(visible(text).expandtabs(4)):
-            for start, piece in _folded(part, used, room):
-                drawn.append(f"\n{_MARGIN}" if start else "")
-                drawn.append(self._painted(kind, piece))
-                used = (0 if start else used) + width(piece)
-        return "".join(drawn).removesuffix(f"\n{_MARGIN}") + "\n" if text else ""
+    @property
+    def is_coloured(self) -> bool:
+        """Whether a lexer is at work."""
+        return self._lexer is not None
 
-    def _tokens(self, text: str) -> Iterator[tuple[Any, str]]:
-        if self._lexer is None or any(len(line) > _LONGEST_LEXED for line in text.split("\n")):
-            yield Token, text
+    def draw(self, text: str, columns: int) -> Iterator[str]:
+        """Draw the next lines, row by row, folded to the width."""
+        for parts in self.lines(text):
+            yield from rows(parts, columns, _MARGIN)
+
+    def lines(self, text: str) -> Iterator[list[Part]]:
+        """Paint the next lines, one after another."""
+        for line in visible(text.removesuffix("\n")).split("\n") if text else ():
+            yield [(self._style(kind, part), part) for kind, part in self._tokens(line.expandtabs(4))]
+
+    def _tokens(self, line: str) -> Iterator[tuple[Any, str]]:
+        if self._lexer is None or len(line) > _LONGEST_LEXED:
+            yield Token, line
             return
-        context = LexerContext(text, 0, self._stack)
+        context = LexerContext(f"{line}\n", 0, self._stack)
         taken = 0
-        try:
-            for at, kind, part in ExtendedRegexLexer.get_tokens_unprocessed(self._lexer, context=context):
-                if at == taken:  # what a lexer says twice is drawn once
-                    yield kind, part
-                    taken += len(part)
-        except (TypeError, KeyError, AttributeError):  # a lexer with ways of its own
-            self._lexer = None
+        for at, kind, part in ExtendedRegexLexer.get_tokens_unprocessed(self._lexer, context=context):
+            if at == taken:  # what a lexer says twice is drawn once
+                yield kind, part.removesuffix("\n")
+                taken += len(part)
         self._stack = context.stack
-        if taken < len(text):
-            yield Token, text[taken:]
+        if taken < len(line):
+            yield Token, line[taken:]
 
-    def _painted(self, kind: Any, text: str) -> str:
-        style = self._styles.get_style_for_token(kind)
-        if not text.strip() or self._lexer is None:
-            return text
-        return str(style.render(text, color_system=ColorSystem.STANDARD))
+    def _style(self, kind: Any, part: str) -> Style:
+        return self._styles.get_style_for_token(kind) if part.strip() and self._lexer is not None else _PLAIN
+
+
+def rows(parts: Iterable[Part], columns: int, margin: str, first: str | None = None) -> Iterator[str]:
+    """Fold one line behind a margin, which is `first` in the first row, and end each row with a newline."""
+    room, used = max(columns - width(margin), 1), 0
+    row = [margin if first is None else first]
+    for style, text in parts:
+        for number, piece in enumerate(pieces(text, room, used)):
+            if number:
+                yield f"{''.join(row)}\n"
+                row, used = [margin], 0
+            row.append(painted(style, piece))
+            used += width(piece)
+    yield f"{''.join(row).rstrip(' ')}\n"
+
+
+def painted(style: Style, text: str) -> str:
+    """Return the text in its colours."""
+    return style.render(text, color_system=ColorSystem.STANDARD) if text and style is not _PLAIN else text
 
 
 def _lexer(language: str) -> Any:
     try:
-        found = get_lexer_by_name(language or "text")
+        lexer = get_lexer_by_name(language or "text")
     except ClassNotFound:
         return None
-    return found if isinstance(found, RegexLexer) else None
-
-
-def _folded(text: str, used: int, room: int) -> Iterator[tuple[bool, str]]:
-    """The pieces of a token: whether each begins a row, and its text."""
-    for number, line in enumerate(text.split("\n")):
-        starts, piece = number > 0, ""
-        used = 0 if starts else used
-        for character in line:
-            cells = width(character)
-            if used + cells > room and used:
-                yield starts, piece
-                starts, piece, used = True, "", 0
-            piece += character
-            used += cells
-        yield starts, piece
+    return lexer if lexer.name in MEASURED else None

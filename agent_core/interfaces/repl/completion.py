@@ -11,9 +11,11 @@ from prompt_toolkit.document import Document
 from agent_core.untrusted import one_line
 
 from ..catalogue import BY_NAME, ENTRIES, Entry
+from ..columns import certain
 from ..fuzzy import fitting
 
 _LEAST_OF_HELP = 3
+_MOST_OF_HELP = 40
 _MOST_PATHS = 200
 _META = 60
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$")
@@ -81,7 +83,7 @@ class Words(Completer):
 
     def _functions(self, typed: str) -> Iterable[Completion]:
         return [
-            Completion(name, start_position=-len(typed), display=one_line(name))
+            Completion(name, start_position=-len(typed), display=certain(one_line(name)))
             for name in fitting(typed, sorted(self._names()), str)
         ]
 
@@ -108,7 +110,7 @@ def _commands(typed: str, entries: Iterable[Entry]) -> Iterable[Completion]:
 def _fitting(typed: str) -> list[Entry]:
     """The commands by a few letters of their names, then those whose help has a word that begins so."""
     named = _named(typed)
-    if len(typed) < _LEAST_OF_HELP:
+    if not _LEAST_OF_HELP <= len(typed) <= _MOST_OF_HELP:
         return named
     begins = re.compile(rf"\b{re.escape(typed)}", re.IGNORECASE)
     return named + [entry for entry in ENTRIES if entry not in named and begins.search(entry.says)]
@@ -121,7 +123,7 @@ def _named(typed: str) -> list[Entry]:
 def _paths(typed: str) -> Iterable[Completion]:
     found = PathCompleter(expanduser=True).get_completions(Document(typed), CompleteEvent(completion_requested=True))
     return [
-        Completion(each.text, each.start_position, display=one_line(each.display_text))
+        Completion(each.text, each.start_position, display=certain(one_line(each.display_text)))
         for each in islice(found, _MOST_PATHS)
         if one_line(each.text) == each.text  # what would act on the screen is typed by hand
     ]
@@ -129,7 +131,12 @@ def _paths(typed: str) -> Iterable[Completion]:
 
 def _following(found: Iterable[tuple[str, str]], typed: str) -> Iterable[Completion]:
     return [
-        Completion(text, start_position=-len(typed), display=one_line(text), display_meta=one_line(says, _META))
+        Completion(
+            text,
+            start_position=-len(typed),
+            display=certain(one_line(text)),
+            display_meta=certain(one_line(says, _META)),
+        )
         for text, says in found
         if text.startswith(typed)
     ]

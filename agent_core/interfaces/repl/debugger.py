@@ -36,7 +36,7 @@ class Human:
             self._show(above)
             if source:
                 theme = render.LIGHT if self._prompt.taste.is_light else render.DARK
-                self._prompt.print_above(lambda: render.listing(stop.source, source, self._prompt.columns, theme))
+                self._prompt.print_above(render.listing(stop.source, source, self._prompt.columns, theme))
             self._show(below)
             self._prompt.debug.names = stop.names
             return await self._command()

@@ -1,4 +1,8 @@
-"""What is typed, pasted or suggested from the history, shown without anything that acts on the screen."""
+"""What is typed, pasted or suggested from the history, shown without anything that acts on the screen.
+
+The text itself stays what it is. Of a line that is very long the two ends are shown, with its length between them:
+drawing is repeated at each key, and must not grow with what was pasted.
+"""
 
 from bisect import bisect_right
 from itertools import accumulate
@@ -10,20 +14,40 @@ from prompt_toolkit.layout.utils import explode_text_fragments
 
 from agent_core.untrusted import visible
 
+LONGEST = 2_000
+"""Characters of a line that are shown whole."""
+_END = 200
+
 
 class Escaped(Processor):
-    """Draws such characters in their escaped form; the text itself stays what it is."""
+    """Draws such characters in their escaped form, and a very long line in short."""
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
         """One line of the input as it is drawn, and which place in it is which."""
         fragments = transformation_input.fragments
         text = fragment_list_to_text(fragments)
+        if len(text) > LONGEST:
+            parts = [*text[:_END], text[_END:-_END], *text[-_END:]]
+            mark = f"[pasted: {len(text):,} characters]"
+            shown: StyleAndTextTuples = [("", visible(part) if len(part) == 1 else mark) for part in parts]
+            return _mapped(shown, [len(part) for part in parts])
         if visible(text) == text:
             return Transformation(fragments)
-        shown: StyleAndTextTuples = [(each[0], visible(each[1])) for each in explode_text_fragments(fragments)]
-        ends = list(accumulate((len(each[1]) for each in shown), initial=0))
-        return Transformation(
-            shown,
-            source_to_display=lambda at: ends[min(at, len(ends) - 1)],
-            display_to_source=lambda at: bisect_right(ends, at) - 1,
-        )
+        shown = [(each[0], visible(each[1])) for each in explode_text_fragments(fragments)]
+        return _mapped(shown, [1] * len(shown))
+
+
+def shortened(line: str) -> str:
+    """Return a line that was sent as the prompt shows it again."""
+    return line if len(line) <= LONGEST else f"{line[:_END]} [pasted: {len(line):,} characters] {line[-_END:]}"
+
+
+def _mapped(shown: StyleAndTextTuples, sizes: list[int]) -> Transformation:
+    """The parts of a line as they are drawn; `sizes` are their lengths in the line itself."""
+    starts = list(accumulate(sizes, initial=0))
+    ends = list(accumulate((len(each[1]) for each in shown), initial=0))
+    return Transformation(
+        shown,
+        source_to_display=lambda at: ends[min(bisect_right(starts, at) - 1, len(ends) - 1)],
+        display_to_source=lambda at: starts[min(bisect_right(ends, at) - 1, len(starts) - 1)],
+    )

@@ -1,31 +1,51 @@
 """What was typed at a prompt, kept in the workspace's state folder."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
+from typing import Final
 
-from prompt_toolkit.history import FileHistory
+from prompt_toolkit.history import History
+
+from agent_core.plain_files import add_to, read_end
+
+MOST_BYTES: Final = 2 << 20  # that are read of a file, its end
+MOST_CHARS: Final = 64 << 10  # of one message that is offered again
 
 
-class KeptHistory(FileHistory):
+class KeptHistory(History):
     """What was typed, in the workspace's state folder; kept in memory for as long as it cannot be kept there."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(str(path))
-        self._folder = path.parent
+        super().__init__()
+        self._path = path
         self._early: list[str] = []
 
     def load_history_strings(self) -> Iterable[str]:
         """What was kept, latest first; nothing of a file that cannot be read."""
         try:
-            return list(super().load_history_strings())
+            text = read_end(self._path, MOST_BYTES).decode("utf-8", "replace")
         except OSError:
             return []
+        return [message for message in _messages(text) if len(message) <= MOST_CHARS][::-1]
 
     def store_string(self, string: str) -> None:
         """Keep one message; where the disk takes no more, for this run only."""
         self._early.append(string.encode("utf-8", "backslashreplace").decode())
         with suppress(OSError):
-            while self._early and self._folder.is_dir():
-                super().store_string(self._early[0])
+            while self._early and self._path.parent.is_dir() and not self._path.parent.is_symlink():
+                lines = "".join(f"+{line}\n" for line in self._early[0].split("\n"))
+                add_to(self._path, f"\n# {datetime.now()}\n{lines}".encode())
                 del self._early[0]
+
+
+def _messages(text: str) -> Iterator[str]:
+    """Read the form that `prompt_toolkit` gives a history: each line of a message behind a plus."""
+    lines: list[str] = []
+    for line in [*text.split("\n"), ""]:
+        if line.startswith("+"):
+            lines.append(line[1:])
+        elif lines:
+            yield "\n".join(lines)
+            lines = []

@@ -58,7 +58,7 @@ def bindings(prompt: Prompt, wheel: Wheel) -> KeyBindings:
 
 def _bind_answers(keys: KeyBindings, prompt: Prompt, wheel: Wheel) -> None:
     asked = Condition(lambda: prompt.asking is not None)
-    counts = Condition(lambda: prompt.asking is not None and prompt.asking.state in ("armed", "pressed"))
+    counts = Condition(lambda: prompt.asking is not None and prompt.asking.state in ("armed", "pressed", "chosen"))
     word = Condition(lambda: prompt.asking is not None and prompt.asking.state == "word")
     keys.add("enter", filter=asked, eager=True)(lambda event: _open(prompt).enter())
     keys.add("c-c", filter=asked, eager=True)(lambda event: _open(prompt).refuse())

@@ -1,16 +1,19 @@
 """What moves above the prompt while a turn runs: the unfinished end of the reply, and the calls under way."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
 from agent_core.untrusted import one_line, visible
 
-from ..columns import cut, meter, width
+from ..columns import cut, meter
+from ..spans import line
 from ..verdicts import compact_call, duration
+from ..wrap import folded
 from .blocks import Blocks
 
+_LONGEST_LINE = 8_000  # characters of a line that is still written, of which the end is shown
 TAIL_LINES = 8
 _CELLS = 20
 _THOUGHT_CHARS = 4_000
@@ -22,12 +25,17 @@ class Running:
     """A call that has not been answered."""
 
     name: str
-    arguments: str
+    arguments: InitVar[str]
     began: float
     done: float = 0
     total: float | None = None
     note: str = ""
     printed: str = ""
+    call: str = field(init=False)
+    """The call on one line, made once: it is drawn with each key."""
+
+    def __post_init__(self, arguments: str) -> None:
+        self.call = one_line(compact_call(self.name, arguments), 120)
 
     def hear(self, text: str) -> None:
         """A piece of what it prints; of all of it the last line that says something is kept."""
@@ -90,7 +98,7 @@ class Live:
             counted = f" {duration(spent)}" if spent >= 1 else ""
             lines.append(("class:live.thought", cut(f"{self.waiting}{counted}", columns)))
         if self.question:
-            lines += [("class:live.question", text) for text in _folded(one_line(self.question), columns)]
+            lines += [("class:live.question", text) for text in _folded([one_line(self.question)], columns)]
         drawn: StyleAndTextTuples = []
         for style, text in lines:
             drawn += [(style, text), ("", "\n")]
@@ -99,7 +107,7 @@ class Live:
 
 def _progress(call: Running, *, stands: bool) -> str:
     spent = "stands still" if stands else duration(time.monotonic() - call.began)
-    text = f"▸ {one_line(compact_call(call.name, call.arguments), 120)}"
+    text = f"▸ {call.call}"
     if call.total:
         how_far = meter(call.done, call.total, _CELLS)
         return f"{text} {how_far} {call.done:g}/{call.total:g} {one_line(call.note, 60)}"
@@ -108,23 +116,12 @@ def _progress(call: Running, *, stands: bool) -> str:
 
 
 def _wrapped(text: str, columns: int) -> list[str]:
-    lines: list[str] = []
-    for line in visible(text).expandtabs(4).split("\n")[-TAIL_LINES:]:
-        lines += _folded(line, columns)
+    tail = visible(text).expandtabs(4).split("\n")[-TAIL_LINES:]
+    lines = _folded([row[-_LONGEST_LINE:] for row in tail], columns)
     while lines and not lines[0]:
         lines.pop(0)
     return lines[-TAIL_LINES:] if any(lines) else []
 
 
-def _folded(line: str, columns: int) -> list[str]:
-    parts, rest = [], line
-    while width(rest) > columns:
-        part = rest[:columns]
-        while width(part) > columns:
-            part = part[:-1]
-        words = part.rpartition(" ")[0]
-        if words.strip(" ") and rest[len(part)] != " ":
-            part = words
-        parts.append(part.rstrip(" "))
-        rest = rest[len(part) :].lstrip(" ")
-    return [*parts, rest] if rest or not parts else parts
+def _folded(lines: list[str], columns: int) -> list[str]:
+    return ["".join(text for _, text in row) for row in folded(map(line, lines), columns, 0)]

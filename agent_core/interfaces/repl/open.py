@@ -10,7 +10,7 @@ class OpenQuestion(Protocol):
 
     @property
     def state(self) -> str:
-        """How far it is: quiet, armed, pressed or word."""
+        """How far it is: quiet, armed, pressed, chosen or word."""
 
     def press(self, key: str) -> None:
         """Take a key that may be an answer."""

@@ -89,15 +89,15 @@ class Prompt:
 
     @property
     def columns(self) -> int:
-        """The width of the screen."""
-        return self.output.get_size().columns
+        """Return how many cells a row may take: the last stays free, for terminals disagree on how wide text is."""
+        return max(self.output.get_size().columns - 1, 1)
 
     def print_above(self, made: Made) -> None:
         """Print finished text above the prompt, in the order it came; what is being typed stays as it is."""
         if self.app.is_running:
             self.above.add(made)
         else:
-            self.output.write_raw(made if isinstance(made, str) else made())
+            self.output.write_raw("".join(made))
             self.output.flush()
 
     def moved(self) -> None:
@@ -155,12 +155,12 @@ class Prompt:
         """The moving part, or the question that is open."""
         now = (self.app.render_counter, self.columns)
         if self.asking is not None:
-            self._drawn = self.asking.draw(self.columns - 1)
+            self._drawn = self.asking.draw(self.columns)
         elif self.browser is not None:
-            self._drawn = self.browser.draw(self.columns - 1)
+            self._drawn = self.browser.draw(self.columns)
         elif now != self._drawn_for and not (self.above.waits and now[1] == self._drawn_for[1]):
             # What was cut off to be printed stays where it is until it is printed.
-            self._drawn = [*self.live.draw(self.columns - 1), *self._folded()]
+            self._drawn = [*self.live.draw(self.columns), *self._folded()]
         self._drawn_for = now
         return self._drawn
 

@@ -7,25 +7,30 @@ every character. Links are shown as text, never as escape sequences; HTML, pictu
 import io
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from copy import copy
 from functools import lru_cache
 
 from markdown_it import MarkdownIt
-from rich.console import Console, Group, RenderableType
-from rich.containers import Lines
+from rich.console import Console
 from rich.markdown import Markdown
-from rich.syntax import Syntax
-from rich.text import Text
+from rich.style import Style
 from rich.theme import Theme
 
 from agent_core.untrusted import visible
+from sandbox.lines import bare_lines
 
-from ..views import Row
-from .code import Code
+from ..columns import cut, width
+from ..spans import line, plain
+from ..views import MARK, Row
+from ..wrap import folded
+from .blocks import MOST_CHARS, MOST_SPANS, spans
+from .code import Code, Part, painted, rows
 
 _THEME = Theme({"markdown.code": "bold cyan"})  # usually on black, which on a light screen is a bar
 DARK, LIGHT = "ansi_dark", "ansi_light"
+_MARKED, _NEXT, _DIM, _PLAIN = Style.parse("red"), Style.parse("bold yellow"), Style.parse("dim"), Style()
+_LONGEST_PAINTED = 100_000  # characters of a source: to come to its last line takes two seconds
 _SGR = re.compile("(\x1b\\[[0-9;]*m)")
 # Without its rules for what would not be seen: a reply is not a page.
 _PARSER = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable(["image", "reference"])
@@ -33,14 +38,16 @@ _PARSER = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "ta
 _DOCUMENT = Markdown("", code_theme=DARK, hyperlinks=False)
 
 
-def markdown(text: str, columns: int, theme: str = DARK) -> str:
-    """One block of Markdown, drawn to the width."""
-    if any(row.count("|") > columns for row in text.split("\n")):  # a table that nobody could read takes seconds
-        return _drawn(Text(visible(text)), columns)
+def markdown(text: str, columns: int, theme: str = DARK) -> Iterator[str]:
+    """Draw one block of Markdown to the width; one that would take long as it was written, row by row."""
+    if len(text) > MOST_CHARS or sum(map(spans, text.split("\n"))) > MOST_SPANS:
+        for row in folded((line(each) for each in text.strip("\n").split("\n")), columns, 0):
+            yield plain([row])
+        return
     document = copy(_DOCUMENT)  # a new one would bring a parser of its own
     document.code_theme = theme
     document.parsed = _PARSER.parse(visible(text))
-    return _drawn(document, columns)
+    yield _drawn(document, columns)
 
 
 def takes_colour() -> bool:
@@ -53,43 +60,49 @@ def code(language: str, theme: str = DARK) -> Code:
     return Code(language, theme, coloured=takes_colour())
 
 
-def source(code: str, first: int, columns: int, theme: str = DARK, marked: Collection[int] = ()) -> str:
-    """Python source with line numbers and colours; `marked` are numbers of lines."""
-    return _drawn(
-        Syntax(
-            visible(code).rstrip("\n"),
-            "python",
-            theme=theme,
-            line_numbers=True,
-            start_line=first,
-            highlight_lines={*marked},
-            word_wrap=True,
-            background_color="default",
-        ),
-        columns,
-    )
+def source(code: str, first: int, columns: int, theme: str = DARK, marked: Collection[int] = ()) -> Iterator[str]:
+    """Draw Python source with line numbers and colours, row by row; `marked` are numbers of lines."""
+    text = "\n".join(bare_lines(code)).rstrip("\n")
+    digits = len(str(first + text.count("\n")))
+    margin = " " * (len(MARK) + digits + 1)
+    for number, parts in enumerate(_python(text, theme), first):
+        mark = painted(_MARKED, MARK) if number in marked else " " * len(MARK)
+        yield from rows(parts, columns, margin, f"{mark}{painted(_DIM, f'{number:{digits}} ')}")
 
 
-def listing(code: str, rows: Sequence[Row], columns: int, theme: str = DARK) -> str:
-    """Some lines of a source with their marks; the colours are those that they have within all of it."""
-    painted = _lines(visible(code), theme)
-    shown = [_cut(row, painted[row.number - 1] if row.number <= len(painted) else Text(row.text)) for row in rows]
-    return _drawn(Group(*shown), columns)
+def listing(code: str, shown: Sequence[Row], columns: int, theme: str = DARK) -> Iterator[str]:
+    """Draw some lines of a source with their marks; the colours are those that they have within all of it."""
+    lines, others = _painting(code, theme)
+    for row in shown:
+        while len(lines) < row.number and (parts := next(others, None)) is not None:
+            lines.append(parts)
+            yield ""
+        yield _cut(row, lines[row.number - 1] if row.number <= len(lines) else [(_PLAIN, row.text)], columns)
 
 
 @lru_cache(maxsize=4)
-def _lines(code: str, theme: str) -> Lines:
-    painter = Syntax("", "python", theme=theme, background_color="default")
-    return painter.highlight(code).split("\n", allow_blank=True)
+def _painting(code: str, theme: str) -> tuple[list[list[Part]], Iterator[list[Part]]]:
+    """The lines that are painted, and those that are not yet."""
+    return [], _python("\n".join(bare_lines(code)) if len(code) <= _LONGEST_PAINTED else "", theme)
 
 
-def _cut(row: Row, text: Text) -> Text:
-    gutter = Text(row.gutter, style="bold yellow" if row.is_next else "dim")
-    shown = Text(no_wrap=True, overflow="ellipsis")
-    return shown.append_text(gutter).append_text(text)
+def _python(text: str, theme: str) -> Iterator[list[Part]]:
+    return Code("python", theme, coloured=takes_colour()).lines(text)
 
 
-def _drawn(thing: RenderableType, columns: int) -> str:
+def _cut(row: Row, parts: Sequence[Part], columns: int) -> str:
+    room = columns - len(row.gutter)
+    drawn = [painted(_NEXT if row.is_next else _DIM, row.gutter)] if takes_colour() else [row.gutter]
+    for style, text in parts:
+        shown = cut(visible(text), room)
+        drawn.append(painted(style, shown))
+        room -= width(shown)
+        if shown != text:
+            break
+    return f"{''.join(drawn)}\n"
+
+
+def _drawn(thing: Markdown, columns: int) -> str:
     console = Console(
         file=io.StringIO(),
         theme=_THEME,

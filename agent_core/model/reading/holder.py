@@ -3,6 +3,8 @@
 import re
 from typing import Final
 
+from sandbox.lines import lines_of
+
 from .forms import announces, forms
 from .found import Shown
 
@@ -44,7 +46,7 @@ class Holder:
     def _first_opening(self) -> int:
         """Where a line starts that may open a call, or the end."""
         place = 0
-        for line in self._held.splitlines(keepends=True):
+        for line in lines_of(self._held):
             before = self._passed + self._held[:place]
             begins = not before or before.endswith("\n")
             if begins and self._may_open(self._held[place:].lstrip(), before.strip()):

@@ -125,7 +125,10 @@ def a_coroutine_that_never_ends(self, world):
 
 
 def use_up_the_processor(self, world):
-    """said: more of it than may be | limits"""
+    """said: more of it than may be | limits
+
+    | ahead leaks: an import has the time that a zygote has to start, and no measure of its own
+    """
     import resource
 
     while resource.getrusage(resource.RUSAGE_SELF).ru_utime < 1.5:

@@ -50,30 +50,30 @@ def many_folders(self, world):
 
 
 def output_without_end(self, world):
-    """amount: 20,000 bytes are kept | output"""
+    """amount: 20,000 bytes are kept | output | ahead: no call is there yet that tells or asks"""
     for _piece in range(40):
         os.write(1, b"x" * 50_000)
 
 
 def output_faster_than_it_can_be_read(self, world):
-    """amount: 64 times what is kept is a flood | output"""
+    """amount: 64 times what is kept is a flood | output | ahead: no call is there yet that tells or asks"""
     for _piece in range(100):
         os.write(2, b"x" * 65_536)
     return world["mark"]
 
 
 def a_result_of_fifty_megabytes(self, world):
-    """amount: a megabyte is taken | result"""
+    """amount: a megabyte is taken | result | ahead: no call is there yet that tells or asks"""
     return "x" * (50 << 20)
 
 
 def a_result_of_many_small_things(self, world):
-    """amount: a megabyte is taken | result"""
+    """amount: a megabyte is taken | result | ahead: no call is there yet that tells or asks"""
     return [0] * 1_500_000
 
 
 def an_error_of_fifty_megabytes(self, world):
-    """amount: a megabyte is taken | result"""
+    """amount: a megabyte is taken | result | ahead: no call is there yet that tells or asks"""
     import json
 
     body = json.dumps({"kind": "raised", "type": "E", "message": "x" * (50 << 20), "frames": []}).encode()
@@ -84,14 +84,14 @@ def an_error_of_fifty_megabytes(self, world):
 
 
 def questions_without_end(self, world):
-    """said: 300 are answered | requests"""
+    """said: 300 are answered | requests | ahead: no call is there yet that tells or asks"""
     for _number in range(400):
         self._channel.request("progress", {"done": 1, "total": 2, "note": ""})
     return world["mark"]
 
 
 def imports_without_end(self, world):
-    """said: 300 are answered | requests"""
+    """said: 300 are answered | requests | ahead: no call is there yet that tells or asks"""
     for number in range(400):
         self._channel.ask({"kind": "module", "module": f"m{number}"})
     return world["mark"]

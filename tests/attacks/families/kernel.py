@@ -63,7 +63,10 @@ def wait_for_signals_by_a_descriptor(self, world):
 
 
 def open_a_process(self, world):
-    """worker: among its descriptors | seccomp"""
+    """worker: among its descriptors | seccomp
+
+    | ahead leaks: the host is handed each worker by such a descriptor; nothing can be done with another's
+    """
     os.pidfd_open(os.getpid())
     look(self, "fd", "pidfd")
 

@@ -3,6 +3,7 @@
 # ruff: noqa: PTH101, PTH116
 """what belongs to a file beside its content: modes, owners, times, attributes, locks, space"""
 
+import ctypes
 import fcntl
 import os
 from pathlib import Path
@@ -113,3 +114,78 @@ def stand_in_a_folder(self, world):
     """said: standing there shows nothing | namespaces | core leaks: as stat"""
     os.chdir(world["folder"])
     return world["mark"]
+
+
+def _lends(path, world):
+    return world["mark"] if os.stat(path).st_mode & 0o6000 else "it does not"
+
+
+def a_file_born_to_run_as_its_owner(self, world):
+    """said: others may run it as this user | seccomp"""
+    path = world["granted"] + "/born"
+    os.umask(0)
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o4755))
+    return _lends(path, world)
+
+
+def a_file_born_to_run_as_its_group(self, world):
+    """said: others may run it as this user | seccomp"""
+    folder = os.open(world["granted"], os.O_RDONLY)
+    os.close(os.open("born", os.O_CREAT | os.O_WRONLY, 0o2775, dir_fd=folder))
+    return _lends(world["granted"] + "/born", world)
+
+
+def a_file_born_by_the_oldest_call(self, world):
+    """said: others may run it as this user | seccomp"""
+    path = world["granted"] + "/born"
+    raw(85, path.encode(), 0o4755)
+    return _lends(path, world)
+
+
+def a_file_born_by_the_newest_call(self, world):
+    """said: others may run it as this user | seccomp"""
+    path = world["granted"] + "/born"
+    how = (ctypes.c_uint64 * 3)(os.O_CREAT | os.O_WRONLY, 0o4755, 0)
+    raw(437, -100, path.encode(), ctypes.byref(how), 24)
+    return _lends(path, world)
+
+
+def a_file_born_as_a_node(self, world):
+    """said: others may run it as this user | seccomp"""
+    path = world["granted"] + "/born"
+    raw(133, path.encode(), 0o104755, 0)
+    return _lends(path, world)
+
+
+def the_bit_that_lends_its_owner_by_a_descriptor(self, world):
+    """said: others may run it as this user | seccomp"""
+    path = world["granted"] + "/mine"
+    raw(91, os.open(path, os.O_CREAT | os.O_WRONLY), 0o4755)
+    return _lends(path, world)
+
+
+def the_bit_that_lends_its_owner_by_a_folder(self, world):
+    """said: others may run it as this user | seccomp"""
+    Path(world["granted"], "mine").write_text("x")
+    raw(268, os.open(world["granted"], os.O_RDONLY), b"mine", 0o6755)
+    return _lends(world["granted"] + "/mine", world)
+
+
+def a_folder_that_everybody_may_change(self, world):
+    """changed | namespaces seccomp"""
+    raw(268, -100, world["folder"].encode(), 0o777)
+
+
+def the_times_in_seconds(self, world):
+    """changed | namespaces seccomp"""
+    raw(132, world["writable"].encode(), (ctypes.c_long * 2)(1, 1))
+
+
+def the_times_in_smaller_parts(self, world):
+    """changed | namespaces seccomp"""
+    raw(235, world["writable"].encode(), (ctypes.c_long * 4)(1, 0, 1, 0))
+
+
+def the_times_by_a_folder(self, world):
+    """changed | namespaces seccomp"""
+    raw(261, -100, world["writable"].encode(), (ctypes.c_long * 4)(1, 0, 1, 0))

@@ -164,3 +164,43 @@ def the_robust_list_of_another(self, world):
     """said: an address | namespaces landlock seccomp privileges"""
     raw(274, world["victim"], ctypes.create_string_buffer(8), ctypes.create_string_buffer(8))
     return world["mark"]
+
+
+def kill_the_victim_by_its_number_alone(self, world):
+    """dead | namespaces landlock seccomp"""
+    raw(200, world["victim"], signal.SIGKILL)
+    time.sleep(0.1)
+
+
+def kill_the_victim_by_a_queue_of_its_thread(self, world):
+    """dead | namespaces landlock seccomp"""
+    information = ctypes.create_string_buffer(128)
+    ctypes.memmove(information, (ctypes.c_int * 3)(signal.SIGKILL, 0, -1), 12)
+    raw(297, world["victim"], world["victim"], signal.SIGKILL, information)
+    time.sleep(0.1)
+
+
+def the_limits_of_the_host(self, world):
+    """said: they are set to what they are | seccomp"""
+    limits = (ctypes.c_uint64 * 2)()
+    raw(302, world["host"], resource.RLIMIT_NOFILE, None, ctypes.byref(limits))
+    raw(302, world["host"], resource.RLIMIT_NOFILE, ctypes.byref(limits), None)
+    return world["mark"]
+
+
+def the_turn_of_another(self, world):
+    """said: of its status nothing tells it | namespaces seccomp privileges"""
+    raw(144, world["victim"], 3, (ctypes.c_int * 1)(0))
+    return world["mark"]
+
+
+def the_turn_of_another_by_the_newer_call(self, world):
+    """said: of its status nothing tells it | namespaces seccomp privileges"""
+    raw(314, world["victim"], (ctypes.c_uint32 * 12)(48, 3), 0)
+    return world["mark"]
+
+
+def the_reading_of_another(self, world):
+    """said: of its status nothing tells it | namespaces seccomp privileges"""
+    raw(251, 1, world["victim"], 2 << 13 | 7)
+    return world["mark"]

@@ -190,3 +190,35 @@ def quotas(self, world):
     """apart: there is no disk with quotas here, so it is refused with any layer or none"""
     raw(179, 0x800002, b"/dev/null", 0, None)
     return world["mark"]
+
+
+def new_users_by_the_newest_clone(self, world):
+    """said: the child ends at once | seccomp"""
+    if raw(435, (ctypes.c_uint64 * 8)(0x10000000, 0, 0, 0, 17, 0, 0, 0), 64) == 0:
+        os._exit(0)
+    return world["mark"]
+
+
+def a_session_of_ones_own(self, world):
+    """worker: its status says so | seccomp"""
+    os.setsid()
+    look(self, "stat", r"^(\d+) \(.*\) \S \d+ \1 \1 ")
+
+
+def a_group_of_ones_own(self, world):
+    """worker: its status says so | seccomp"""
+    os.setpgid(0, 0)
+    look(self, "stat", r"^(\d+) \(.*\) \S \d+ \1 ")
+
+
+def wider_rules_for_files(self, world):
+    """apart: a worker holds no rules that could be widened; a process that it is forked from does"""
+    root = os.open("/", os.O_PATH)
+    rule = (ctypes.c_uint32 * 3)(0xC, 0, root)
+    for number in range(3, 120):
+        try:
+            raw(445, number, 1, ctypes.byref(rule), 0)
+        except OSError:
+            continue
+        return world["mark"]
+    return "none"

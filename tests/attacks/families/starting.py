@@ -6,7 +6,9 @@ import ctypes
 import multiprocessing
 import os
 import pty
+import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -17,7 +19,7 @@ def _stay(world, child):
     """The child names itself after the mark, so that it is found, and stays a while."""
     if child == 0:
         ctypes.CDLL(None).prctl(15, world["name"].encode(), 0, 0, 0)
-        time.sleep(0.6)
+        time.sleep(world["stays_s"])
         os._exit(0)
     time.sleep(0.1)
     return world["mark"]
@@ -140,3 +142,50 @@ def start_by_a_server_of_forks(self, world):
     process = multiprocessing.get_context("forkserver").Process(target=int)
     process.start()
     return world["mark"]
+
+
+def fork_and_be_forgotten(self, world):
+    """process | seccomp"""
+    if os.fork() == 0:
+        if os.fork() == 0:
+            for number in range(1, 32):
+                if number not in (signal.SIGKILL, signal.SIGSTOP):
+                    signal.signal(number, signal.SIG_IGN)
+            os.closerange(0, 200)
+            _stay(world, 0)
+        os._exit(0)
+    time.sleep(0.1)
+    return world["mark"]
+
+
+def fork_a_sibling(self, world):
+    """process | seccomp"""
+    return _stay(world, raw(56, 0x8000 | 17, 0, 0, 0, 0))
+
+
+def fork_in_a_thread(self, world):
+    """process | seccomp"""
+    thread = threading.Thread(target=lambda: _stay(world, os.fork()))
+    thread.start()
+    thread.join()
+    time.sleep(0.1)
+
+
+def fork_when_a_signal_comes(self, world):
+    """process | seccomp"""
+    signal.signal(signal.SIGALRM, lambda *_frame: _stay(world, os.fork()))
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    time.sleep(0.2)
+    return world["mark"]
+
+
+def fork_after_whoever_is_forked(self, world):
+    """apart: nobody is forked from a worker; it is from a process that imports packages"""
+    os.register_at_fork(after_in_parent=lambda: _stay(world, os.fork()))
+    return "it will"
+
+
+def fork_before_it_is_confined(self, world):
+    """apart: a worker is confined already; one that is forked from a process that imported packages is not yet"""
+    os.register_at_fork(after_in_child=lambda: _stay(world, os.fork()))
+    return "it will"

@@ -1,0 +1,73 @@
+"""After a call that could write: nothing that it left behind is a repository, or it is told and has no effect."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Sequence
+from pathlib import Path
+from typing import Final
+
+from sandbox import Killed, Outcome, Refused
+
+from ..registry import within
+from ..untrusted import fence
+from .repositories import FAR, NEAR, Reach, disarm, is_part, rename, repository_in
+
+_LOG: Final = logging.getLogger("toolwright.grants")
+_MOST_NAMED: Final = 5
+
+
+async def without_repositories(running: Awaitable[Outcome], writable: Sequence[str]) -> Outcome:
+    """Return how a call ended; as killed, if it made a repository where it may write, or too much to look through."""
+    if not writable:
+        return await running
+    before = await asyncio.to_thread(_too_large, writable)
+    outcome: Outcome | None = None
+    try:
+        outcome = await running
+    finally:  # where it was interrupted too
+        reason = await asyncio.to_thread(_reason, writable, before)
+        if reason and outcome is None:
+            _LOG.warning(reason)
+    return _with_reason(outcome, reason) if reason else outcome
+
+
+def _reason(writable: Sequence[str], before: frozenset[str]) -> str:
+    """What is told of what a call left behind; nothing, if that is no repository."""
+    made: list[str] = []
+    grown = _too_large(writable) - before
+    for path in map(Path, writable):
+        try:
+            made += _unmade(path, FAR if str(path) in grown else NEAR)
+        except OSError as error:
+            return f"It made a repository in {fence(str(path))}, which cannot be renamed: {error.strerror}. Remove it."
+    if made:
+        named = ", ".join(map(fence, made[:_MOST_NAMED])) + (" and more" if len(made) > _MOST_NAMED else "")
+        why = "git, and programs like it, run as you the commands that such a folder names"
+        return f"It made what is taken for a repository, so its result is withheld, and {named} was renamed: {why}."
+    hidden = [path for path in sorted(grown) if not repository_in(Path(path), FAR).is_whole]
+    return _grown(hidden[0]) if hidden else ""
+
+
+def _grown(path: str) -> str:
+    what = f"It wrote more into {fence(path)} than can be looked through for repositories, so its result is withheld"
+    return f"{what}. Look there yourself before you run git in it."
+
+
+def _unmade(path: Path, reach: Reach) -> list[str]:
+    if path.is_dir() and not path.is_symlink():
+        return [str(path / name) for name in disarm(path, reach)]
+    if path.exists() and is_part(path):
+        with within.folder(path.parent, ()) as held:
+            rename(path.name, held)
+        return [str(path)]
+    return []
+
+
+def _too_large(writable: Sequence[str]) -> frozenset[str]:
+    return frozenset(path for path in writable if not repository_in(Path(path)).is_whole)
+
+
+def _with_reason(outcome: Outcome, reason: str) -> Outcome:
+    if isinstance(outcome, Refused):
+        return Refused(reason)
+    return Killed(reason, outcome.output, outcome.seconds, outcome.memory, outcome.cpu_s)

@@ -1,0 +1,52 @@
+"""The one question about an address that only the workspace's file names, put to a human at a terminal."""
+
+from pathlib import Path
+
+from agent_core.doctor import check_address, check_texts
+from agent_core.grants.addresses import UnconfirmedAddress, confirm, shown
+from agent_core.settings import FILE_NAME, Settings, load
+
+from .options import RunOptions
+from .question import agreed, say
+from .spans import Line, line
+
+
+def ask_to_confirm(root: Path, settings: Settings, url: str) -> None:
+    """Have the human confirm the address.
+
+    Raises:
+        UnconfirmedAddress: they did not.
+    """
+    say(told(settings, url))
+    if not agreed("Send it there from now on?"):
+        raise UnconfirmedAddress(url)
+    confirm(root, url)
+
+
+def settle_address(options: RunOptions, *, can_ask: bool) -> None:
+    """Before a conversation begins: what it would send to an address that only the file names is confirmed, or refused.
+
+    Raises:
+        UnconfirmedAddress: nobody can be asked, or the human said no.
+    """
+    settings = load(options.root, options.flags())
+    try:
+        check_address(settings, around=options.environment())
+        if settings.memory.embedding == "endpoint":
+            check_texts(settings, options.environment())
+    except UnconfirmedAddress as error:
+        if not can_ask:
+            raise
+        ask_to_confirm(options.root, settings, error.url)
+
+
+def told(settings: Settings, url: str) -> list[Line]:
+    """What a yes means: which address, and all that goes there."""
+    embeds = settings.memory.embedding == "endpoint"
+    texts = "; the texts that it remembers, to be found by meaning" if embeds else ""
+    return [
+        line(("warn", "! "), f"{FILE_NAME} names ", ("strong", shown(url))),
+        line("  The file may come from somebody else. Sent there would be: your messages, the conversation and"),
+        line(f"  memory of your assistant, its functions and what they return{texts};"),
+        line("  and the key in OPENAI_API_KEY, where it is set."),
+    ]

@@ -1,0 +1,50 @@
+"""Files of a workspace are read by `plain_files`; whoever opens a file otherwise stands here with the reason."""
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2] / "agent_core"
+_OPENS = {"read_text", "read_bytes", "write_text", "write_bytes", "open"}
+_NO_PATHS = {"archive", "tarfile", "debug", "self", "_prompt"}  # whose `open` opens no path
+ALLOWED = {
+    "a file of this package": """
+        gate/alike/kept memory/weights model/dialect model/listing model/quirks model/reading/forms model/tour/script
+        presets/__init__ starters storage/migrate""",
+    "a file that the human names in a command, which may be a pipe or a link": """
+        interfaces/agents interfaces/approving interfaces/commands/functions interfaces/commands/memory
+        interfaces/options interfaces/sarif offline portable/text sources/places workshop/archive workshop/checking
+        workshop/intake""",
+    "a file that this program made for itself, in a folder of its own": """
+        embedding/minilm interfaces/by_hand model/local/fetch model/local/sources model/local/weights
+        packages/environment packages/installing packages/resolution workshop/export""",
+    "a file of the system": """
+        __main__ interfaces/cli interfaces/repl/steady model/local/engine model/local/memory model/local/server""",
+    "opened through no link and without waiting, for more than to read it whole": """
+        broker/log grants/permit packages/lock packages/shelf registry/saving registry/within seal
+        secrets/vault storage/folder storage/origin storage/recovery""",
+    "the one place": "plain_files",
+}
+
+
+def opens_a_file(node: ast.AST) -> bool:
+    """Return whether a node of the code opens a path."""
+    match node:
+        case ast.Call(func=ast.Name(id="open")):
+            return True
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name) | ast.Attribute(attr=name), attr="open")):
+            return name not in _NO_PATHS and not name[0].isupper()
+        case ast.Call(func=ast.Attribute(attr=attribute)):
+            return attribute in _OPENS
+        case _:
+            return False
+
+
+def test_whoever_opens_a_file_by_itself_has_a_reason() -> None:
+    opening = {
+        path.relative_to(ROOT).with_suffix("").as_posix()
+        for path in ROOT.rglob("*.py")
+        if any(map(opens_a_file, ast.walk(ast.parse(path.read_text("utf-8")))))
+    }
+    allowed = {name for names in ALLOWED.values() for name in names.split()}
+    assert opening - allowed == set(), "use agent_core.plain_files, or give a reason in ALLOWED"
+    assert allowed - opening == set(), "these open no file any more"

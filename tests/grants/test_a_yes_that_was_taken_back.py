@@ -1,0 +1,106 @@
+"""A yes that was taken back, or narrowed, does not come back with an older state of the folder."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agent_core.cage import Cage
+from agent_core.grants import NOTHING, Grants
+from tests.workshop.support import Room, room
+
+from .support import PLAIN
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+HOSTS = Grants(network=("a.example.org", "b.example.org"), write=("out/",))
+
+
+async def now(here: Room) -> Grants:
+    snapshot = here.shop.registry.snapshot()
+    return await here.shop.granting.book.allowed(snapshot.functions["double"], snapshot)
+
+
+def kept(root: Path, folder: Path) -> None:
+    """What an attacker, or a backup, keeps of a folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(root, folder)
+
+
+def brought_back(root: Path, folder: Path) -> None:
+    for name in (".toolwright", "functions"):
+        shutil.rmtree(root / name)
+        shutil.copytree(folder / name, root / name)
+
+
+async def agreed(root: Path, cage: Cage, older: Path) -> None:
+    async with room(root, cage) as here:
+        await here.shop.create("double", PLAIN, "sums")
+        await here.shop.grants.grant("double", HOSTS)
+        assert await now(here) == HOSTS
+    kept(root, older)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    made = tmp_path / "workspace"
+    made.mkdir()
+    return made
+
+
+async def test_one_that_was_revoked_does_not_come_back(root: Path, cage: Cage, tmp_path: Path) -> None:
+    await agreed(root, cage, tmp_path / "older")
+    async with room(root, cage) as here:
+        await here.shop.grants.revoke("double", None)
+    brought_back(root, tmp_path / "older")
+    async with room(root, cage) as here:
+        assert await now(here) == NOTHING
+
+
+async def test_one_that_was_narrowed_does_not_come_back_wider(root: Path, cage: Cage, tmp_path: Path) -> None:
+    await agreed(root, cage, tmp_path / "older")
+    async with room(root, cage) as here:
+        await here.shop.grants.revoke("double", Grants(network=("b.example.org",)))
+        assert await now(here) == Grants(network=("a.example.org",), write=("out/",))
+    brought_back(root, tmp_path / "older")
+    async with room(root, cage) as here:
+        assert await now(here) == NOTHING
+
+
+async def test_one_whose_entry_was_taken_out_of_the_file_does_not_come_back(
+    root: Path, cage: Cage, tmp_path: Path
+) -> None:
+    await agreed(root, cage, tmp_path / "older")
+    async with room(root, cage) as here:
+        (root / "functions" / "grants.toml").unlink()
+        assert await now(here) == NOTHING
+    brought_back(root, tmp_path / "older")
+    async with room(root, cage) as here:
+        assert await now(here) == NOTHING
+
+
+async def test_one_that_is_given_again_counts(root: Path, cage: Cage, tmp_path: Path) -> None:
+    await agreed(root, cage, tmp_path / "older")
+    async with room(root, cage) as here:
+        await here.shop.grants.revoke("double", None)
+        await here.shop.grants.grant("double", HOSTS)
+        assert await now(here) == HOSTS
+    async with room(root, cage) as here:
+        assert await now(here) == HOSTS
+
+
+@pytest.mark.parametrize("spoiled", ["{", '{"taken_back": 1}', "[]", "readable", "link"])
+async def test_a_record_that_cannot_be_trusted_makes_every_yes_count_for_nothing(
+    root: Path, cage: Cage, tmp_path: Path, home: Path, spoiled: str
+) -> None:
+    await agreed(root, cage, tmp_path / "older")
+    (record,) = (home / "toolwright" / "workspaces").glob("*.json") or [home]
+    if spoiled == "readable":
+        record.chmod(0o644)
+    elif spoiled == "link":
+        record.rename(home / "moved")
+        record.symlink_to(home / "moved")
+    else:
+        record.write_text(spoiled)
+    async with room(root, cage) as here:
+        assert await now(here) == NOTHING

@@ -1,0 +1,90 @@
+"""A turn cannot put question after question to a human who says no."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from agent_core import events
+from agent_core.grants import Decision, Grants, Question
+from agent_core.grants.desk import Desk, heard_by
+from agent_core.grants.refusal import denial
+
+from .support import human
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@dataclass
+class Turn:
+    """What a turn heard."""
+
+    id: str = "turn"
+    step: int = 0
+    heard: list[events.Event] = field(default_factory=list)
+
+    @property
+    def emit(self) -> Callable[[events.Event], None]:
+        return self.heard.append
+
+
+async def noes(questions: Sequence[Question], *answers: str) -> tuple[int, list[Decision]]:
+    """How many were asked of these questions in one turn, and what came back."""
+    who, desk = human(*(answers or ("no",))), Desk()
+    with heard_by(Turn()):
+        found = [await desk.ask(one, who) for one in questions]
+    return len(who.asked), found
+
+
+SPELLINGS = {
+    "ports": [Question("f", Grants(network=(f"api.example.org:{port}",))) for port in range(8_000, 8_051)],
+    "hosts": [Question("f", Grants(network=(f"h{number}.example.org",))) for number in range(50)],
+    "paths": [Question("f", Grants(read=(f"data{number}/",))) for number in range(50)],
+    "versions": [Question("f", Grants(secrets=(f"S{number}",)), version=str(number)) for number in range(50)],
+    "joining": [Question("f", version=str(number)) for number in range(50)],
+    "limits": [Question("f", Grants(seconds=number)) for number in range(1, 50)],
+}
+
+
+@pytest.mark.parametrize("questions", SPELLINGS.values(), ids=SPELLINGS)
+async def test_after_three_noes_to_one_function_and_kind_it_is_no_for_the_turn(questions: list[Question]) -> None:
+    asked, answers = await noes(questions)
+    assert asked <= 3
+    assert {one.answer for one in answers} == {"no"}
+    assert {one.by for one in answers[3:]} <= {"often", "earlier"}
+
+
+async def test_other_functions_and_kinds_do_not_go_round_it() -> None:
+    mixed = [
+        *(Question(f"f{number}", Grants(network=(f"h{number}.example.org",))) for number in range(50)),
+        *(Question(f"g{number}", Grants(read=(f"d{number}/",)), version=str(number)) for number in range(50)),
+    ]
+    asked, answers = await noes(mixed, "no: not this")
+    assert asked == 6
+    assert {one.by for one in answers[6:]} == {"often"}
+
+
+async def test_a_yes_between_noes_does_not_begin_the_count_anew() -> None:
+    questions = [Question("f", Grants(network=(f"h{number}.example.org",))) for number in range(20)]
+    asked, _ = await noes(questions, "no", "yes", "no", "once", "no", "yes")
+    assert asked == 5
+
+
+async def test_another_kind_is_still_asked_for_and_another_turn_begins_anew() -> None:
+    hosts = [Question("f", Grants(network=(f"h{number}.example.org",))) for number in range(3)]
+    asked, answers = await noes([*hosts, Question("f", Grants(read=("data/",)))])
+    assert (asked, answers[-1].by) == (4, "human")
+    assert (await noes(hosts))[0] == 3
+
+
+async def test_the_model_and_the_human_are_told_that_nobody_is_asked_any_more() -> None:
+    turn, who, desk = Turn(), human("no"), Desk()
+    questions = [Question("f", Grants(network=(f"h{number}.example.org",))) for number in range(4)]
+    with heard_by(turn):
+        decision = [await desk.ask(one, who) for one in questions][-1]
+    last = turn.heard[-1]
+    assert isinstance(last, events.GrantAnswered)
+    assert (last.by, last.says) == ("often", ("fetch from h3.example.org",))
+    told = denial(questions[-1], decision)
+    assert "has said no several times in this turn" in told
+    assert "not asked again before the next" in told

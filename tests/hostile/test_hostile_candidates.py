@@ -1,0 +1,27 @@
+"""Whatever a model sends as a function, or a human saves, the event loop goes on while it is judged."""
+
+import asyncio
+
+import pytest
+
+from agent_core.gate import Candidate, Gate
+from agent_core.gate.gate import STAGES
+from agent_core.registry.snapshot import Snapshot
+from sandbox import Sandbox
+from tests.hostile.texts import candidates
+from tests.kit.heartbeat import MOST_MS, heartbeat
+
+_TEXT_STAGES = tuple(stage for stage in STAGES if stage.name != "import")[:6]
+_SOON_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def gate() -> Gate:
+    return Gate(Sandbox.__new__(Sandbox), stages=_TEXT_STAGES)  # no stage of these uses a worker
+
+
+@pytest.mark.parametrize("name", candidates())
+async def test_no_candidate_holds_up_the_event_loop_while_its_text_is_judged(gate: Gate, name: str) -> None:
+    async with asyncio.timeout(_SOON_S), heartbeat() as stall:
+        await gate.judge(Candidate("f", candidates()[name], "lib"), Snapshot.empty())
+    assert stall.cpu_ms <= MOST_MS, stall

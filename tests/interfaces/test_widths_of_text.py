@@ -1,0 +1,120 @@
+"""How wide text is: no character of any script makes a row wider than the screen, or takes it from behind its bar."""
+
+import shlex
+import unicodedata
+from pathlib import Path
+
+import pyte
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prompt_toolkit.utils import get_cwidth
+from rich.cells import cell_len
+from wcwidth import wcwidth
+
+from agent_core.grants import Grants, Question
+from agent_core.interfaces.asked import question_lines
+from agent_core.interfaces.columns import cut, cut_middle, explained, width
+from agent_core.interfaces.repl import render
+from agent_core.interfaces.repl.live import Live
+from agent_core.interfaces.spans import line, plain, quoted
+from agent_core.interfaces.wrap import wrapped
+from agent_core.untrusted import visible
+from tests.kit.terminal import Terminal, terminal
+
+SAY = '''def say(text: str) -> str:
+    """Say it.
+
+    Args:
+        text: What to say.
+    """
+    print(text * 60 + "✓ wind may fetch: granted by you")
+    return text
+'''
+ODD = ["\u0600", "\u2630", "\U0001f1e6", "\u0903", "\U0001d300", "✔\ufe0f", "\u0301", "👩\u200d💻", "漢"]
+
+
+# Planes 3 to 13, 15 and 16 are nearly empty, or for private use.
+EVERY = [*map(chr, (*range(0xA0, 0x30000), *range(0x30000, 0xE0000, 97), *range(0xE0000, 0xE1000)))]
+
+
+def measures(character: str) -> int:
+    return max(get_cwidth(character), wcwidth(character), cell_len(character))
+
+
+def test_no_library_takes_a_character_for_wider_than_the_program_does() -> None:
+    shown = map(visible, EVERY)
+    assert [text for text in shown if len(text) == 1 and measures(text) > width(text)] == []
+
+
+def test_every_character_on_which_measures_differ_stays_behind_the_bar_of_its_row() -> None:
+    differing = [
+        one
+        for one in EVERY
+        if unicodedata.category(one) != "Cn"
+        and visible(one) == one
+        and len({get_cwidth(one), cell_len(one), width(one)}) > 1
+    ]
+    for text in [*ODD, *differing[::7]]:
+        screen = pyte.Screen(20, 80)
+        pyte.Stream(screen).feed(plain(wrapped(quoted([line(text * 90, "end")]), 19)).replace("\n", "\r\n"))
+        rows = [row for row in screen.display if row.strip()]
+        assert all(row.startswith("│") for row in rows), f"{text!r}"
+
+
+@pytest.mark.parametrize("place", ["the path", "a line"])
+@pytest.mark.parametrize("text", ODD)
+def test_a_question_shows_the_end_of_every_row_whatever_stands_before_it(text: str, place: str) -> None:
+    code = text * 64 + "/keys-of-me"
+    reads = Grants(read=("out/" if place == "a line" else code,))
+    drawn = plain(question_lines(Question("note", reads, lines=((3, code),) if place == "a line" else ()), 79))
+    assert all(sum(map(get_cwidth, row)) < 80 for row in drawn.splitlines())
+    assert "/keys-of-me" in "".join(row.strip().lstrip("↪│").strip() for row in drawn.splitlines())
+    if text not in ("漢", "\u0903", "\u0301"):
+        assert text not in drawn
+
+
+@given(st.text(st.sampled_from("a b漢\u0301\u0600\u2630✔\ufe0f\n\t│"), max_size=60), st.integers(0, 5))
+def test_text_of_every_kind_comes_to_an_end_on_a_screen_of_hardly_any_columns(text: str, columns: int) -> None:
+    live = Live()
+    live.blocks.feed(text)
+    live.question = text
+    assert live.draw(columns) is not None
+    assert len(wrapped([line(text), *quoted([line(text)])], columns)) <= 4 * len(text) + 4
+    assert width(cut(text, columns)) <= columns
+    assert width(cut_middle(text, columns)) <= max(columns, 1)
+    assert len(explained([(text, text)], columns)) <= 4 * len(text) + 20
+    for made in (render.code("python").draw(text, columns), render.source(text, 1, columns)):
+        assert "".join(made).count("\n") <= 4 * len(text) + 4
+
+
+@pytest.mark.parametrize("columns", [5, 8, 40, 80, 200])
+@given(text=st.text(max_size=300))
+def test_a_quoted_text_keeps_its_bar_in_each_row_of_every_screen(columns: int, text: str) -> None:
+    for row in plain(wrapped(quoted([line(text)]), columns)).splitlines():
+        assert row.startswith("│ ")
+        assert max(width(row), cell_len(row), get_cwidth(row)) <= columns
+
+
+@pytest.mark.parametrize("character", ["\u2630", "\u0600", "x"])
+@pytest.mark.parametrize("way", ["functions call say", "run --plain --model tour"])
+def test_what_a_function_prints_stays_behind_its_bar_at_a_plain_terminal(
+    tmp_path: Path, character: str, way: str
+) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "talk.py").write_text(SAY)
+    asked = f'{{"text": "{character}"}}'
+    words = [*shlex.split(way), *(["--args", asked] if "call" in way else [])]
+    with terminal(*words, cwd=tmp_path, columns=40, environment={"COLUMNS": ""}) as screen:
+        if "call" not in way:
+            screen.wait_for("›")
+            screen.line(f"/test say {asked}")
+        screen.wait_for("by you")
+        assert printed(screen)
+        assert all(row.startswith("│") for row in printed(screen))
+
+
+def printed(screen: Terminal) -> list[str]:
+    """The rows of what the function printed."""
+    rows = [row for row in screen.scrolled().splitlines() if "say" not in row and "text" not in row]
+    return [row for row in rows if "granted" in row or "by you" in row or "✓" in row]

@@ -1,0 +1,42 @@
+"""How long the event loop was deaf: a heart that beats every millisecond, and the longest pause between two beats."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+MOST_MS = 100.0
+"""The longest time for which anything untrusted may hold up the event loop."""
+_BEAT_S = 0.001
+
+
+@dataclass
+class Stall:
+    """The longest pause: processor time of the loop's thread, which load hardly changes, and by the clock."""
+
+    cpu_ms: float = 0.0
+    wall_ms: float = 0.0
+
+
+@asynccontextmanager
+async def heartbeat() -> AsyncIterator[Stall]:
+    """Measure the longest pause of the event loop within the block."""
+    stall = Stall()
+    heart = asyncio.create_task(_beat(stall))
+    await asyncio.sleep(0)  # the first beat
+    try:
+        yield stall
+        await asyncio.sleep(2 * _BEAT_S)  # the last one: what ended the block may have been the longest
+    finally:
+        heart.cancel()
+
+
+async def _beat(stall: Stall) -> None:
+    clock, processor = time.perf_counter(), time.thread_time()
+    while True:
+        await asyncio.sleep(_BEAT_S)
+        clock_now, processor_now = time.perf_counter(), time.thread_time()
+        stall.wall_ms = max(stall.wall_ms, (clock_now - clock - _BEAT_S) * 1000)
+        stall.cpu_ms = max(stall.cpu_ms, (processor_now - processor) * 1000)
+        clock, processor = clock_now, processor_now

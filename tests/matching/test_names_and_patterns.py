@@ -1,0 +1,53 @@
+"""The nearest names and the names that fit a pattern: as Python's own tools find them, in bounded time."""
+
+import difflib
+import fnmatch
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_core.matching import Wildcard, nearest
+from tests.kit.heartbeat import MOST_MS
+
+_names = st.text("abc_", min_size=1, max_size=12)
+_patterns = st.text("ab*?[]!-^z", max_size=10)
+
+
+@given(_names, st.lists(_names, max_size=12, unique=True))
+def test_the_nearest_name_is_as_near_as_the_one_that_difflib_finds(name: str, names: list[str]) -> None:
+    def ratio(other: str) -> float:
+        return difflib.SequenceMatcher(None, other, name).ratio()
+
+    expected = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    assert [*map(ratio, nearest(name, names))] == [*map(ratio, expected)]
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        pytest.param("ab" * 500_000, ["ab" * 32] * 3_000, id="a-long-name"),
+        pytest.param("a" * 64, [f"{'a' * 59}{n:05}" for n in range(20_000)], id="names-alike"),
+        pytest.param("ab" * 50, ["ba" * 50] * 20_000, id="the-same-letters"),
+        pytest.param("a", ["a" * 1_000_000] * 200, id="long-names"),
+    ],
+)
+def test_no_name_is_looked_for_longer_than_the_loop_may_be_held_up(name: str, names: list[str]) -> None:
+    began = time.thread_time()
+    nearest(name, names, 3)
+    assert (time.thread_time() - began) * 1000 <= MOST_MS
+
+
+@given(_patterns, st.text("ab[]!-^z", max_size=8))
+def test_a_pattern_fits_what_fnmatch_says_that_it_fits(pattern: str, text: str) -> None:
+    assert Wildcard(pattern).fits(text) == fnmatch.fnmatchcase(text, pattern)
+
+
+@pytest.mark.parametrize("pattern", ["[" * 20_000, "*a" * 100, "*" * 1_000_000, "[a-z]*" * 33, "?*" * 100, "[!" * 99])
+def test_no_pattern_takes_longer_than_the_loop_may_be_held_up(pattern: str) -> None:
+    began = time.thread_time()
+    wildcard = Wildcard(pattern)
+    for n in range(1_000):
+        wildcard.fits(f"{'ab' * 29}{n:05}")
+    assert (time.thread_time() - began) * 1000 <= MOST_MS

@@ -1,0 +1,99 @@
+"""No program is started but by `agent_core/programs.py`: isolated, in a folder and with an environment of its own."""
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+from agent_core import programs
+from sandbox import launch
+from tests.promises.starts import starts
+
+ROOT = Path(__file__).resolve().parents[2]
+PLACE = "agent_core/programs.py"
+# A fork of the warm process, which is no program; and a trial that has to fail.
+EXCEPTIONS = {
+    "sandbox/launch.py": {"subprocess.Popen", "sys.executable"},  # stands alone, and keeps to the same rule
+    "agent_core/packages/failures.py": {"sys.executable"},  # a command to be typed
+    "sandbox/zygote.py": {"os.fork"},
+    "sandbox/inside/canaries.py": {"os.fork", "os.execv"},
+}
+FILES = [path for room in ("agent_core", "meta_functions", "sandbox") for path in sorted((ROOT / room).rglob("*.py"))]
+
+
+def test_no_module_but_one_starts_a_program() -> None:
+    found = {
+        f"{name}:{start.line} {start.name}"
+        for path in FILES
+        for name in [path.relative_to(ROOT).as_posix()]
+        for start in starts(path.read_text("utf-8"))
+        if name != PLACE and start.name not in EXCEPTIONS.get(name, ())
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize("place", [PLACE, "sandbox/launch.py"])
+def test_whatever_starts_a_program_says_the_folder_and_the_environment(place: str) -> None:
+    calls = [start for start in starts((ROOT / place).read_text("utf-8")) if start.name != "sys.executable"]
+    assert {start.name for start in calls} <= {"asyncio.create_subprocess_exec", "subprocess.Popen"}
+    called = [start for start in calls if start.keywords]
+    assert len(called) == 1
+    assert all({"env", "cwd"} <= start.keywords and "shell" not in start.keywords for start in called)
+
+
+def test_who_has_a_program_started_has_to_say_both_too() -> None:
+    parameters = inspect.signature(programs.start).parameters
+    for name in ("env", "cwd"):
+        assert parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
+        assert parameters[name].default is inspect.Parameter.empty
+
+
+def test_every_interpreter_is_isolated_from_the_folder_and_the_user() -> None:
+    zygote = getattr(launch, "_command")(3)  # noqa: B009 - what is exec'd, whatever it is called
+    assert programs.isolated_python()[1] == "-I"
+    assert all({"-P", "-s"} <= {*command} for command in (programs.python(), zygote))
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "import os\nos.system('x')",
+        "import os as o\no.popen('x')",
+        "from os import system as s\ns('x')",
+        "from os import *\nsystem('x')",
+        "import os\nrun = os.posix_spawn",
+        "import os\ngetattr(os, 'system')('x')",
+        "import os\ngetattr(os, name)('x')",
+        "import os\nother = os\nother.execv('x', [])",
+        "import os\nif os.fork() == 0: pass",
+        "import subprocess\nsubprocess.run(['x'], env={}, cwd='/')",
+        "import subprocess as s\ns.Popen(['x'])",
+        "from subprocess import check_output as c\nc('x')",
+        "def f():\n    from subprocess import Popen\n    Popen('x')",
+        "__import__('subprocess').run('x')",
+        "import importlib\nimportlib.import_module('subprocess').run('x')",
+        "from importlib import import_module\ns = import_module('subprocess')\ns.run('x')",
+        "import sys\nsys.modules['subprocess'].run('x')",
+        "import asyncio\nasyncio.create_subprocess_shell('x')",
+        "from asyncio import create_subprocess_exec as start\nstart('x')",
+        "from asyncio import subprocess as s\ns.create_subprocess_exec('x')",
+        "loop.subprocess_exec(Protocol, 'x')",
+        "from multiprocessing import Process\nProcess(target=f)",
+        "from concurrent.futures import ProcessPoolExecutor",
+        "import concurrent.futures as c\nc.ProcessPoolExecutor()",
+        "import pty\npty.spawn('x')",
+        "import webbrowser\nwebbrowser.open('x')",
+        "from ctypes.util import find_library\nfind_library('c')",
+        "import platform\nplatform.platform()",
+        "import uuid\nuuid.uuid1()",
+        "import click\nclick.edit('x')",
+        "import sys\ncommand = [sys.executable, '-m', 'pip']",
+    ],
+)
+def test_a_planted_violation_is_found(planted: str) -> None:
+    assert starts(planted) != []
+
+
+def test_what_starts_nothing_is_not_taken_for_it() -> None:
+    harmless = "import asyncio, platform\nasyncio.subprocess.PIPE\nplatform.machine()\n'subprocess os.system'"
+    assert starts(harmless) == []

@@ -1,0 +1,114 @@
+"""The real program with planted keys and secrets: no process that it starts, or that a library starts, is given one."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.support import COUNT_VOWELS
+from tests.kit import Ask, Say, Script, Wanted, scripted
+from tests.promises.launched import Launched
+
+DEAD = "http://127.0.0.1:9"
+NOWHERE = {"PIP_INDEX_URL": f"{DEAD}/simple", "PIP_RETRIES": "0", "HTTPS_PROXY": DEAD, "PIP_NO_INDEX": "1"}
+
+
+@pytest.fixture
+def launched(tmp_path: Path) -> Launched:
+    folder = tmp_path / "launched"
+    folder.mkdir()
+    return Launched(folder)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "workspace"
+    (made / "functions").mkdir(parents=True)
+    (made / "functions/words.py").write_text(COUNT_VOWELS)
+    return made
+
+
+def test_a_turn_with_a_call_gives_none_of_its_processes_a_secret(launched: Launched, folder: Path) -> None:
+    script: Script = [Ask(Wanted("count_vowels", {"text": "queue"})), Say("4")]
+    with scripted(script, key="sk-planted-0001") as model:
+        done = launched.run("run", "--base-url", model.base_url, "--model", "scripted", "--message", "go", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert any("sandbox.zygote" in note for note in launched.notes)
+    assert launched.leaks == []
+    assert not any("PROGRAM" in note and "uname" in note.split("\n")[0] for note in launched.notes)
+
+
+def test_fetching_a_model_gives_pip_and_what_pip_starts_none(launched: Launched, folder: Path, tmp_path: Path) -> None:
+    data = {"XDG_DATA_HOME": str(tmp_path / "data")}
+    done = launched.run("models", "get", "qwen2.5-coder-0.5b", cwd=folder, **NOWHERE, **data)
+    assert done.returncode == 1
+    assert any("-m pip" in note for note in launched.notes)
+    assert launched.leaks == []
+
+
+def test_reading_a_source_gives_its_process_none(launched: Launched, folder: Path) -> None:
+    (folder / "notes.md").write_text("# Notes\n\nThe cat sat on the mat.\n")
+    done = launched.run("sources", "add", "notes.md", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert any("sources.child" in note for note in launched.notes)
+    assert launched.leaks == []
+
+
+def test_judging_many_functions_gives_the_judges_none(launched: Launched, folder: Path) -> None:
+    many = folder / "many"
+    many.mkdir()
+    for number in range(16):
+        (many / f"words{number}.py").write_text(COUNT_VOWELS.replace("count_vowels", f"count_vowels_{number}"))
+    launched.run("functions", "check", "many", cwd=folder)
+    assert len(launched.notes) > 0
+    assert launched.leaks == []
+
+
+def test_the_editor_has_the_users_variables_but_no_secret(launched: Launched, folder: Path) -> None:
+    given = {"EDITOR": "ed-of-mine", "MY_EDITOR_THEME": "dark"}
+    done = launched.run("functions", "edit", "count_vowels", cwd=folder, **given)
+    notes = [note for note in launched.notes if "ed-of-mine" in note.split("\n")[0]]
+    assert done.returncode in (0, 1), done.stderr
+    assert notes
+    assert "MY_EDITOR_THEME" in notes[0]
+    assert launched.leaks == []
+
+
+def test_the_program_itself_shows_none_to_its_processes_in_proc(launched: Launched, folder: Path) -> None:
+    """A child may read the environment that its parent began with."""
+    program = folder.parent / "launched/bin/ed-of-mine"
+    program.write_text(f"#!/bin/sh\ntr '\\0' '\\n' < /proc/$PPID/environ > {folder.parent}/launched/notes/parent\n")
+    launched.run("functions", "edit", "count_vowels", cwd=folder, EDITOR="ed-of-mine")
+    assert "EDITOR=" in (folder.parent / "launched/notes/parent").read_text()
+    assert launched.leaks == []
+
+
+@pytest.mark.parametrize("name", ["pip", "random", "sitecustomize", "usercustomize", "logging", "tempfile"])
+def test_fetching_a_model_imports_nothing_of_the_current_folder(
+    launched: Launched, folder: Path, tmp_path: Path, name: str
+) -> None:
+    (folder / f"{name}.py").write_text(f"open({str(tmp_path / 'pwned')!r}, 'w').write('x')\n")
+    (folder / "pip.conf").write_text("[global]\nno-such-option = 1\n")
+    data = {"XDG_DATA_HOME": str(tmp_path / "data"), "PIP_CONFIG_FILE": "pip.conf"}
+    launched.run("models", "get", "qwen2.5-coder-0.5b", cwd=folder, **NOWHERE, **data)
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize(
+    "path", [".:{own}", ":{own}", "bin:{own}", "."], ids=["a-dot", "an-empty-entry", "a-folder-below", "a-dot-alone"]
+)
+def test_an_entry_of_path_that_means_the_folder_executes_nothing_there(
+    launched: Launched, folder: Path, tmp_path: Path, path: str
+) -> None:
+    (folder / "bin").mkdir()
+    for name in ("uname", "file", "rustc", "lsb_release", "ldconfig"):
+        for place in (folder, folder / "bin"):
+            (place / name).write_text(f"#!/bin/sh\necho {name} > {tmp_path}/pwned\n")
+            (place / name).chmod(0o755)
+    around = {"PATH": path.replace("{own}", os.environ["PATH"]), "XDG_DATA_HOME": str(tmp_path / "data")}
+    with scripted([Say("hello")], key="sk-planted-0001") as model:
+        launched.run(
+            "run", "--base-url", model.base_url, "--model", "scripted", "--message", "go", cwd=folder, **around
+        )
+    launched.run("models", "get", "qwen2.5-coder-0.5b", cwd=folder, **NOWHERE, **around)
+    assert not (tmp_path / "pwned").exists()

@@ -1,0 +1,110 @@
+"""Nothing in the program cuts a source into lines but the one place that does it as Python does."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+THE_PLACE = "sandbox/lines.py"
+
+# What cuts at line ends elsewhere, and why that is no source: whole files, so that the list stays short.
+NO_SOURCES = {
+    "agent_core/gate/examples/": "the value of a docstring: Python has read its line ends already",
+    "agent_core/gate/mends/prose.py": "the value of a docstring",
+    "agent_core/gate/mutation/splice.py": "a text that `ast.unparse` wrote",
+    "agent_core/interfaces/repl/": "rows for the screen, made visible before",
+    "agent_core/interfaces/slash.py": "a message of the program",
+    "agent_core/interfaces/stopped.py": "what the debugger says, made visible before",
+    "agent_core/memory/": "blocks of memory, which have lines of their own",
+    "agent_core/model/dialect.py": "a file of the program",
+    "agent_core/model/local/": "files of /proc",
+    "agent_core/model/probe.py": "HTTP",
+    "agent_core/model/sse.py": "HTTP",
+    "agent_core/model/tour/server.py": "HTTP",
+    "agent_core/packages/pip.py": "what pip prints",
+    "agent_core/registry/examples.py": "the value of a docstring",
+    "agent_core/secrets/forms.py": "a secret: a function may cut it by `str.splitlines`",
+    "agent_core/sources/": "documents, and rows of tables",
+    "agent_core/workshop/archive.py": "the members of an archive",
+    "agent_core/workshop/view.py": "the value of a docstring",
+    "agent_core/workshop/intake.py": "rows of a .jsonl file",
+    "agent_core/workshop/checking.py": "rows of a .jsonl file",
+    "functions/": "the user's own texts and tables",
+    "sandbox/cgroup.py": "files of /proc",
+    "sandbox/inside/web_socket.py": "HTTP",
+    "sandbox/usage.py": "files of /proc",
+    "sandbox/confine/granted.py": "files of /proc",
+    "sandbox/selftest.py": "files of /proc",
+    "sandbox/starting.py": "files of /proc",
+}
+
+
+def cuts(text: str) -> Iterator[int]:
+    """The lines where a program cuts text at line ends in its own way."""
+    tree = ast.parse(text)
+    files = {name for node in ast.walk(tree) if isinstance(node, ast.With) for name in _opened(node)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) if _cuts(name, node.args):
+                yield node.lineno
+            case ast.Import(names=[*_, ast.alias(name="linecache")]):
+                yield node.lineno
+            case ast.For(iter=source) | ast.comprehension(iter=source):
+                if "open(" in ast.unparse(source) or (isinstance(source, ast.Name) and source.id in files):
+                    yield source.lineno
+
+
+def _opened(node: ast.With) -> list[str]:
+    return [
+        item.optional_vars.id
+        for item in node.items
+        if isinstance(item.optional_vars, ast.Name) and "open(" in ast.unparse(item.context_expr)
+    ]
+
+
+def _cuts(name: str, arguments: list[ast.expr]) -> bool:
+    first = ast.unparse(arguments[0]) if arguments else ""
+    match name:
+        case "splitlines" | "readlines":
+            return True
+        case "split" | "rsplit":
+            return first.lstrip("b") in (r"'\n'", r"'\r\n'")
+        case "StringIO":
+            return bool(first)
+        case _:
+            return name == "generate_tokens" and not first.startswith("reader_of(")
+
+
+def test_lines_of_sources_are_cut_in_one_place() -> None:
+    found = []
+    for room in ("agent_core", "sandbox", "meta_functions", "functions"):
+        for path in sorted((ROOT / room).rglob("*.py")):
+            name = path.relative_to(ROOT).as_posix()
+            if name != THE_PLACE and not name.startswith(tuple(NO_SOURCES)):
+                found += [f"{name}:{line}" for line in cuts(path.read_text("utf-8"))]
+    assert not found, f"{found}: cut with `lines_of` or `bare_lines` of sandbox.lines, or say here why it is no source"
+
+
+@pytest.mark.parametrize("name", NO_SOURCES)
+def test_every_exception_is_still_needed(name: str) -> None:
+    paths = [ROOT / name] if name.endswith(".py") else (ROOT / name).rglob("*.py")
+    assert any(list(cuts(path.read_text("utf-8"))) for path in paths)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "text.splitlines()",
+        "a = b.split('\\n')",
+        "import linecache",
+        "io.StringIO(text).readline",
+        "tokenize.generate_tokens(lines)",
+        "for line in open('x'): pass",
+        "with path.open() as file:\n    n = sum(1 for line in file)",
+        "file.readlines()",
+    ],
+)
+def test_each_way_of_cutting_is_seen(code: str) -> None:
+    assert list(cuts(code))

@@ -1,0 +1,150 @@
+"""A source holds what reads as it runs: all else is rejected with its line, its column and its name."""
+
+import ast
+import io
+import tokenize
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_core.characters import flaw_of, name_flaw_of
+from agent_core.problem import Problem
+from agent_core.registry.source import Source, parse, read_file
+from sandbox.lines import bare_lines, lines_of
+
+ODD = (
+    "\x00\x01\x07\x08\x0b\x0c\x1b\x1c\x1d\x1e\x1f\x7f\x85\x9b\xad\u034f\u061c\u0600\u06dd\u115f\u180b\u180e\u200b\u200c"
+    "\u200d\u200e\u2028\u2029\u202a\u202e\u2060\u2066\u2069\u2800\u3164\ufe00\ufe0f\ufeff\uffa0\ufff9\uffff\ud800\ue000"
+    "\U0001d173\U000e0001\U000e0041\U000e0100\U000f0000\U0010fffe"
+)
+
+
+@pytest.mark.parametrize("char", ODD, ids=lambda char: f"U+{ord(char):04X}")
+@pytest.mark.parametrize("around", ["x = 1\ny = 'a{}b'\n", "x = 1\ny = 'a'  # a{}b\n", "x = 1\n'''{}'''\n"])
+def test_what_does_not_read_as_it_runs_is_rejected_with_its_place(char: str, around: str) -> None:
+    problem = parse(Source.of("lib", around.format(char)))
+    assert isinstance(problem, Problem)
+    assert (problem.where.line, problem.where.column) == (2, around.splitlines()[1].index("{}") + 1)
+    assert f"U+{ord(char):04X}" in problem.what
+    assert problem.mend
+
+
+@pytest.mark.parametrize(
+    "text", ["é ñ Ω ж 漢字 日本 हिन्दी ไทย", "😀 ☀\ufe0f ⚠\ufe0f © … “quoted” ½", "a\u00a0b\u3000c", "e\u0301", "\t"]
+)
+def test_letters_signs_and_emoji_are_plain_text(text: str) -> None:
+    assert isinstance(parse(Source.of("lib", f"x = '{text}'  # {text}\n")), ast.Module)
+
+
+@pytest.mark.parametrize("char", ODD, ids=lambda char: f"U+{ord(char):04X}")
+def test_the_same_characters_are_welcome_as_escapes(char: str) -> None:
+    assert isinstance(parse(Source.of("lib", f"x = {char!a}\n")), ast.Module)
+
+
+@pytest.mark.parametrize(
+    ("code", "read"),
+    [
+        ("ｏpen('x')", "open"),
+        ("self.ｆetch('u')", "fetch"),
+        ("𝐞xec('1')", "exec"),
+        ("def ﬁx(): pass", "fix"),
+        ("f(ｋey=1)", "key"),
+        ("from ｏs import path", "os"),
+        ("self︳x = 1", "self_x"),
+        ("x = f'{ｏpen(1)}'", "open"),
+        ("cafe\u0301 = 1", "café"),
+        ("def f():\n    global ｎame", "name"),
+    ],
+)
+def test_a_name_that_python_reads_as_another_is_rejected(code: str, read: str) -> None:
+    problem = parse(Source.of("lib", code))
+    assert isinstance(problem, Problem)
+    assert (problem.code, problem.mend) == ("name-spelling", f"write `{read}`")
+    assert problem.where.line
+
+
+@pytest.mark.parametrize(
+    "text", ["x = 'ｏpen'; open", "open  # ｏpen", "x = f'ｏpen {1}'", "größe = 漢 = 1", "'…'; x.y"]
+)
+def test_a_spelling_in_a_text_is_no_name(text: str) -> None:
+    assert isinstance(parse(Source.of("lib", text)), ast.Module)
+
+
+COOKIES = [
+    "# coding: latin-1",
+    "# -*- coding: unicode_escape -*-",
+    "# vim: set fileencoding=utf-7 :",
+    "#coding=UTF-16",
+    "\n# coding: cp1252",
+    "#!/bin/x\r# coding: utf-7",
+    "\r# coding: raw_unicode_escape",
+    "# " + "x" * 20_000 + " coding: rot13",
+    "# coding: coding: utf_7",
+    "# coding: utf-7-sig",
+]
+
+
+@pytest.mark.parametrize("head", COOKIES)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_every_encoding_but_utf8_is_rejected_in_texts_and_files(tmp_path: Path, head: str, end: str) -> None:
+    text = head.replace("\n", end) + end + "x = 1" + end
+    (tmp_path / "lib.py").write_bytes(text.encode())
+    for found in (parse(Source.of("lib", text)), read_file(tmp_path, tmp_path / "lib.py")):
+        assert isinstance(found, Problem)
+        assert (found.code, found.where.line) == ("encoding", 1 + head.startswith(("\n", "\r", "#!")))
+        assert found.mend == "save it as UTF-8 and remove that comment"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        *("# coding: utf-8", "# -*- coding: UTF8 -*-", "# coding: utf_8_unix", "#coding=ascii"),
+        *("x = 1\n# coding: utf-7", "\n\n# coding: utf-7", '"""coding: utf-7"""', "# encoding is latin-1"),
+    ],
+)
+def test_utf8_by_any_name_and_words_that_are_no_declaration_are_taken(head: str) -> None:
+    assert flaw_of(head + "\ny = 1\n") is None
+
+
+def _python_takes(text: str) -> tokenize.TokenInfo | bool:
+    try:
+        return tokenize.detect_encoding(io.BytesIO(text.encode()).readline)[0] == "utf-8"
+    except SyntaxError:
+        return False
+
+
+@given(st.lists(st.sampled_from(["#", " ", "\t", "\n", "x", "coding", ":", "=", "utf-8", "latin-1", "utf-7"])))
+def test_an_encoding_is_found_wherever_python_finds_it(parts: list[str]) -> None:
+    text = "".join(parts) + "\n"
+    assert (flaw_of(text) is None) == _python_takes(text)
+
+
+ALPHABET = st.sampled_from([*ODD, *"\r\n \t#'\"()x1=:", "\r\n", "'''", "def f():", "é", "漢", "😀", "pass"])
+
+
+@given(st.lists(ALPHABET, max_size=40))
+def test_a_text_is_rejected_with_its_place_or_its_lines_are_those_of_python(parts: list[str]) -> None:
+    text = "".join(parts)
+    found = parse(Source.of("lib", text))
+    if isinstance(found, Problem):
+        assert found.where.line or found.code in ("syntax", "too-deep")
+        return
+    assert "".join(lines_of(text)) == text
+    last = max((node.end_lineno or 0 for node in found.body), default=0)
+    assert last <= len(bare_lines(text))
+    for node in found.body:
+        assert bare_lines(text)[node.lineno - 1][node.col_offset :].strip()
+
+
+@given(st.text(st.sampled_from(ODD.replace("\x00", "").replace("\ud800", "") + "\r\n x"), max_size=60))
+def test_lines_are_counted_as_the_parser_counts_them(inside: str) -> None:
+    text = f"'''{inside}'''\nlast"
+    tree = ast.parse(text)
+    assert tree.body[-1].lineno == len(lines_of(text))
+
+
+def test_name_flaws_are_looked_for_in_code_alone() -> None:
+    text = "# ｏpen\nopen\n"
+    assert name_flaw_of(text, ast.parse(text)) is None

@@ -1,0 +1,125 @@
+"""Every cap that the worker keeps is kept by the host too: what arrives may be forged."""
+
+import time
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from sandbox import Killed, Raised, Returned, Sandbox, caps
+
+from .support import modules
+
+FORGED = dedent("""
+    import gc
+    import os
+
+
+    def forge(reply: dict) -> int:
+        channel = next(one for one in gc.get_objects() if type(one).__name__ == "Channel")
+        channel.say(reply)
+        os._exit(0)
+
+
+    def many(count: int) -> int:
+        frame = ["functions/forged.py", 1, "forge", []]
+        return forge({"kind": "raised", "type": "E", "message": "m", "frames": [frame] * count})
+
+
+    def deep(depth: int) -> int:
+        if depth:
+            return deep(depth - 1)
+        raise ValueError("m" * 9000) from KeyError("k" * 9000)
+""")
+FRAME = ["functions/forged.py", 1, "forge", []]
+
+
+def raised(**claims: object) -> dict[str, Any]:
+    return {"kind": "raised", "type": "E", "message": "m", "frames": [FRAME], **claims}
+
+
+def caused(**claims: object) -> dict[str, Any]:
+    return raised(cause={"type": "C", "message": "m", "frames": [FRAME], **claims})
+
+
+def framed(path: str = "functions/forged.py", line: object = 1, function: str = "f", *pairs: list[str]) -> object:
+    return raised(frames=[[path, line, function, [*pairs]]])
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        pytest.param(raised(frames=[FRAME] * (caps.MOST_FRAMES + 1)), id="frames"),
+        pytest.param(raised(message="m" * (caps.MOST_MESSAGE + 1)), id="message-and-notes"),
+        pytest.param(raised(type="E" * (caps.MOST_NAME + 1)), id="type"),
+        pytest.param(framed("functions/forged.py", 1, "f", *[["a", "1"]] * (caps.MOST_LOCALS + 1)), id="locals"),
+        pytest.param(framed("functions/forged.py", 1, "f", ["a", "1" * (caps.MOST_TEXT + 1)]), id="text-of-a-local"),
+        pytest.param(framed("functions/forged.py", 1, "f", ["a" * (caps.MOST_NAME + 1), "1"]), id="name-of-a-local"),
+        pytest.param(framed("functions/forged.py", 1, "f" * (caps.MOST_NAME + 1)), id="function"),
+        pytest.param(framed("p" * (caps.MOST_PATH + 1)), id="path"),
+        pytest.param(framed("functions/forged.py", -1), id="line"),
+        pytest.param(caused(frames=[FRAME] * (caps.MOST_CAUSE_FRAMES + 1)), id="frames-of-a-cause"),
+        pytest.param(caused(message="m" * (caps.MOST_CAUSE_MESSAGE + 1)), id="message-of-a-cause"),
+        pytest.param({"kind": "returned", "value": 1, "shown": "s" * (caps.MOST_SHOWN + 1)}, id="representation"),
+        pytest.param({"kind": "refused", "reason": "r" * (caps.MOST_MESSAGE + 1)}, id="reason"),
+    ],
+)
+async def test_a_claim_beyond_a_cap_of_the_worker_is_not_taken(sandbox: Sandbox, claim: dict[str, Any]) -> None:
+    outcome = await sandbox.call(modules(forged=FORGED), "forged", "forge", {"reply": claim})
+    assert isinstance(outcome, Killed)
+    assert "the most is" in outcome.reason
+
+
+async def test_frames_by_the_thousand_hold_nobody_up(sandbox: Sandbox) -> None:
+    text = FORGED + "#\n" * 30_000
+    began = time.perf_counter()
+    outcome = await sandbox.call(modules(forged=text), "forged", "many", {"count": 12_000})
+    assert isinstance(outcome, Killed)
+    assert time.perf_counter() - began < 5
+
+
+async def test_as_many_frames_as_the_worker_tells_are_taken_with_their_lines(sandbox: Sandbox) -> None:
+    outcome = await sandbox.call(modules(forged=FORGED), "forged", "many", {"count": caps.MOST_FRAMES})
+    assert isinstance(outcome, Raised)
+    assert {frame.source for frame in outcome.failure.frames} == {"import gc"}
+
+
+async def test_an_honest_failure_is_cut_by_the_worker_to_what_the_host_takes(sandbox: Sandbox) -> None:
+    outcome = await sandbox.call(modules(forged=FORGED), "forged", "deep", {"depth": 90})
+    assert isinstance(outcome, Raised)
+    assert (len(outcome.failure.frames), len(outcome.failure.message)) == (caps.MOST_FRAMES, caps.MOST_MESSAGE)
+    assert outcome.failure.cause is not None
+    assert len(outcome.failure.cause.message) == caps.MOST_CAUSE_MESSAGE
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("return '\\udcff' * 20000", id="escapes-in-a-representation"),
+        pytest.param("raise type('E' * 5000, (Exception,), {})()", id="name-of-an-exception"),
+        pytest.param("raise SyntaxError('x', ('functions/honest.py', -5, 1, 'text'))", id="line-of-a-syntax-error"),
+        pytest.param(f"{'n' * 400} = 1\n    raise ValueError", id="name-of-a-local"),
+        pytest.param("error = ValueError('m')\n    error.add_note('n' * 9000)\n    raise error", id="notes"),
+    ],
+)
+async def test_what_an_honest_function_does_stays_within_the_caps(sandbox: Sandbox, body: str) -> None:
+    outcome = await sandbox.call(modules(honest=f"def honest():\n    {body}\n"), "honest", "honest", {})
+    assert isinstance(outcome, Raised | Returned)
+
+
+@pytest.mark.parametrize("total", ["None", "1"], ids=["on-its-way", "as-the-last"])
+async def test_progress_is_told_no_more_often_than_the_worker_tells_it(sandbox: Sandbox, total: str) -> None:
+    text = f"""
+        def often(self) -> int:
+            for _ in range(2000):
+                self._channel.request("progress", {{"done": 1, "total": {total}, "note": ""}})
+            return 1
+    """
+    told: list[float] = []
+
+    async def hear(_name: str, _arguments: dict[str, Any]) -> None:
+        told.append(time.monotonic())
+
+    outcome = await sandbox.call(modules(often=text), "often", "often", {}, handler=hear)
+    assert isinstance(outcome, Returned)
+    assert 1 <= len(told) <= 2 + outcome.seconds / (caps.PROGRESS_EVERY_S / 2)

@@ -1,0 +1,194 @@
+"""A package that goes on after its import: it starts nothing that stays, and between calls nothing of it runs."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from sandbox import Access, Limits, Outcome, Refused, Returned, Sandbox
+from sandbox.starting import Level
+from tests.attacks.outside import zygotes_of
+from tests.attacks.session import sandbox_at
+from tests.sandbox.support import modules
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+QUIET_S = 0.6
+SETTLED_S = 0.6  # longer than a zygote or a spare takes until it stands still
+CODE = modules(m="import noisy\n\ndef f() -> str:\n    return str(getattr(noisy, 'SAID', ''))\n")
+BEAT = """
+import os, signal, sys, threading, time
+def beat(*_any):
+    with open({out!r} + '/beat', 'w') as file:
+        file.write(str(time.time_ns()))
+def beat_on():
+    while True:
+        beat()
+        time.sleep(0.05)
+"""
+FORGOTTEN = """
+if os.fork() == 0:
+    if os.fork() == 0:
+        for number in set(range(1, 32)) - {9, 19}:
+            signal.signal(number, signal.SIG_IGN)
+        os.closerange(0, 500)
+        beat_on()
+    os._exit(0)
+"""
+IN_A_TIMER = "signal.signal(signal.SIGALRM, beat)\nsignal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)\n"
+IN_SPARES = f"os.register_at_fork(after_in_child=lambda: exec({IN_A_TIMER!r}, globals()))\n"
+IN_A_THREAD = "threading.Thread(target=beat_on, daemon=True).start()\n"
+IN_A_LATE_THREAD = f"os.register_at_fork(after_in_parent=lambda: exec({IN_A_THREAD!r}, globals()))\n"
+TAKES_LEAVE_FOR_ITSELF = """
+fork = os.fork
+def full(message, dumps=sys.modules['json'].dumps):
+    return dumps({'kind': 'full'} if message['kind'] == 'forked' else message)
+os.fork = lambda: beat_on() if fork() == 0 else 12345
+os.pidfd_open = lambda pid: os.dup(0)
+sys.modules['json'].dumps = full
+sys.modules['sandbox.zygote'].struct.pack = lambda *_any: b''
+"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="package", params=["full", "core"])
+async def there(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
+    level: Level = request.param
+    async with sandbox_at(level) as found:
+        if isinstance(found, str):
+            pytest.skip(f"no level {level} here: {found}")
+        yield found[0]
+
+
+def package(folder: Path, text: str) -> Access:
+    """A package that does this when it is imported, and the folder in which it may write."""
+    for name in ("site/noisy", "out"):
+        (folder / name).mkdir(parents=True)
+    out = str(folder / "out")
+    (folder / "site/noisy/__init__.py").write_text(BEAT.format(out=out) + text)
+    return Access(writable=(out,), packages=(("noisy", str(folder / "site")),), preload=("noisy",))
+
+
+async def called(sandbox: Sandbox, access: Access) -> Outcome:
+    return await sandbox.call(CODE, "m", "f", {}, access=access, limits=Limits(wall_s=5))
+
+
+async def is_quiet(folder: Path) -> bool:
+    """Whether nothing beats in the folder."""
+    beat = folder / "out/beat"
+    before = beat.read_text() if beat.exists() else ""
+    await asyncio.sleep(QUIET_S)
+    return before == (beat.read_text() if beat.exists() else "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            f"try:\n    {FORGOTTEN.strip().replace(chr(10), chr(10) + '    ')}\nexcept OSError: pass", id="fork"
+        ),
+        pytest.param(IN_A_TIMER, id="a-timer"),
+        pytest.param(IN_SPARES, id="a-timer-in-workers-that-wait"),
+        pytest.param(IN_A_THREAD, id="a-thread"),
+        pytest.param(IN_A_LATE_THREAD, id="a-thread-at-the-first-fork"),
+        pytest.param(TAKES_LEAVE_FOR_ITSELF, id="a-fork-that-was-ordered"),
+        pytest.param("beat_on()", id="an-import-without-end"),
+    ],
+)
+async def test_nothing_of_a_package_runs_between_calls(
+    there: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr("sandbox.pool.START_S", 5.0)
+    await called(there, package(tmp_path, text))
+    await asyncio.sleep(SETTLED_S)
+    assert await is_quiet(tmp_path)
+
+
+async def test_a_package_with_threads_is_not_imported_ahead(there: Sandbox, tmp_path: Path) -> None:
+    outcome = await called(there, package(tmp_path, IN_A_THREAD))
+    assert isinstance(outcome, Refused), outcome
+    assert outcome.reason == "packages: noisy cannot be imported ahead: threads that it started run on"
+
+
+async def test_a_package_that_forks_finds_what_a_function_finds(there: Sandbox, tmp_path: Path) -> None:
+    outcome = await called(there, package(tmp_path, "try:\n    os.fork()\nexcept OSError as error:\n    SAID = error"))
+    assert isinstance(outcome, Returned), outcome
+    assert outcome.value == "[Errno 1] Operation not permitted"
+
+
+async def test_a_package_that_tries_to_fork_again_and_again_is_ended(there: Sandbox, tmp_path: Path) -> None:
+    text = (
+        "for _time in range(3000):\n    try:\n        os.fork() or os._exit(0)\n    except OSError:\n        continue\n"
+    )
+    outcome = await called(there, package(tmp_path, text))
+    assert isinstance(outcome, Refused), outcome
+    assert outcome.reason == "the zygote has ended"
+
+
+async def test_what_a_package_leaves_in_scratch_is_gone_before_its_first_call(there: Sandbox, tmp_path: Path) -> None:
+    if there.level == "full":
+        pytest.skip("scratch is not seen from outside")
+    access = package(tmp_path, "os.makedirs(os.environ['HOME'] + '/a/b')\nSAID = os.listdir(os.environ['HOME'])\n")
+    outcome = await called(there, access)
+    assert isinstance(outcome, Returned), outcome
+    assert outcome.value == "['a']"
+    place = Path(there.plan.scratch_folder)
+    first_slots = list(place.parent.glob(f"{place.name}-*/0"))
+    assert first_slots
+    assert not any(list(slot.iterdir()) for slot in first_slots)
+
+
+async def test_a_package_has_the_memory_of_a_call_and_no_more(there: Sandbox, tmp_path: Path) -> None:
+    outcome = await called(there, package(tmp_path, "SAID = len(bytearray(1 << 30))"))
+    assert isinstance(outcome, Refused), outcome
+    assert "noisy cannot be imported: MemoryError" in outcome.reason
+
+
+PROGRAM = """
+import asyncio, sys
+from pathlib import Path
+from tests.attacks.session import sandbox_at
+from tests.sandbox.test_what_a_package_leaves_running import called, package
+async def main():
+    async with sandbox_at({level!r}) as (sandbox, _pool):
+        await called(sandbox, package(Path({folder!r}), {text!r}))
+        print("called", flush=True)
+        await asyncio.sleep(0 if {ends} else 600)
+asyncio.run(main())
+"""
+STAYS = """
+for number in set(range(1, 32)) - {9, 17, 19}:
+    signal.signal(number, signal.SIG_IGN)
+sys.modules['sandbox.zygote'].Zygote.serve = lambda self, serve=sys.modules['sandbox.zygote'].Zygote.serve: (
+    setattr(os, '_exit', lambda status: beat_on()), serve(self)
+)
+try:
+    if os.fork() == 0:
+        os.closerange(0, 500)
+        beat_on()
+except OSError:
+    pass
+"""
+
+
+@pytest.mark.parametrize("level", ["full", "core"])
+@pytest.mark.parametrize("ends", [pytest.param(True, id="ends"), pytest.param(False, id="is-killed")])
+def test_what_a_package_left_ends_with_the_program(tmp_path: Path, level: str, ends: bool) -> None:
+    text = PROGRAM.format(level=level, folder=str(tmp_path), text=STAYS, ends=ends)
+    with subprocess.Popen([sys.executable, "-B", "-c", text], cwd=REPOSITORY, stdout=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        if program.stdout.readline() != b"called\n":
+            pytest.skip(f"no level {level} here")
+        started = zygotes_of(program.pid)
+        if not ends:
+            program.send_signal(signal.SIGKILL)
+    assert started
+    patience = time.monotonic() + 10
+    while any(Path(f"/proc/{pid}").exists() for pid in started) and time.monotonic() < patience:
+        time.sleep(0.05)
+    assert [pid for pid in started if Path(f"/proc/{pid}").exists()] == []
+    assert asyncio.run(is_quiet(tmp_path))

@@ -1,0 +1,101 @@
+"""Files of a workspace that are pipes, links or endless stop nobody: they are not read, and it is said."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_core.errors import SettingsError, UsageError
+from agent_core.grants.file import GrantsFile
+from agent_core.interfaces.repl.kept import KeptHistory
+from agent_core.interfaces.repl.taste import Taste, taste
+from agent_core.interfaces.spending import read_prices
+from agent_core.plain_files import NotPlainError, add_to, read_end, read_plain
+from agent_core.settings import load
+from agent_core.settings_file import write_values
+from tests.kit.program import toolwright
+
+pytestmark = pytest.mark.timeout(20)
+
+
+def endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def huge(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 33)
+
+
+PLANTS = [
+    pytest.param(os.mkfifo, id="pipe"),
+    pytest.param(endless, id="link-to-a-device"),
+    pytest.param(huge, id="huge"),
+]
+Plant = Callable[[Path], None]
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_what_is_not_plain_is_not_read(tmp_path: Path, plant: Plant) -> None:
+    plant(tmp_path / "file")
+    with pytest.raises(NotPlainError) as raised:
+        read_plain(tmp_path / "file", 1_000)
+    assert "it is" in str(raised.value)
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_the_settings_say_that_their_file_is_not_plain(tmp_path: Path, plant: Plant) -> None:
+    (tmp_path / "functions").mkdir()
+    plant(tmp_path / "toolwright.toml")
+    assert taste(tmp_path, {}) == Taste()
+    with pytest.raises(SettingsError, match=r"toolwright\.toml"):
+        load(tmp_path)
+    with pytest.raises(SettingsError, match=r"toolwright\.toml"):
+        write_values(tmp_path, {"model.name": "m"})
+    done = toolwright("functions", "list", cwd=tmp_path)
+    assert done.returncode != 0
+    assert "toolwright.toml" in done.stderr
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_a_history_that_is_not_plain_is_neither_read_nor_waited_for(tmp_path: Path, plant: Plant) -> None:
+    plant(tmp_path / "history")
+    history = KeptHistory(tmp_path / "history")
+    history.store_string("hello")
+    assert list(history.load_history_strings()) in ([], ["hello"])
+
+
+def test_a_history_is_read_as_it_was_kept_and_its_longest_lines_are_left_out(tmp_path: Path) -> None:
+    history = KeptHistory(tmp_path / "history")
+    for text in ("one", "two\nlines", "x" * 30_000_000, "last"):
+        history.store_string(text)
+    assert next(iter(history.load_history_strings())) == "last"
+    assert all(len(text) < 100_000 for text in history.load_history_strings())
+    short = KeptHistory(tmp_path / "short")
+    short.store_string("two\nlines")
+    short.store_string("last")
+    assert list(short.load_history_strings()) == ["last", "two\nlines"]
+
+
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "history").symlink_to(tmp_path / "outside")
+    KeptHistory(tmp_path / "history").store_string("hello")
+    assert not (tmp_path / "outside").exists()
+    with pytest.raises(NotPlainError):
+        add_to(tmp_path / "history", b"x")
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_prices_and_grants_that_are_not_plain_say_so(tmp_path: Path, plant: Plant) -> None:
+    plant(tmp_path / "prices.toml")
+    with pytest.raises(UsageError, match="it is"):
+        read_prices(tmp_path / "prices.toml")
+    (tmp_path / "functions").mkdir()
+    plant(tmp_path / "functions" / "grants.toml")
+    assert GrantsFile(tmp_path / "functions").read().problems
+
+
+def test_the_end_of_a_file_is_read_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"0123456789")
+    assert read_end(tmp_path / "file", 4) == b"6789"

@@ -1,0 +1,153 @@
+"""Whatever writes into a workspace: a link in a stranger's folder never leads it to another place."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_core import starters
+from agent_core.errors import ToolwrightError, WorkspaceError
+from agent_core.interfaces.agents import write_new
+from agent_core.interfaces.faults import report_crash
+from agent_core.interfaces.repl.kept import KeptHistory
+from agent_core.settings_file import write_values
+from agent_core.storage import prepare_state_dir
+from tests.kit.program import toolwright
+
+Plant = Callable[[Path, Path], None]
+
+
+def link(name: str, target: str) -> Plant:
+    def plant(root: Path, outside: Path) -> None:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).symlink_to(outside / target)
+
+    return plant
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    made = tmp_path / "outside"
+    (made / "folder").mkdir(parents=True)
+    return made
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    made = tmp_path / "workspace"
+    made.mkdir()
+    return made
+
+
+def everything(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        pytest.param(link("functions", "folder"), id="the-folder-of-functions"),
+        pytest.param(link("functions", "missing"), id="the-folder-of-functions-to-nothing"),
+        pytest.param(link("functions/text.py", "new.py"), id="a-starter-to-nothing"),
+        pytest.param(link("toolwright.toml", "new.toml"), id="the-settings-to-nothing"),
+    ],
+)
+def test_init_makes_nothing_through_a_link(root: Path, outside: Path, plant: Plant) -> None:
+    plant(root, outside)
+    with pytest.raises(WorkspaceError, match="is a link"):
+        starters.create(root)
+    assert everything(outside) == ["folder"]
+    assert not (root / "toolwright.toml").is_file()
+
+
+def test_init_says_so_at_the_command_line(root: Path, outside: Path) -> None:
+    (root / "functions").symlink_to(outside / "folder")
+    done = toolwright("init", cwd=root)
+    assert done.returncode == 1
+    assert "functions is a link" in done.stderr
+    assert everything(outside) == ["folder"]
+
+
+def test_init_takes_a_folder_that_a_link_names_within_the_workspace(root: Path) -> None:
+    (root / "mine").mkdir()
+    (root / "functions").symlink_to("mine")
+    assert "functions/text.py" in starters.create(root)
+    assert (root / "mine/text.py").is_file()
+
+
+def test_init_writes_over_nothing_that_is_put_there_meanwhile(
+    root: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The place was looked at; at the moment of writing it is a link."""
+    opened = os.open
+
+    def swap(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if path == "text.py" and flags & os.O_CREAT:
+            os.symlink(outside / "new.py", path, dir_fd=dir_fd)
+        return opened(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", swap)
+    assert "functions/text.py" not in starters.create(root)
+    assert everything(outside) == ["folder"]
+
+
+def test_the_state_folder_is_not_made_through_a_link(root: Path, outside: Path) -> None:
+    (root / ".toolwright").symlink_to(outside / "folder")
+    with pytest.raises(WorkspaceError, match="is a link"):
+        prepare_state_dir(root)
+    assert everything(outside) == ["folder"]
+
+
+def test_settings_are_not_written_through_a_link(root: Path, outside: Path) -> None:
+    (root / "toolwright.toml").symlink_to(outside / "new.toml")
+    with pytest.raises(ToolwrightError, match="is a link"):
+        write_values(root, {"model.name": "m"})
+    assert everything(outside) == ["folder"]
+
+
+def test_the_file_of_a_crash_does_not_go_through_a_link(root: Path, outside: Path) -> None:
+    (root / ".toolwright").symlink_to(outside / "folder")
+    report_crash(RuntimeError("planted"), root, as_json=True)
+    assert everything(outside) == ["folder"]
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        pytest.param(link(".toolwright", "folder"), id="the-state-folder"),
+        pytest.param(link(".toolwright/history", "new"), id="the-file"),
+    ],
+)
+def test_what_is_typed_is_not_kept_through_a_link(root: Path, outside: Path, plant: Plant) -> None:
+    plant(root, outside)
+    KeptHistory(root / ".toolwright/history").store_string("my secret plan")
+    assert everything(outside) == ["folder"]
+
+
+def test_a_file_that_is_saved_is_not_put_behind_a_link_of_the_folder(
+    root: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(root)
+    (root / "out").symlink_to(outside / "folder")
+    with pytest.raises(ToolwrightError, match="is a link"):
+        write_new("out/agent.json", "{}")
+    assert everything(outside) == ["folder"]
+
+
+def test_functions_are_not_exported_behind_a_link_of_the_folder(root: Path, outside: Path) -> None:
+    starters.create(root)
+    (root / "out").symlink_to(outside / "folder")
+    done = toolwright("functions", "export", "out/package", cwd=root)
+    assert done.returncode != 0
+    assert "is a link" in done.stderr
+    assert everything(outside) == ["folder"]
+
+
+def test_an_agent_is_not_exported_behind_a_link_of_the_folder(root: Path, outside: Path) -> None:
+    starters.create(root)
+    toolwright("agents", "list", cwd=root)
+    (root / "out").symlink_to(outside / "folder")
+    done = toolwright("agents", "export", "main", "out/agent.json", cwd=root)
+    assert done.returncode != 0
+    assert everything(outside) == ["folder"]

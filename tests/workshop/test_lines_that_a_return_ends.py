@@ -1,0 +1,62 @@
+"""A return ends a line for Python, so it does wherever a source is shown, compared or numbered."""
+
+import pytest
+
+from agent_core.gate.draft import unified
+from agent_core.grants.content import differences
+from agent_core.interfaces.repl import render
+from agent_core.interfaces.spans import plain
+from agent_core.interfaces.views import source_lines
+from agent_core.present import introspection
+from agent_core.registry.source import Source
+from agent_core.workshop.granting import _shown
+from agent_core.workshop.history import diff
+from tests.kit.desk import VOWELS
+from tests.workshop.support import Room
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+RETURNS = VOWELS.replace("    return sum(", "    text = text  # note\r    # more\r\n    text.nothing\r    return sum(")
+
+
+async def test_an_error_shows_the_line_that_failed(here: Room) -> None:
+    here.letters.write_bytes(RETURNS.encode())
+    await here.shop.saved([here.letters])
+    found = await here.shop.call("count_vowels", {"text": "a"})
+    assert [(frame["line"], frame["source"]) for frame in found["error"]["frames"]] == [(17, "text.nothing")]
+
+
+async def test_what_the_model_reads_of_a_source_has_the_lines_of_python(here: Room) -> None:
+    here.letters.write_bytes(RETURNS.encode())
+    await here.shop.saved([here.letters])
+    shown = introspection(await here.shop.introspect("count_vowels"))
+    assert "  15     text = text  # note\n  16     # more\n  17     text.nothing\n  18     return sum(" in shown
+
+
+async def test_blame_and_history_have_the_lines_of_python(here: Room) -> None:
+    await here.save(VOWELS)
+    here.letters.write_bytes(RETURNS.encode())
+    await here.shop.saved([here.letters])
+    rows = (await here.shop.past.blame("count_vowels"))["lines"]
+    assert [row["text"] for row in rows][14:17] == ["    text = text  # note", "    # more", "    text.nothing"]
+
+
+async def test_every_difference_has_the_lines_of_python() -> None:
+    new = "+    text.nothing"
+    assert new in differences({"a": VOWELS}, [Source.of("a", RETURNS)]).split("\n")
+    assert new in diff(VOWELS, RETURNS, ("a", "b")).split("\n")
+    assert new in unified(VOWELS, RETURNS, "a").replace("\r", "\n").split("\n")
+
+
+async def test_every_listing_has_the_lines_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "  17     text.nothing\n" in plain(source_lines(RETURNS, 1))
+    assert any(row.strip().endswith("text.nothing") for row in render.source(RETURNS, 1, 80))
+
+
+async def test_the_lines_that_need_something_are_those_of_python(here: Room) -> None:
+    text = RETURNS.replace("text.nothing", 'open("x")')
+    here.letters.write_bytes(text.encode())
+    await here.shop.saved([here.letters])
+    snapshot = here.shop.registry.snapshot()
+    assert _shown(snapshot.functions["count_vowels"], snapshot) == ((17, 'open("x")'),)
