@@ -39,8 +39,17 @@ class Sealer:
         Raises:
             WorkspaceError: the key cannot be made, or others could read it.
         """
-        key = self._read() or self._make()
-        return _sealed(key, self._root, values)
+        self.require()
+        return _sealed(self._key, self._root, values)
+
+    def require(self) -> None:
+        """See to it that there is a key that can be used.
+
+        Raises:
+            WorkspaceError: it cannot be made, or others could read it.
+        """
+        if not self._read():
+            self._make()
 
     def holds(self, seal: str, *values: str) -> bool:
         """Return whether this user sealed these values here."""
@@ -59,12 +68,13 @@ class Sealer:
             except (OSError, RuntimeError):  # no key, or no home
                 return b""
             try:
-                self._key = os.read(descriptor, _SIZE + 1) if is_private(descriptor) else b""
+                key = os.read(descriptor, _SIZE + 1) if is_private(descriptor) else b""
             finally:
                 os.close(descriptor)
-        return self._key if len(self._key) == _SIZE else b""
+            self._key = key if len(key) == _SIZE else b""
+        return self._key
 
-    def _make(self) -> bytes:
+    def _make(self) -> None:
         try:
             file = self._file()
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -77,11 +87,9 @@ class Sealer:
             pass  # made by another process in this moment, or not fit to be used
         except (OSError, RuntimeError) as error:
             raise WorkspaceError(f"The key of your grants and state cannot be made: {error}.", mend=_MEND) from error
-        key = self._awaited()
-        if not key:
+        if not self._awaited():
             what = f"The key of your grants and state, {self._file()}, is not yours alone, or not whole."
             raise WorkspaceError(what, mend=_REMOVE)
-        return key
 
     def _awaited(self) -> bytes:
         """The key; another process may have made its file and be about to write it."""

@@ -9,7 +9,7 @@ import os
 import secrets
 import stat
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 import apsw
 
@@ -78,15 +78,18 @@ def _marks(path: Path) -> tuple[int, int] | None:
 
 def _begins(path: Path) -> bytes:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with _opened(path) as file:
+            return file.read(_LONGEST) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
     except OSError:
         return b""
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read(_LONGEST) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+
+
+def _opened(path: Path) -> BinaryIO:
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
 
 
 def _holds(path: Path, id: bytes) -> bool:
-    with path.open("rb") as file:
+    with _opened(path) as file:
         if not os.fstat(file.fileno()).st_size:
             return False
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:

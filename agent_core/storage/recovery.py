@@ -36,7 +36,12 @@ class Place:
 
 
 def open_or_replace(place: Place) -> tuple[apsw.Connection, str | None]:
-    """Return a good connection, and a sentence if a file was put aside for it."""
+    """Return a good connection, and a sentence if a file was put aside for it.
+
+    Raises:
+        WorkspaceError: the key of the seals cannot be used; nothing was moved.
+    """
+    place.sealer.require()
     with _alone(place.path):
         told = [*_without_journal(place), *_without_foreign(place)]
         try:

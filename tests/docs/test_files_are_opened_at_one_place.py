@@ -20,8 +20,8 @@ ALLOWED = {
     "a file of the system": """
         __main__ interfaces/cli interfaces/repl/steady model/local/engine model/local/memory model/local/server""",
     "opened through no link and without waiting, for more than to read it whole": """
-        broker/log grants/permit grants/seal packages/lock packages/shelf registry/saving registry/within
-        secrets/vault storage/folder storage/recovery workshop/one_writer""",
+        broker/log grants/permit packages/lock packages/shelf registry/saving registry/within seal
+        secrets/vault storage/folder storage/origin storage/recovery""",
     "the one place": "plain_files",
 }
 

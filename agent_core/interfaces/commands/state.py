@@ -6,7 +6,7 @@ from ..scene import Scene, scene
 from ..spans import line
 
 
-@click.group()
+@click.group(hidden=True)  # the message that it follows from names it
 def state() -> None:
     """Take over a state file that was put aside."""
 
