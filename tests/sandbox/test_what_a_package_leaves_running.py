@@ -54,6 +54,17 @@ sys.modules['json'].dumps = full
 sys.modules['sandbox.zygote'].struct.pack = lambda *_any: b''
 """
 
+TAKES_LEAVE_BEHIND_ANOTHER = """
+fork, pidfd_open, first = os.fork, os.pidfd_open, []
+def fork_for_itself():
+    pid = fork()
+    return beat_on() if pid == 0 and first else pid
+def the_first(pid):
+    first.append(pidfd_open(pid))
+    return os.dup(first[0])
+os.fork, os.pidfd_open = fork_for_itself, the_first
+"""
+
 
 @pytest_asyncio.fixture(scope="module", loop_scope="package", params=["full", "core"])
 async def there(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
@@ -96,6 +107,7 @@ async def is_quiet(folder: Path) -> bool:
         pytest.param(IN_A_THREAD, id="a-thread"),
         pytest.param(IN_A_LATE_THREAD, id="a-thread-at-the-first-fork"),
         pytest.param(TAKES_LEAVE_FOR_ITSELF, id="a-fork-that-was-ordered"),
+        pytest.param(TAKES_LEAVE_BEHIND_ANOTHER, id="a-fork-that-is-said-to-be-an-earlier-one"),
         pytest.param("beat_on()", id="an-import-without-end"),
     ],
 )
