@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
+from ..aside import aside
 from ..gate import Gate, ModuleVerdict
 from ..problem import Problem
 from ..registry.function import Reading
@@ -217,4 +218,4 @@ class Loader:
         if row is None or text is None or known.manifest.get(module) != row.version:
             return None
         source = Source(module, path, text, row.version)
-        return stored(row, source) or read_module(source)
+        return stored(row, source) or await aside(len(text), read_module, source)

@@ -32,13 +32,39 @@ def _list(text: Callable[[int], str], count: int, between: str = ", ") -> str:
 
 def plain() -> Mapping[str, str]:
     """Texts for any argument, of a size that each of them may have."""
-    parts: tuple[str, ...] = ("a", " ", "\n", "[", "*a", "`", "(", "ab ", "a, ", "1", "_", '"', "a. ", "e\u0316\u0301", "aA1", "- ")
+    parts: tuple[str, ...] = (
+        "a",
+        " ",
+        "\n",
+        "[",
+        "*a",
+        "`",
+        "(",
+        "ab ",
+        "a, ",
+        "1",
+        "_",
+        '"',
+        "a. ",
+        "e\u0316\u0301",
+        "aA1",
+        "- ",
+    )
     parts += ("the user is not ", "a'", "f(", "2024-01-", "a\u200b", "\u3000", '\\"', "```\n", "{", "\x1b[1m", "<a")
     texts = {ascii(part): part * (SIZE // len(part)) for part in parts}
     texts["numbers"] = _list(str, SIZE // 6, " ")
     texts["cyclic lines"] = _list(lambda n: f"#{n % 128}", SIZE // 4, "\n")
     texts["names and"] = "A, " * (SIZE // 3) + "and B are friends"
     return texts
+
+
+_WORST: Final = ("a", " ", "[", '"', "a, ", "e\u0316\u0301", "\u3000", '\\"', "`")
+
+
+def worst() -> Mapping[str, str]:
+    """Some of them that stand for all, for what is tried at every entry."""
+    texts = plain()
+    return {name: texts[name] for name in (*map(ascii, _WORST), "numbers", "cyclic lines", "names and")}
 
 
 def candidates() -> Mapping[str, str]:

@@ -30,12 +30,16 @@ _SGR = re.compile("(\x1b\\[[0-9;]*m)")
 # Without its rules for what would not be seen: a reply is not a page.
 _PARSER = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable(["image", "reference"])
 
+_PAINTED = 8_000
+"""Characters that are drawn in the colors of their kind: more of them would hold up the prompt."""
+
 _DOCUMENT = Markdown("", code_theme=DARK, hyperlinks=False)
 
 
 def markdown(text: str, columns: int, theme: str = DARK) -> str:
     """One block of Markdown, drawn to the width."""
-    if any(row.count("|") > columns for row in text.split("\n")):  # a table that nobody could read takes seconds
+    # A table that nobody could read takes seconds, and so does a block of many pages.
+    if len(text) > _PAINTED or any(row.count("|") > columns for row in text.split("\n")):
         return _drawn(Text(visible(text)), columns)
     document = copy(_DOCUMENT)  # a new one would bring a parser of its own
     document.code_theme = theme
@@ -58,7 +62,7 @@ def source(code: str, first: int, columns: int, theme: str = DARK, marked: Colle
     return _drawn(
         Syntax(
             visible(code).rstrip("\n"),
-            "python",
+            "python" if len(code) <= _PAINTED else "text",
             theme=theme,
             line_numbers=True,
             start_line=first,
@@ -79,6 +83,8 @@ def listing(code: str, rows: Sequence[Row], columns: int, theme: str = DARK) -> 
 
 @lru_cache(maxsize=4)
 def _lines(code: str, theme: str) -> Lines:
+    if len(code) > _PAINTED:
+        return Text(code).split("\n", allow_blank=True)
     painter = Syntax("", "python", theme=theme, background_color="default")
     return painter.highlight(code).split("\n", allow_blank=True)
 
