@@ -52,7 +52,9 @@ def run(name: str) -> Figures | None:
 
 
 def _own_rows(figures: Figures) -> list[Row]:
-    return [Row(**{key: value for key, value in row.items() if key != "met"}) for row in figures["rows"]]
+    return [
+        Row(**{key: value for key, value in row.items() if key not in ("met", "wall_ms")}) for row in figures["rows"]
+    ]
 
 
 def _sandbox_rows(figures: Figures) -> list[Row]:
@@ -105,6 +107,7 @@ BENCHES: dict[str, Callable[[Figures], list[Row]]] = {
     "debugging": _own_rows,
     "searches": _own_rows,
     "prompt_latency": _own_rows,
+    "stalls": _own_rows,
 }
 
 if __name__ == "__main__":

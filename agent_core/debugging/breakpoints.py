@@ -204,15 +204,15 @@ def _check_all(wanted: Breakpoint) -> None:
 
 
 def _check(text: str) -> None:
+    if len(text) > MOST_CHARS:
+        raise UsageError(f"`{text[:80]}` is no expression for a breakpoint: it has more than {MOST_CHARS} characters.")
     try:
         tree = ast.parse(text, mode="eval") if text else ast.Expression(ast.Constant(0))
-    except (SyntaxError, ValueError, RecursionError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UsageError(f"`{text[:80]}` is no expression: {error}.") from error
     acting = ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr
-    if len(text) > MOST_CHARS or any(isinstance(one, acting) for one in ast.walk(tree)):
-        raise UsageError(
-            f"`{text[:80]}` is no expression for a breakpoint: it is too long, or awaits, yields or binds."
-        )
+    if any(isinstance(one, acting) for one in ast.walk(tree)):
+        raise UsageError(f"`{text[:80]}` is no expression for a breakpoint: it awaits, yields or binds.")
 
 
 def _range(text: str, function: Function) -> str:

@@ -55,7 +55,7 @@ def _counts(text: str, *, is_condition: bool = False) -> tuple[str, dict[str, in
 def _is_expression(text: str) -> bool:
     try:
         ast.parse(text.strip(), mode="eval")
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True
 

@@ -38,7 +38,7 @@ def unrecorded(function: Function, snapshot: Snapshot) -> list[str]:
 def _found(text: str, names: frozenset[str]) -> tuple[tuple[str, str, int], ...]:
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     bodies = [one for one in tree.body if getattr(one, "name", None) in names]
     return tuple(dict.fromkeys(each for body in bodies for each in _calls(body)))

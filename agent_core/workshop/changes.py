@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from ..aside import aside
 from ..errors import UsageError, WorkspaceError
 from ..gate import Candidate, GivenExample, Policy
 from ..grants import Grants
@@ -146,7 +147,8 @@ class Changes:
         left = remove_function(source.text, name)
         if isinstance(left, Problem):
             raise WorkspaceError(f"`{name}` cannot be taken out of {source.path}: {left.what}.", mend=left.mend or "")
-        reading = read_module(Source.of(function.module, left, source.path)) if left.strip() else None
+        rest = Source.of(function.module, left, source.path)
+        reading = await aside(len(left), read_module, rest) if left.strip() else None
         detail = {"deleted": name, "name": name, "module": function.module, "version": source.version}
         text = f"`{name}` was deleted from {source.path}. Its versions are kept in the history."
         plan = replace(planned(text, detail, source, reading, Work("deleted", name, author)), revoked=name)

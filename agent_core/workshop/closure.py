@@ -191,6 +191,6 @@ def _in_text(hint: ast.expr | None) -> set[str]:
         if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
             try:
                 found |= {one.id for one in ast.walk(ast.parse(inner.value, mode="eval")) if isinstance(one, ast.Name)}
-            except (SyntaxError, ValueError, RecursionError):
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
                 continue
     return found

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
+from ..aside import aside
 from ..gate import Gate, ModuleVerdict
 from ..problem import Problem
 from ..registry.function import Reading
@@ -218,5 +219,5 @@ class Loader:
         if row is None or text is None or known.manifest.get(module) != row.version:
             return None
         source = Source(module, path, text, row.version)
-        tree = parse_accepted(source)
+        tree = await aside(len(text), parse_accepted, source)
         return stored(row, source) or read_module(source, tree=tree if isinstance(tree, ast.Module) else None)

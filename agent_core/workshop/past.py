@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from ..aside import aside
 from ..gate import Candidate, Policy
 from ..gate.examples.example_text import with_example
 from ..problem import Place, Problem
@@ -117,16 +118,17 @@ class Past:
             raise unknown_function(name, before.functions)
         snapshot = await self._ground.settled(before.functions[name].module, name, before)
         function = snapshot.functions[name]
-        known = ratchet.holds(function, call.strip().removeprefix(">>>"))
+        size = len(call) + len(expected)
+        known = await aside(size, ratchet.holds, function, call.strip().removeprefix(">>>"))
         if known is not None:
             return _refusal(name, telling.known_example(name, known, expected))
-        code = with_example(own_text(name, snapshot) or "", name, call, expected)
+        code = await aside(size, with_example, own_text(name, snapshot) or "", name, call, expected)
         if isinstance(code, Problem):
             return _refusal(name, f"`{name}` was not changed: {code.what}. Mend: {code.mend}.", code)
         return await self._proven(function, code, snapshot, author)
 
     async def _proven(self, function: Function, code: str, snapshot: Snapshot, author: Author) -> Plan:
-        (fresh,) = _fresh(function, code) or (None,)
+        (fresh,) = await aside(len(code), _fresh, function, code) or (None,)
         if fresh is None:
             return _refusal(function.name, f"`{function.name}` was not changed: the example cannot be read as one.")
         (result,) = await self._judging.gate.run_examples(replace(function, examples=(fresh,)), snapshot)

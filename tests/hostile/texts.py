@@ -58,6 +58,15 @@ def plain() -> Mapping[str, str]:
     return texts
 
 
+_WORST: Final = ("a", " ", "[", '"', "a, ", "e\u0316\u0301", "\u3000", '\\"', "`")
+
+
+def worst() -> Mapping[str, str]:
+    """Some of them that stand for all, for what is tried at every entry."""
+    texts = plain()
+    return {name: texts[name] for name in (*map(ascii, _WORST), "numbers", "cyclic lines", "names and")}
+
+
 def candidates() -> Mapping[str, str]:
     """Sources of a function `f`."""
     return {

@@ -1,6 +1,7 @@
 """How long the event loop was deaf: a heart that beats every millisecond, and the longest pause between two beats."""
 
 import asyncio
+import gc
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,6 +24,8 @@ class Stall:
 async def heartbeat() -> AsyncIterator[Stall]:
     """Measure the longest pause of the event loop within the block."""
     stall = Stall()
+    gc.collect()
+    gc.freeze()  # what the program held before, a test run's or a bench's, is not walked again and again
     heart = asyncio.create_task(_beat(stall))
     await asyncio.sleep(0)  # the first beat
     try:
@@ -30,6 +33,7 @@ async def heartbeat() -> AsyncIterator[Stall]:
         await asyncio.sleep(2 * _BEAT_S)  # the last one: what ended the block may have been the longest
     finally:
         heart.cancel()
+        gc.unfreeze()
 
 
 async def _beat(stall: Stall) -> None:

@@ -48,7 +48,7 @@ def changed(call: str) -> Iterator[str]:
     """The call with one of its literal arguments changed, the gentlest change of each argument first."""
     try:
         node = ast.parse(call, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     if not isinstance(node, ast.Call):
         return

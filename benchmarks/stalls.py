@@ -1,0 +1,134 @@
+"""`python -m benchmarks.stalls`: the longest time for which hostile input holds up the event loop, for each entry.
+
+Processor time of the loop's thread between two beats of a heart, which load hardly changes; by the clock it is beside
+it with `--json`. Each row is the worst input of its entry, of all that `tests/hostile` has for it.
+"""
+
+import asyncio
+import json
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, suppress
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+from agent_core.errors import ToolwrightError
+from agent_core.gate import Candidate, Gate
+from agent_core.gate.gate import STAGES
+from agent_core.registry.snapshot import Snapshot
+from sandbox import Sandbox
+from tests.hostile import entries
+from tests.hostile.forge import FORGE, packed
+from tests.hostile.texts import candidates, function, plain
+from tests.kit import Repeat, Say, scripted
+from tests.kit.desk import VOWELS, Desk, desk
+from tests.kit.heartbeat import MOST_MS, heartbeat
+
+from .measure import Row, options, show
+
+Act = Callable[[], Awaitable[object]]
+_LINES = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One input at one entry."""
+
+    entry: str
+    text: str
+    size: int
+    act: Act
+
+
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """The input of an entry that holds up the loop for longest."""
+
+    entry: str
+    text: str
+    size: int
+    cpu_ms: float
+    wall_ms: float
+
+    @property
+    def row(self) -> Row:
+        """It as a row of the table."""
+        return Row(f"{self.entry}: {self.text} ({self.size:,})", self.cpu_ms, aim=MOST_MS)
+
+
+def main() -> None:
+    given = options(__doc__, rounds=1)
+    found = asyncio.run(bench())
+    if given.json:
+        rows = [{**asdict(one.row), "met": one.row.is_met, "wall_ms": one.wall_ms} for one in found]
+        print(json.dumps({"rows": rows}, ensure_ascii=False))
+    else:
+        show([one.row for one in found], as_json=False)
+
+
+async def bench() -> list[Worst]:
+    """The worst input of each entry, the longest stall first."""
+    worst: dict[str, Worst] = {}
+    async with AsyncExitStack() as stack:
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd())))
+        model = stack.enter_context(scripted([Repeat(Say("done"))]))
+        here = await stack.enter_async_context(desk(root, model))
+        async for case in _cases(here):
+            async with heartbeat() as stall:
+                with suppress(ToolwrightError):
+                    await case.act()
+            one = Worst(case.entry, case.text, case.size, stall.cpu_ms, stall.wall_ms)
+            if case.entry not in worst or one.cpu_ms > worst[case.entry].cpu_ms:
+                worst[case.entry] = one
+    return sorted(worst.values(), key=lambda one: -one.cpu_ms)
+
+
+async def _cases(here: Desk) -> AsyncIterator[Case]:
+    here.put("letters.py", VOWELS)
+    here.put("forge.py", FORGE)
+    for lines in ([f"#{n % 128}" for n in range(_LINES)], [f"#{n % 128}" for n in range(_LINES, 0, -1)]):
+        here.put("long.py", function([*lines, "return a"]))
+        await here.workspace.workshop.reload()
+    for case in (*_values(here), *_texts(), *_past(here), *_calls(here)):
+        yield case
+
+
+def _values(here: Desk) -> Iterator[Case]:
+    shop = here.workspace.workshop
+    for name, value in entries.hostile_values().items():
+        raw = packed(value)
+        tag, size = name.partition(":")[0], len(json.dumps(value))
+        yield Case(f"value {tag}", name, size, partial(shop.call, "claim", raw))
+    for name, arguments in entries.REQUESTS.items():
+        raw = packed([name, arguments])
+        size = len(json.dumps(arguments))
+        yield Case(f"request {name}", "hostile arguments", size, partial(shop.call, "ask", raw))
+
+
+def _texts() -> Iterator[Case]:
+    until = [stage.name for stage in STAGES].index("import")
+    gate = Gate(Sandbox.__new__(Sandbox), stages=STAGES[:until])  # no stage of these uses a worker
+    for name, text in candidates().items():
+        candidate = Candidate("f", text, "lib")
+        yield Case("candidate", name, len(text), partial(gate.judge, candidate, Snapshot.empty()))
+
+
+def _past(here: Desk) -> Iterator[Case]:
+    past = here.workspace.workshop.past
+    size = len(here.workspace.workshop.registry.snapshot().modules["long"].text)
+    for name, look in (("history", past.history), ("diff", past.diff), ("blame", past.blame)):
+        yield Case(f"functions {name}", "cyclic lines", size, partial(look, "f"))
+
+
+def _calls(here: Desk) -> Iterator[Case]:
+    for name, host in sorted(entries.host_functions(here.agent).items()):
+        for shown, text in plain().items():
+            for parameter, arguments in entries.hostile_arguments(host.function.parameters, text):
+                raw = json.dumps(arguments)
+                act = partial(entries.called, here.agent, name, raw)
+                yield Case(name, f"{parameter} of {shown}", len(raw), act)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Where hostile input comes in, enumerated from the code, and what each entry is fed with."""
+
+import ast
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from textwrap import dedent
+from typing import Any, Final
+
+from agent_core.agent import Agent
+from agent_core.aside import aside
+from agent_core.errors import ToolwrightError
+from agent_core.hosted import of_memory, standard
+from agent_core.registry.arguments import read as read_arguments
+from agent_core.requests import Requests
+from sandbox import values
+from tests.hostile.texts import SIZE
+
+Encoded = Any  # JSON
+PRIME: Final = (1 << 61) - 1
+COUNT: Final = 8_000
+_GOOD: Final[Mapping[str, object]] = {
+    "function_name": "count_vowels", "module_name": "letters", "call": "count_vowels('a')", "expected": "1",
+    "name": "human", "arguments": {"text": "a"}, "start_date": "2024-01-01", "page": 1, "line": 1, "minutes": 0.0,
+}  # fmt: skip
+
+
+def host_functions(agent: Agent) -> dict[str, Any]:
+    """Every function that a model can call in the host: those about functions, talk, search, and its memory."""
+    return standard() | of_memory(agent.memory.blocks)
+
+
+def hostile_arguments(parameters: Mapping[str, Any], text: str) -> Iterator[tuple[str, dict[str, object]]]:
+    """For each parameter that can hold text, arguments with the text there."""
+    properties = parameters["properties"]
+    required = {name: _GOOD.get(name, "x") for name in parameters.get("required", ())}
+    for name, schema in properties.items():
+        kinds = str(schema)
+        if "'string'" in kinds or "'object'" in kinds:
+            is_list, is_object = "'array'" in kinds, schema.get("type") == "object" or "'object'" in kinds
+            yield name, {**required, name: [text] if is_list else {text[:100]: text} if is_object else text}
+
+
+async def called(agent: Agent, name: str, raw: str) -> None:
+    """Call a host function as the dispatcher does; a refusal is an answer."""
+    host = host_functions(agent)[name]
+    arguments = await aside(len(raw), read_arguments, raw, host.function.parameters)
+    if isinstance(arguments, dict):
+        with suppress(ToolwrightError):
+            await host.run(agent, **arguments)
+
+
+def _collide(n: int) -> int:
+    return n * PRIME if n % 9 < 4 else n
+
+
+_IN_A_TAG: Final[Mapping[str, Callable[[int], Encoded]]] = {
+    "float": lambda n: "inf",
+    "bytes": lambda n: "QUFB" * (n % 9),
+    "complex": lambda n: f"{n * 1_000_003}j" if n % 2 else f"{n}+0j",
+    "Decimal": lambda n: f"{_collide(n)}e{n % 3 * 1000}",
+    "datetime": lambda n: f"2024-01-01T00:{n % 60:02}:00",
+    "date": lambda n: f"{1 + n % 9000:04}-01-01",
+    "time": lambda n: f"{n % 24:02}:00:00",
+    "timedelta": lambda n: f"{n} {n} {n}",
+    "UUID": lambda n: f"{_collide(n):032x}",
+    "Path": lambda n: f"../{n}" * 3,
+    "tuple": lambda n: [1, _collide(n)],
+    "set": lambda n: [_collide(n)],
+    "frozenset": lambda n: [_collide(n)],
+    "dict": lambda n: [[_collide(n), n]],
+}
+
+
+def tags() -> set[str]:
+    """Every tag of the protocol."""
+    return {*values._FROM_TEXT, *values._CLAIMED}
+
+
+def hostile_values() -> dict[str, Encoded]:
+    """Values as a worker may claim them: each tag by itself, many of it in a list, in a set and as keys, and deep."""
+    found: dict[str, Encoded] = {
+        "small lists": [[n] for n in range(SIZE * 3)],
+        "empty objects": [{} for _ in range(SIZE * 4)],
+        "a long text": "\u200b\x00" * (SIZE * 4),
+        "colliding integers": {"$": "set", "v": [_collide(n) for n in range(COUNT)]},
+    }
+    deep: Encoded = 1
+    for _ in range(90):
+        deep = {"$": "frozenset", "v": [deep]}
+    found["deep"] = deep
+    for tag, body in _IN_A_TAG.items():
+        many = [{"$": tag, "v": body(n)} for n in range(COUNT)]
+        found |= {f"{tag}: many": many, f"{tag}: in a set": {"$": "set", "v": many}}
+        found[f"{tag}: as keys"] = {"$": "dict", "v": [[one, 1] for one in many]}
+        found[f"{tag}: long"] = {"$": tag, "v": "1" * SIZE * 5}
+    return found
+
+
+def covered_tags() -> set[str]:
+    """The tags that there is hostile input for."""
+    return {*_IN_A_TAG}
+
+
+def requests() -> set[str]:
+    """Every request that a worker can make, from the text of what answers them."""
+    tree = ast.parse(dedent(inspect.getsource(Requests._answer)))
+    patterns = [node for node in ast.walk(tree) if isinstance(node, ast.MatchValue)]
+    return {str(one.value.value) for one in patterns if isinstance(one.value, ast.Constant)} | {"debug"}
+
+
+_BIG: Final = {"$": "set", "v": [_collide(n) for n in range(COUNT)]}
+REQUESTS: Final[Mapping[str, Mapping[str, Encoded]]] = {
+    "progress": {"done": 1, "total": 2, "note": "\x00" * SIZE},
+    "call": {"function": "count_vowels" * 1_000, "arguments": {"text": _BIG}},
+    "fetch": {"url": "http://" + "a." * SIZE, "method": "GET" * 1_000, "headers": [["a", "b" * SIZE]] * 9},
+    "fetch_send": {"stream": "x" * SIZE, "data": {"$": "bytes", "v": "QUFB" * SIZE}},
+    "fetch_read": {"stream": _BIG, "size": 10**400},
+    "fetch_close": {"stream": "x" * SIZE},
+    "secret": {"name": "K" * SIZE},
+    "now": {"x": _BIG},
+    "memory": {"act": "replace", "block": "human" * 1_000, "old": "a " * SIZE, "new": "b" * SIZE},
+    "debug": {"kind": "stop", "frames": [["f", 1, "g"]] * SIZE, "locals": [["n", "x" * 99]] * 1_000},
+}  # fmt: skip

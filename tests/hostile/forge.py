@@ -1,0 +1,39 @@
+"""A module whose functions claim whatever they are told to, and ask the host for it."""
+
+import base64
+import json
+import zlib
+from typing import Any
+
+FORGE = '''\
+import base64
+import json
+import sys
+import zlib
+
+
+def claim(raw: str) -> int:
+    """Return whatever the text holds, as the worker claims it.
+
+    Args:
+        raw: The claim.
+    """
+    found = json.loads(zlib.decompress(base64.b64decode(raw)))
+    sys.modules["sandbox.values"]._ENCODERS[int] = lambda *_: found
+    return 1
+
+
+def ask(self, raw: str) -> str:
+    """Ask the host for whatever the text holds.
+
+    Args:
+        raw: The name of the request, and its arguments.
+    """
+    name, arguments = json.loads(zlib.decompress(base64.b64decode(raw)))
+    return str(self._channel.ask({"kind": "request", "name": name, "arguments": arguments}))[:200]
+'''
+
+
+def packed(value: Any) -> dict[str, str]:  # Any: JSON
+    """The arguments that make a function of it claim, or ask for, a value."""
+    return {"raw": base64.b64encode(zlib.compress(json.dumps(value).encode())).decode()}

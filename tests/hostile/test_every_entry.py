@@ -1,0 +1,76 @@
+"""Whatever comes in from a worker, a model's call or an earlier version, at every entry: the event loop goes on."""
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from agent_core.hosted import reserved
+from tests.conftest import OpenDesk
+from tests.hostile import entries
+from tests.hostile.forge import FORGE, packed
+from tests.hostile.texts import function, worst
+from tests.kit import Ask, Repeat, Say, Wanted
+from tests.kit.desk import VOWELS, Desk, answers
+from tests.kit.heartbeat import MOST_MS, heartbeat
+
+
+def test_there_is_hostile_input_for_every_tag_and_every_request_of_the_protocol() -> None:
+    assert entries.covered_tags() == entries.tags()
+    assert entries.REQUESTS.keys() == entries.requests()
+
+
+@pytest.mark.parametrize("tag", ["", *sorted(entries.tags())])
+async def test_no_value_that_a_worker_claims_holds_up_the_event_loop(at_desk: OpenDesk, tag: str) -> None:
+    here = await at_desk([])
+    here.put("forge.py", FORGE)
+    await here.workspace.workshop.reload()
+    for name, value in entries.hostile_values().items():
+        if name.partition(":")[0] == tag or (not tag and ":" not in name):
+            async with heartbeat() as stall:
+                await here.workspace.workshop.call("claim", packed(value))
+            assert stall.cpu_ms <= MOST_MS, (name, stall)
+
+
+@pytest.mark.parametrize("name", sorted(entries.requests()))
+async def test_no_request_of_a_worker_holds_up_the_event_loop(at_desk: OpenDesk, name: str) -> None:
+    here = await at_desk([Ask(Wanted("ask", packed([name, entries.REQUESTS[name]]))), Say("done")])
+    here.put("forge.py", FORGE)
+    await here.workspace.workshop.reload()
+    async with heartbeat() as stall:
+        told = answers(await here.say("ask"))
+    assert told, "it was not even called"
+    assert stall.cpu_ms <= MOST_MS, (stall, told)
+
+
+@pytest.mark.parametrize("name", sorted(reserved()))
+async def test_no_call_of_a_function_of_the_host_holds_up_the_event_loop(at_desk: OpenDesk, name: str) -> None:
+    here = await at_desk([Repeat(Say("done"))])  # to `message_llm`
+    here.put("letters.py", VOWELS)
+    await here.workspace.workshop.reload()
+    host = entries.host_functions(here.agent)[name].function
+    for shown, text in worst().items():
+        for parameter, arguments in entries.hostile_arguments(host.parameters, text):
+            async with heartbeat() as stall:
+                await entries.called(here.agent, name, json.dumps(arguments))
+            assert stall.cpu_ms <= MOST_MS, (parameter, shown, stall)
+
+
+@pytest_asyncio.fixture
+async def with_a_past(at_desk: OpenDesk) -> AsyncIterator[Desk]:
+    """A function with two versions of thousands of lines that repeat."""
+    here = await at_desk([])
+    lines = [f"#{n % 128}" for n in range(5_000)]
+    for each in (lines, lines[::-1], ["#", "##"] * 2_500, [f"#{n * 7919 % 5_000}" for n in range(5_000)]):
+        here.put("long.py", function([*each, "return a"]))
+        await here.workspace.workshop.reload()
+    yield here
+
+
+@pytest.mark.parametrize("look", ["history", "diff", "blame"])
+async def test_no_look_at_a_past_of_lines_that_repeat_holds_up_the_event_loop(with_a_past: Desk, look: str) -> None:
+    async with heartbeat() as stall:
+        found = await getattr(with_a_past.workspace.workshop.past, look)("f")
+    assert found["name"] == "f"
+    assert stall.cpu_ms <= MOST_MS, stall
