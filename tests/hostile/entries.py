@@ -104,7 +104,7 @@ def covered_tags() -> set[str]:
 
 def requests() -> set[str]:
     """Every request that a worker can make, from the text of what answers them."""
-    tree = ast.parse(dedent(inspect.getsource(Requests._answer)))
+    tree = ast.parse(dedent(inspect.getsource(Requests.__call__)))
     patterns = [node for node in ast.walk(tree) if isinstance(node, ast.MatchValue)]
     return {str(one.value.value) for one in patterns if isinstance(one.value, ast.Constant)} | {"debug"}
 
