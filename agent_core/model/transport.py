@@ -29,7 +29,7 @@ from .wire import Entry
 Chunk: TypeAlias = Entry
 ErrorT = TypeVar("ErrorT", bound=ModelError)
 
-_SHORTEST_SECRET: Final = 8  # `none`, `x` and `dummy` are no secrets, and words of errors
+_SHORTEST_SECRET: Final = 6  # `none`, `x` and `dummy` are no secrets, and words of errors
 _NO_KEY: Final = "none"  # the SDK wants a key, servers on this machine do not care
 _CONNECT_S: Final = 10.0
 _LISTING_S: Final = 3.0

@@ -85,7 +85,7 @@ def _moved(found: Sequence[Version], source: str, row: VersionRow) -> bool:
 def _version(source: str, row: VersionRow, before: Sequence[Version], allowance: Allowance) -> Version:
     last = before[-1].source if before else ""
     what = "changed" if source and last else "created" if not before else "deleted" if last else "restored"
-    added, removed = compare(last.splitlines(), source.splitlines(), allowance).counts
+    added, removed = compare(bare_lines(last), bare_lines(source), allowance).counts
     return Version(len(before) + 1, hash_of(source), source, row, what, added, removed)
 
 

@@ -13,6 +13,7 @@ from agent_core.errors import ToolwrightError
 from agent_core.hosted import of_memory, standard
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.requests import Requests
+from agent_core.secrets.curtain import FETCHES
 from sandbox import values
 from tests.hostile.texts import SIZE
 
@@ -106,7 +107,8 @@ def requests() -> set[str]:
     """Every request that a worker can make, from the text of what answers them."""
     tree = ast.parse(dedent(inspect.getsource(Requests.__call__)))
     patterns = [node for node in ast.walk(tree) if isinstance(node, ast.MatchValue)]
-    return {str(one.value.value) for one in patterns if isinstance(one.value, ast.Constant)} | {"debug"}
+    answered = {str(one.value.value) for one in patterns if isinstance(one.value, ast.Constant)}
+    return answered | {"debug", "secret", *FETCHES}  # which the curtain answers before them
 
 
 _BIG: Final = {"$": "set", "v": [_collide(n) for n in range(COUNT)]}
