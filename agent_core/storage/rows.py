@@ -34,7 +34,7 @@ ENTRY: Final[dict[str, Shape]] = {
         "chars?": int,
         "calls?": [{"id": str, "name": str, "arguments": str}],
     },
-    "call": {"id?": str, "name?": str, "version?": str},
+    "call": {"id?": str, "name?": str, "version?": (str, None)},
     "result": {"call_id?": str, "name?": str, "text?": str, "whole?": str, "outcome?": str, "chars?": int},
 }
 """What an entry of a kind holds, as far as it does."""
