@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
+from sandbox.foreign import read_json
+
 from ..errors import WorkspaceError
 from ..seal import data_folder, is_private
 
@@ -44,7 +46,7 @@ class Statements:
     @classmethod
     def from_text(cls, text: bytes) -> Self:
         """The same, read; ValueError where it is something else."""
-        data: Any = json.loads(text)  # Any: JSON
+        data: Any = read_json(text, most=_LARGEST)  # Any: JSON
         counts, confirmed, looked = (data[name] for name in ("taken_back", "confirmed", "looked_through"))
         if not all(isinstance(one, str) for each in (counts, confirmed, looked) for one in each):
             raise ValueError("no record")

@@ -63,7 +63,8 @@ async def control(grounds: Grounds, row: Row) -> dict[str, str]:
             return await _without_clock(sandbox, there, row)
         if kind == "reader":
             found = await believe(pool, there, row)
-            return found | {"claims": found.get("misled", "")} | there.breaches(_NOTHING)
+            misled = found.get("misled", "")
+            return found | {"claims": misled, "amount": misled} | there.breaches(_NOTHING)
         if kind == "worker":
             return await _in_one_worker(sandbox, there, row)
         return await attack(sandbox, there, row, _UNCAPPED.get(kind) or limits_of(row))
@@ -152,7 +153,9 @@ def _furnish() -> None:
 
 
 def main(words: Sequence[str]) -> None:
-    """Run what is asked for, inside the jail."""
+    """Run what is asked for, inside the jail; what is started outside of it goes there first."""
+    if os.getpid() != 1:
+        sys.exit(subprocess.call([*JAIL, *words], cwd=REPOSITORY, env={**os.environ, VARIABLE: SECRET}))
     heed_signals()
     _furnish()
     wanted = [word for word in words if not word.startswith("-")]

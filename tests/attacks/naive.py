@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
+from sandbox.caps import MOST_MESSAGE
 from sandbox.inside.compiling import compile_module
 from sandbox.policy import Limits
 from sandbox.pool import Pool, kernel_limits
@@ -85,6 +86,13 @@ def _returned(frame: dict[str, Any]) -> None:
         raise Misled("it counts less than no memory")
 
 
+def _raised(frame: dict[str, Any]) -> None:
+    if len(frame["message"]) > MOST_MESSAGE:
+        raise Misled("it takes a message of any length")
+    for path, line, where, names in frame["frames"]:
+        f"{path} {line} {where} {names}"
+
+
 def _value(value: Any) -> Any:
     match value:
         case float() if not math.isfinite(value):
@@ -120,7 +128,7 @@ _TAGS: Final[dict[str, Any]] = {
 }
 _ANSWERS: Final[dict[str, Any]] = {
     "returned": _returned,
-    "raised": lambda frame: [f"{path} {line} {where} {names}" for path, line, where, names in frame["frames"]],
+    "raised": _raised,
     "module": lambda frame: Path(f"functions/{frame['module'].strip()}.py").read_text(),
     "request": lambda frame: frame["arguments"]["function"],
 }

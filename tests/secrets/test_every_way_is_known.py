@@ -98,7 +98,7 @@ def kinds_of(*parts: object) -> set[str]:
 def test_each_verb_is_told_a_secret_by() -> None:
     assert words_of(Requests.__call__) | words_of(Curtain._answer) | FETCHES == BY_VERB.keys()
     assert words_of(Door.answer) & BY_ACT.keys() == words_of(Door.answer) - {"refused"} == BY_ACT.keys()
-    assert words_of(Watch.answer) == BY_EVENT.keys()
+    assert words_of(Watch._answer) == BY_EVENT.keys()
     assert {*BY_VERB.values(), *BY_ACT.values(), *BY_EVENT.values()} <= WAYS.keys()
 
 
@@ -142,7 +142,7 @@ def test_all_that_runs_code_is_run_and_masked_by_the_cage_alone() -> None:
     runs = {name for name, one in inspect.getmembers(Sandbox, inspect.iscoroutinefunction) if _runs_code(name, one)}
     own = {name for name, one in inspect.getmembers(Cage, inspect.iscoroutinefunction) if _runs_code(name, one)}
     assert runs == own
-    masking = ("curtain.over(", "over(", "self._masked(")
+    masking = ("curtain.over(", "curtain.over, ", "over(", "self._masked(")
     assert not [name for name in own if not any(one in inspect.getsource(getattr(Cage, name)) for one in masking)]
     room = Path(agent_core.__file__).parent
     others = [

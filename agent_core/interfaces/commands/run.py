@@ -4,13 +4,14 @@ import asyncio
 import gc
 import os
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import click
 
 from agent_core.errors import NoModel, NoWorkspace
+from agent_core.plain_files import read_plain
+from sandbox.foreign import Malformed, read_toml
 
 from ..faults import innermost
 from ..options import RunOptions
@@ -103,10 +104,9 @@ def _plainly(options: RunOptions) -> int:
 
 def _names_address(root: Path) -> bool:
     """Whether there is something to look at: reading all settings would hold the prompt up."""
-    file = root / "toolwright.toml"
     try:
-        model = tomllib.loads(file.read_text("utf-8")).get("model") if file.is_file() else None
-    except (OSError, ValueError, RecursionError):
+        model = read_toml(read_plain(root / "toolwright.toml", 1 << 20)).get("model")
+    except (OSError, Malformed):
         return False  # what is wrong with it is told where the settings are read
     return isinstance(model, dict) and "base_url" in model
 

@@ -73,7 +73,7 @@ def a_result_of_many_small_things(self, world):
 
 
 def an_error_of_fifty_megabytes(self, world):
-    """amount: a megabyte is taken | result | ahead: no call is there yet that tells or asks"""
+    """amount: a megabyte is taken | reader | ahead: no call is there yet that tells or asks"""
     import json
 
     body = json.dumps({"kind": "raised", "type": "E", "message": "x" * (50 << 20), "frames": []}).encode()
