@@ -88,7 +88,7 @@ async def test_introspection_says_which_lines_the_examples_reach(workspace: Work
         ("sum_upp", 0, "", "Did you mean `sum_up`"),
         ("sum_up", 400, "", "does not stop at line 400"),
         ("sum_up", LOOP, "number >", "is no expression"),
-        ("sum_up", LOOP, "(yield)", "or awaits, yields"),
+        ("sum_up", LOOP, "(yield)", "it awaits, yields"),
     ],
 )
 async def test_a_breakpoint_that_cannot_be_is_refused(

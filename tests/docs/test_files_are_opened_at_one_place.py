@@ -22,7 +22,7 @@ ALLOWED = {
         model/local/server""",
     "opened through no link and without waiting, for more than to read it whole": """
         broker/log grants/permit packages/lock packages/shelf registry/saving registry/within seal
-        grants/record interfaces/commands/run secrets/vault storage/folder storage/origin storage/recovery""",
+        grants/record secrets/vault storage/folder storage/origin storage/recovery""",
     "the one place": "plain_files",
 }
 

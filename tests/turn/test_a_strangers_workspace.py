@@ -141,23 +141,12 @@ def test_a_pipe_in_the_place_of_a_module_stops_nobody(tmp_path: Path) -> None:
 
 def test_a_huge_file_in_the_way_is_refused_without_comparing_it(tmp_path: Path) -> None:
     (tmp_path / "grown.py").write_text("".join(f"{number % 199}\n" for number in range(500_000)))
-    with pytest.raises(WorkspaceError, match="500,000 lines"):
+    with pytest.raises(WorkspaceError, match="Too much differs to be compared") as refused:
         save(tmp_path, "functions/grown.py", "".join(f"{number % 199}\n" for number in range(9_000)), None)
+    assert len(str(refused.value)) < 10_000
 
 
-UNUSUAL = f"# form\x0cfeed, \x1c and \u2028\n{VOWELS}"
 CONDITIONAL = "if True:\n" + "".join(f"    {line}" for line in SECOND.splitlines(keepends=True))
-
-
-async def test_line_ends_that_python_does_not_know_shift_no_function(at_desk: OpenDesk) -> None:
-    edit = Wanted("edit_function", {"function_name": "count_vowels", "old_text": "Count the", "new_text": "Count all"})
-    desk = await at_desk([Ask(Wanted("introspect_function", {"function_name": "count_vowels"}), edit), Say("Done.")])
-    desk.put("letters.py", UNUSUAL)
-    await desk.workspace.workshop.reload()
-    looked, edited = answers(await desk.say("Go."))
-    assert "   2 def count_vowels" in looked
-    assert "was changed" in edited
-    assert (desk.functions / "letters.py").read_text() == UNUSUAL.replace("Count the", "Count all")
 
 
 async def test_a_function_under_a_condition_can_be_looked_into(at_desk: OpenDesk) -> None:
@@ -212,7 +201,7 @@ async def test_a_name_of_a_file_stays_on_its_line(at_desk: OpenDesk, name: str) 
     (answer,) = answers(await desk.say("Go."))
     (line,) = [line for line in answer.splitlines() if "Rejected" in line]
     assert line.isprintable()
-    assert "is not a Python identifier" in line
+    assert "so the module cannot be imported" in line
     file.unlink()
     await desk.workspace.workshop.saved([file])
     assert not desk.workspace.workshop.rejected()
