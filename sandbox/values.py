@@ -166,7 +166,7 @@ def _decoded(encoded: Encoded, build: Mapping[str, _Build], depth: int) -> Value
         case float() if math.isfinite(encoded):
             return encoded
         case list():
-            is_done = _AS_THEY_ARE.issuperset(map(type, encoded))
+            is_done = depth < MAX_DEPTH and _AS_THEY_ARE.issuperset(map(type, encoded))
             return encoded if is_done else [_decoded(item, build, depth + 1) for item in encoded]
         case dict():
             return _tagged(encoded, build, depth + 1) if TAG in encoded else _object(encoded, build, depth + 1)

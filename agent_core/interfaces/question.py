@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from agent_core.untrusted import visible
 
 from .agreement import Agreement
-from .spans import Line, line
-from .wrap import write
+from .spans import Line, line, painted
+from .wrap import folded, screen_columns, write
 
 
 def say(lines: Iterable[Line]) -> None:
@@ -21,7 +21,8 @@ def say(lines: Iterable[Line]) -> None:
 def ask(question: str) -> str | None:
     """What is typed from now on, without the spaces around it; None at the end of input."""
     forget_typed()
-    sys.stderr.write(visible(question) + " ")
+    rows = folded([line(question)], screen_columns()) if sys.stderr.isatty() else [line(visible(question))]
+    sys.stderr.write(painted(rows, sys.stderr).rstrip("\n") + " ")
     sys.stderr.flush()
     typed = sys.stdin.readline()
     if not typed:

@@ -66,7 +66,7 @@ def press(screen: Terminal, key: str) -> None:
 
 def agree(screen: Terminal, key: str = "y") -> None:
     """Type a yes with the word that the last question shows."""
-    words = re.findall(rf"\b{key} (\d[a-z])\b", screen.scrolled())
+    words = re.findall(rf"\b{key}\s+(\d[a-z])\b", screen.scrolled())
     screen.line(f"{key} {words[-1]}")
 
 

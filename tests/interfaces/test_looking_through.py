@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.interfaces.asking import agree
 from tests.interfaces.support import COUNT_VOWELS, create, leave, prompt
 from tests.kit import Ask, Repeat, Say, Script, Wanted
 from tests.kit.program import toolwright
@@ -118,8 +119,9 @@ def test_the_last_change_of_a_function_is_taken_back_then_its_making_then_the_me
         ):
             screen.line("/undo")
             screen.wait_for(f"This would {says}")
-            screen.line("y")
-            screen.wait_gone("This would")
+            screen.wait_for("Type y ")
+            agree(screen)
+            screen.wait_gone("Type y ")
             screen.wait_for(then)
         screen.line("/undo")
         screen.wait_for("Nothing was changed or said in this session.")
@@ -131,11 +133,12 @@ def test_a_rollback_of_ones_own_is_a_change_that_undo_takes_back(tmp_path: Path)
         screen.line("make it")
         screen.wait_for("3 steps")
         screen.line("/rollback count_vowels 1")
-        screen.wait_for("✓ count_vowels")
+        screen.wait_count("✓ count_vowels", 3)
         screen.line("/undo")
         screen.wait_for("This would change count_vowels back to version 2 (agent main")
-        screen.line("y")
-        screen.wait_gone("This would")
+        screen.wait_for("Type y ")
+        agree(screen)
+        screen.wait_gone("Type y ")
         file = tmp_path / "functions" / "words.py"
         screen.wait(lambda: "aeioué" in file.read_text(), "the second version in the file")
         screen.line("/undo")
@@ -149,8 +152,8 @@ def test_undoing_a_deletion_says_who_deleted_it(tmp_path: Path) -> None:
         screen.line("make it")
         screen.wait_for("2 steps")
         screen.line("/delete count_vowels")
-        screen.wait_for("Delete count_vowels?")
-        screen.line("y")
+        screen.wait_for("Type y ")
+        agree(screen)
         screen.wait_for("deleted count_vowels")
         screen.line("/undo")
         screen.wait_for("This would bring count_vowels back, which human deleted (")
@@ -214,8 +217,9 @@ def test_an_edit_of_memory_is_taken_back(tmp_path: Path) -> None:
         screen.wait_for("✓")
         screen.line("/undo")
         screen.wait_for("put the block human back as it was before your edit “")
-        screen.line("y")
-        screen.wait_gone("This would")
+        screen.wait_for("Type y ")
+        agree(screen)
+        screen.wait_gone("Type y ")
         screen.line("/memory human")
         screen.wait_for("human")
         assert "Likes tea." not in screen.screen()[-6:]

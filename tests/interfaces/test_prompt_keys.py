@@ -163,6 +163,6 @@ def test_a_question_that_is_longer_than_the_screen_is_seen_whole(tmp_path: Path)
     (tmp_path / "functions" / "voice.py").write_text(SHOUT.replace("shout(", "shout_with_a_very_long_name_indeed("))
     with prompt([], tmp_path, columns=40) as (screen, _):
         screen.line("/delete shout_with_a_very_long_name_indeed")
-        screen.wait_for("y and Enter for yes.")
+        screen.wait_for("and Enter for yes.")
         screen.type(CTRL_C)
         screen.wait_for("Nothing was deleted.")
