@@ -65,9 +65,10 @@ def press(screen: Terminal, key: str) -> None:
 
 
 def agree(screen: Terminal, key: str = "y") -> None:
-    """Type a yes with the word that the last question shows."""
-    words = re.findall(rf"\b{key}\s+(\d[a-z])\b", screen.scrolled())
-    screen.line(f"{key} {words[-1]}")
+    """Type a yes with the word that the last question shows, which a fold may have put on the next row."""
+    asks = re.compile(rf"\b{key}\s+(\d[a-z])\b")
+    screen.wait(lambda: asks.search("\n".join(screen.screen())) is not None, "a question")
+    screen.line(f"{key} {asks.findall(screen.scrolled())[-1]}")
 
 
 def ended(screen: Terminal) -> None:
