@@ -2,42 +2,48 @@
 
 `Sandbox.start()` finds the strongest level that this machine enforces, or refuses. Everything that
 a worker says is a claim about a value; how a call ended is an `Outcome`.
+
+The names are loaded when they are first used: who reads a line or a file with a module of this
+package does not wait for all that starts workers.
 """
 
-from .access import Access
-from .attempt import Attempt, Then
-from .code import Code, Evaluation
-from .debugging import Around, CallEnded, Debug, Point, Reins
-from .errors import SandboxError, SandboxUnavailable
-from .host import Sandbox
-from .outcome import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
-from .policy import Limits
-from .requests import Patient, RequestHandler, RequestRefused
+from importlib import import_module
+from typing import Any
 
-__all__ = [
-    "Access",
-    "Around",
-    "Attempt",
-    "CallEnded",
-    "Code",
-    "Debug",
-    "Evaluation",
-    "Failure",
-    "Frame",
-    "Killed",
-    "Limits",
-    "Outcome",
-    "Patient",
-    "Point",
-    "Raised",
-    "Refused",
-    "Reins",
-    "RequestHandler",
-    "RequestRefused",
-    "Returned",
-    "Sandbox",
-    "SandboxError",
-    "SandboxUnavailable",
-    "Then",
-    "TimedOut",
-]
+_ROOMS = {
+    "Access": "access",
+    "Around": "debugging",
+    "Attempt": "attempt",
+    "CallEnded": "debugging",
+    "Code": "code",
+    "Debug": "debugging",
+    "Evaluation": "code",
+    "Failure": "outcome",
+    "Frame": "outcome",
+    "Killed": "outcome",
+    "Limits": "policy",
+    "Outcome": "outcome",
+    "Patient": "requests",
+    "Point": "debugging",
+    "Raised": "outcome",
+    "Refused": "outcome",
+    "Reins": "debugging",
+    "RequestHandler": "requests",
+    "RequestRefused": "requests",
+    "Returned": "outcome",
+    "Sandbox": "host",
+    "SandboxError": "errors",
+    "SandboxUnavailable": "errors",
+    "Then": "attempt",
+    "TimedOut": "outcome",
+}
+
+__all__ = [*_ROOMS]
+
+
+def __getattr__(name: str) -> Any:  # Any: `__init__.pyi` says which
+    if name not in _ROOMS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_ROOMS[name]}", __name__), name)
+    globals()[name] = value
+    return value
