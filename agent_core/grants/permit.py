@@ -17,9 +17,9 @@ from sandbox import Access, Limits
 from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.code import Modules
 
-from ..seal import data_folder
-from ..secrets import Secrets, Session, config_folder
+from ..secrets import Secrets, Session
 from ..untrusted import fence
+from ..user_folders import config_folder, data_folder
 from .items import UNSAID
 from .record import Record
 from .repositories import Found, is_own, is_part, is_state, owner_around, plain, repository_in, state_in
