@@ -23,9 +23,10 @@ from .embedding import Embedder, embedder
 from .errors import NoWorkspace, SettingsError, UsageError, WorkspaceError
 from .gate import MENDS, Gate, Rules
 from .grants import Approver, GrantBook, Reach
+from .grants.addresses import is_confirmed
 from .memory.classes import Memory
 from .memory.sources import Sources
-from .model.discover import choose
+from .model.discover import Chosen, choose
 from .offline import installed_models
 from .own_environment import environment as own_environment
 from .packages import Environment
@@ -33,7 +34,7 @@ from .registry.registry import Registry
 from .registry.snapshot import Snapshot
 from .registry.watch import Watcher
 from .secrets import GIVEN, Secrets, shade_logs
-from .settings import FILE_NAME, Settings, load
+from .settings import FILE_NAME, ModelSettings, Settings, load
 from .storage import Store, lock_agent, open_store, prepare_state_dir
 from .workshop import Workshop
 from .workshop.granting import Granting
@@ -163,7 +164,7 @@ class Workspace:
         """What this platform can do, in the published shape."""
         own = [each.function for each in hosted.standard().values()]
         functions = [*own, *self.workshop.registry.snapshot().functions.values()]
-        found = await doctor.examine(self.settings, self._cage, self._store, _best_installed, functions)
+        found = await doctor.examine(self.settings, self._cage, self._store, self._choose, functions)
         found["embedding"] = await doctor.embedding(self.settings.memory.embedding, self._embedder)
         return {**found, "packages": await self.workshop.granting.packing.health()}
 
@@ -185,9 +186,13 @@ class Workspace:
         await asyncio.to_thread(import_module, "agent_core.model.client")
         from .model.client import open_model  # noqa: PLC0415 - see above
 
-        chosen = await choose(settings, self._environment, weights=_best_installed)
+        chosen = await self._choose(settings)
         model = await open_model(chosen, settings)
         return Opened(model, chosen.why)
+
+    async def _choose(self, settings: ModelSettings) -> Chosen:
+        confirmed = partial(is_confirmed, self.root)
+        return await choose(settings, self._environment, weights=_best_installed, confirmed=confirmed)
 
     async def _close_agents(self) -> None:
         for agent in self._agents:

@@ -1,17 +1,19 @@
 """Whether a model answers: chosen as a turn would choose it, and asked once, for real, before anything is kept."""
 
+import asyncio
 import time
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from .errors import ModelError, UsageError
-from .grants.addresses import confirm
+from .grants.addresses import confirm, is_confirmed
 from .messages import System, User
-from .model.discover import Chosen, choose
+from .model.discover import Chosen, UnconfirmedServer, choose
 from .model.reply import Reply
 from .model.request import Request
 from .model.tour.script import NAME as TOUR
@@ -41,13 +43,14 @@ class Tested:
         return asdict(self)
 
 
-async def try_model(settings: ModelSettings, environment: Mapping[str, str]) -> Tested:
+async def try_model(settings: ModelSettings, environment: Mapping[str, str], root: Path) -> Tested:
     """Choose a model by these settings and ask it one thing; nothing is raised that it may say."""
     patient = settings.model_copy(update={"retries": 0, "timeout_s": min(settings.timeout_s, _WAIT_S)})
     chosen: Chosen | None = None
     began = time.monotonic()
     try:
-        chosen = await choose(patient, environment, weights=lambda: next(iter(installed_models()), None))
+        weights, confirmed = (lambda: next(iter(installed_models()), None)), partial(is_confirmed, root)
+        chosen = await choose(patient, environment, weights=weights, confirmed=confirmed)
         await _ask(chosen, patient)
     except ModelError as error:
         name, address = (chosen.model_name, chosen.endpoint_url) if chosen else (settings.name or "", "")
@@ -111,6 +114,17 @@ def exports(settings: Settings) -> list[str]:
     if not url or urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1"):
         return []
     return [f"export {KEY}=…"]
+
+
+def unconfirmed_server(root: Path, settings: ModelSettings, environment: Mapping[str, str]) -> str | None:
+    """Return the address of the one server that is found and may be another user's, if nothing else is chosen."""
+    try:
+        asyncio.run(choose(settings, environment, confirmed=partial(is_confirmed, root)))
+    except UnconfirmedServer as error:
+        return error.url
+    except ModelError:
+        return None
+    return None
 
 
 async def _ask(chosen: Chosen, settings: ModelSettings) -> None:

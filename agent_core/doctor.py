@@ -2,9 +2,9 @@
 
 import platform
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeAlias
 
 from sandbox import Sandbox, SandboxUnavailable
 
@@ -14,22 +14,23 @@ from .embedding import Embedder
 from .errors import ModelError, ToolwrightError
 from .grants.addresses import UnconfirmedAddress, unconfirmed
 from .model.dialect import dialect_of
-from .model.discover import asks_endpoint, choose
+from .model.discover import Chosen, asks_endpoint
 from .model.strict import loosened
-from .own_environment import environment
 from .registry.function import Function
-from .settings import Settings
+from .settings import ModelSettings, Settings
 from .storage import Store
+
+Choose: TypeAlias = Callable[[ModelSettings], Awaitable[Chosen]]
 
 
 async def examine(
     settings: Settings,
     cage: Cage,
     store: Store,
-    weights: Callable[[], str | None],
+    choose: Choose,
     functions: Iterable[Function],
 ) -> dict[str, Any]:  # Any: JSON
-    """The `doctor` shape; `weights` names a local model that is here, `functions` are those that a model is shown.
+    """The `doctor` shape; `choose` is how a turn finds its model, `functions` are those that a model is shown.
 
     `ok` says that functions can be grown here: sandbox and storage are whole.
     """
@@ -40,7 +41,7 @@ async def examine(
         "python": sys.version.split()[0],
         "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
         "sandbox": sandbox,
-        "model": await _model(settings, weights, functions),
+        "model": await _model(settings, choose, functions),
         "grants": {"unattended": settings.grants.unattended},
         "storage": {"ok": damage is None, "problem": damage, "recovered": store.recovered},
         "ok": sandbox["level"] in ("full", "core") and damage is None,
@@ -96,12 +97,10 @@ def _sandbox(found: Sandbox | SandboxUnavailable) -> dict[str, Any]:
     return {"level": "none", "layers": {}, "missing": list(found.missing), "problem": str(found)}
 
 
-async def _model(
-    settings: Settings, weights: Callable[[], str | None], functions: Iterable[Function]
-) -> dict[str, Any]:  # Any: JSON
+async def _model(settings: Settings, choose: Choose, functions: Iterable[Function]) -> dict[str, Any]:  # Any: JSON
     try:
         check_address(settings)
-        chosen = await choose(settings.model, environment(), weights=weights)
+        chosen = await choose(settings.model)
     except ModelError as error:
         return {"ok": False, "problem": error.message, "mend": error.mend}
     if chosen.kind == "local" and find_spec("xllamacpp") is None:

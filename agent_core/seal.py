@@ -12,17 +12,11 @@ import time
 from pathlib import Path
 
 from .errors import WorkspaceError
+from .user_folders import data_folder
 
 _SIZE = 32
 _PURPOSE = "toolwright yes 1"
 _TRIES, _PAUSE_S = 20, 0.01
-
-
-def data_folder() -> Path:
-    """Return where Toolwright keeps what belongs to this user, and to no workspace."""
-    data = os.environ.get("XDG_DATA_HOME", "")
-    base = Path(data) if data and Path(data).is_absolute() else Path.home() / ".local" / "share"
-    return base / "toolwright"
 
 
 class Sealer:

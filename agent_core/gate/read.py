@@ -12,6 +12,7 @@ from dataclasses import replace
 from sandbox.lines import bare_lines, lines_of
 
 from ..characters import Flaw, flaw_of, name_flaw_of
+from ..registry.collected import caller_of
 from ..registry.source import check_module_name
 from .draft import Draft, Finding
 from .reading.escapes import write_escapes
@@ -72,10 +73,12 @@ def _names(draft: Draft) -> Iterator[Finding]:
     reason = _bad_name(name, draft.rules.reserved | draft.snapshot.reserved)
     if reason:
         yield Finding("bad-name", f"the function cannot be called `{name}`: {reason}", "choose another name")
+    if caller := caller_of(name):
+        what = f"the function cannot be called `{name}`: {caller} calls it by that name, outside of the sandbox"
+        yield Finding("bad-name", what, f"choose another name, say `my_{name}`")
     unusable = check_module_name(module)
     if unusable:
-        mend = 'give a plain module name such as "text" or "web.pages"'
-        yield Finding("bad-module", f"the module cannot be `{module[:80]}`: {unusable.what}", mend)
+        yield Finding("bad-module", f"the module cannot be `{module[:80]}`: {unusable.what}", unusable.mend or "")
     yield from _taken(draft)
 
 

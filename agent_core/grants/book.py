@@ -176,7 +176,7 @@ class GrantBook:
         seal = self._sealer.seal(
             giving.function, giving.content.digest, versions, text, giving.by, *self._since(giving.function)
         )
-        self._record.look_through(*looked_through(self._root, giving.grants.write))
+        self._record.look_through(*looked_through(self._root, giving.grants.read, giving.grants.write))
         moment = datetime.fromtimestamp(await self._store.now(), UTC).isoformat(timespec="milliseconds")
         entry = Entry(held.grants | giving.grants, giving.by, moment.replace("+00:00", "Z"))
         await asyncio.to_thread(self._file.write, {**before.entries, giving.function: entry}, before)

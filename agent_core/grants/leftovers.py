@@ -1,4 +1,4 @@
-"""After a call that could write: nothing that it left behind is a repository, or it is told and has no effect."""
+"""After a call that could write: a repository or a workspace that it left behind is told and has no effect."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ _MOST_NAMED: Final = 5
 
 
 async def without_repositories(running: Awaitable[Outcome], writable: Sequence[str]) -> Outcome:
-    """Return how a call ended; as killed, if it made a repository where it may write, or too much to look through."""
+    """Return how a call ended; as killed, if it made a repository or a workspace, or too much to look through."""
     if not writable:
         return await running
     before = await asyncio.to_thread(_too_large, writable)
@@ -32,25 +32,27 @@ async def without_repositories(running: Awaitable[Outcome], writable: Sequence[s
 
 
 def _reason(writable: Sequence[str], before: frozenset[str]) -> str:
-    """What is told of what a call left behind; nothing, if that is no repository."""
+    """What is told of what a call left behind; nothing, if that is no repository and no workspace."""
     made: list[str] = []
     grown = _too_large(writable) - before
     for path in map(Path, writable):
         try:
             made += _unmade(path, FAR if str(path) in grown else NEAR)
         except OSError as error:
-            return f"It made a repository in {fence(str(path))}, which cannot be renamed: {error.strerror}. Remove it."
+            where = f"{fence(str(path))}, which cannot be renamed: {error.strerror}"
+            return f"It made a repository or a workspace in {where}. Remove it."
     if made:
         named = ", ".join(map(fence, made[:_MOST_NAMED])) + (" and more" if len(made) > _MOST_NAMED else "")
-        why = "git, and programs like it, run as you the commands that such a folder names"
-        return f"It made what is taken for a repository, so its result is withheld, and {named} was renamed: {why}."
+        why = "git, Toolwright and programs like them run as you what such a folder says"
+        told = f"so its result is withheld, and {named} was renamed"
+        return f"It made what is taken for a repository or a workspace, {told}: {why}."
     hidden = [path for path in sorted(grown) if not repository_in(Path(path), FAR).is_whole]
     return _grown(hidden[0]) if hidden else ""
 
 
 def _grown(path: str) -> str:
-    what = f"It wrote more into {fence(path)} than can be looked through for repositories, so its result is withheld"
-    return f"{what}. Look there yourself before you run git in it."
+    what = f"It wrote more into {fence(path)} than can be looked through for repositories and workspaces"
+    return f"{what}, so its result is withheld. Look there yourself before you run git or Toolwright in it."
 
 
 def _unmade(path: Path, reach: Reach) -> list[str]:

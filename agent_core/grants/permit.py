@@ -1,7 +1,8 @@
 """From grants to what a worker gets: paths, packages and limits, looked at anew before every call.
 
 What can never be granted: to write what decides about the workspace (its functions, its state, its settings, what its
-agents are told, its repository), to read where secrets and yeses are kept, and the system's own trees.
+agents are told, its repository) or about another workspace, to read where secrets and yeses are kept, and the
+system's own trees.
 """
 
 import math
@@ -10,23 +11,28 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from sandbox import Access, Limits
 from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.code import Modules
 
-from ..seal import data_folder
-from ..secrets import Secrets, Session, config_folder
+from ..secrets import Secrets, Session
 from ..untrusted import fence
+from ..user_folders import config_folder, data_folder
 from .items import UNSAID
 from .record import Record
-from .repositories import is_own, is_part, plain, repository_in
+from .repositories import Found, is_own, is_part, is_state, owner_around, plain, repository_in, state_in
 from .value import NOTHING, Grants
 
 UNWRITTEN = ("functions", ".toolwright", "toolwright.toml", ".git", "presets", "personas", "humans")
 _SYSTEM = ("/proc", "/sys", "/dev")
 _SLACK_S = 10
+_HIDES: Final = {"read": "the state of a workspace", "write": "a repository or a workspace"}
+_DANGER: Final = {
+    "read": "should a workspace lie in it, its state can be read",
+    "write": "should a repository or a workspace lie in it, git or Toolwright runs what its files say as you",
+}
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 Packages: TypeAlias = Callable[[tuple[str, ...]], tuple[tuple[tuple[str, str], ...], tuple[str, ...]]]
 """Requirements → where each import name lies, and which of them are imported ahead."""
@@ -111,21 +117,21 @@ class Reach:
 
     def grown(self, grants: Grants) -> str:
         """Why a folder is not given for now, as a sentence: at its yes it could be looked through."""
-        large = [item for item in grants.write if item != UNSAID and self._has_grown(item)]
-        if not large:
-            return ""
-        why = "holds more by now than is looked through, so a repository may lie in it, and it is not given"
-        return f"{fence(large[0])} {why}. A human who has looked grants it again with `functions grant NAME --write`."
+        for verb, item in _paths(grants):
+            if self._has_grown(item, writes=verb == "write"):
+                why = f"holds more by now than is looked through, so {_HIDES[verb]} may lie in it, and it is not given"
+                fix = f"A human who has looked grants it again with `functions grant NAME --{verb}`"
+                return f"{fence(item)} {why}. {fix}."
+        return ""
 
-    def _has_grown(self, item: str) -> bool:
-        real = Path(os.path.realpath(self.root / item))
-        return not repository_in(real).is_whole and str(real) in Record(self.root).read().looked_through
+    def _has_grown(self, item: str, *, writes: bool) -> bool:
+        real = os.path.realpath(self.root / item)
+        return not _look(Path(real), writes=writes).is_whole and real in Record(self.root).read().looked_through
 
     def doubts(self, grants: Grants) -> tuple[str, ...]:
         """What a human has to know of these, a line each: of what is too large to be looked through."""
-        folders = (one for one in grants.write if one != UNSAID and not repository_in(self.root / one).is_whole)
-        what = "is too large to be looked through: should a repository lie in it, git runs what its hooks say as you"
-        return tuple(f"{fence(one)} {what}" for one in folders)
+        large = (pair for pair in _paths(grants) if not _look(self.root / pair[1], writes=pair[0] == "write").is_whole)
+        return tuple(f"{fence(item)} is too large to be looked through: {_DANGER[verb]}" for verb, item in large)
 
     def _refusals(self, items: tuple[str, ...], *, writes: bool) -> Iterator[str]:
         for item in items:
@@ -135,7 +141,7 @@ class Reach:
     def _there(self, root: str, items: tuple[str, ...], *, writes: bool) -> Iterator[str]:
         """Paths as they are named, no link in them followed: the sandbox refuses those that have one."""
         for item in items:
-            if item == UNSAID or self._against(item, writes=writes) or (writes and self._has_grown(item)):
+            if item == UNSAID or self._against(item, writes=writes) or self._has_grown(item, writes=writes):
                 continue
             path = os.path.normpath(f"{root}/{item}" if not item.startswith("/") else item)
             if writes:
@@ -150,14 +156,10 @@ class Reach:
         real = Path(os.path.realpath(root / item))
         if not item.startswith("/") and not real.is_relative_to(root):
             return "leads out of the workspace"
-        if writes and (is_own(item) or is_own(real) or is_part(real)):
-            return "is, or lies in, a repository's own folder"
-        if writes and (found := repository_in(real).path):
-            return f"is a repository, or holds one: {fence(found)}"
         for kept in self._kept(root, writes=writes):
             if _meets(real, kept):
                 return f"is, holds or lies in {kept.name if kept.is_relative_to(root) else kept}"
-        return ""
+        return _against_writing(item, real, root) if writes else _against_reading(real)
 
     @staticmethod
     def _kept(root: Path, *, writes: bool) -> Iterator[Path]:
@@ -167,6 +169,31 @@ class Reach:
         yield from map(Path, _SYSTEM)
         if writes:
             yield from (root / name for name in UNWRITTEN)
+
+
+def _paths(grants: Grants) -> Iterator[tuple[Literal["read", "write"], str]]:
+    yield from (("write", item) for item in grants.write if item != UNSAID)
+    yield from (("read", item) for item in grants.read if item != UNSAID)
+
+
+def _look(folder: Path, *, writes: bool) -> Found:
+    return repository_in(folder) if writes else state_in(folder)
+
+
+def _against_writing(item: str, real: Path, root: Path) -> str:
+    if is_own(item) or is_own(real) or is_part(real):
+        return "is, or lies in, what a repository or a workspace keeps for itself"
+    if around := owner_around(real, root):
+        return f"lies in a bare repository or another workspace: {fence(str(around))}"
+    path = repository_in(real).path
+    return f"is a repository or a workspace, or holds one: {fence(path)}" if path else ""
+
+
+def _against_reading(real: Path) -> str:
+    if is_state(real):
+        return "is, or lies in, the state of a workspace"
+    path = state_in(real).path
+    return f"holds the state of a workspace: {fence(path)}" if path else ""
 
 
 def _make(path: str, *, is_folder: bool) -> None:

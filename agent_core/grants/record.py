@@ -18,7 +18,8 @@ from typing import Any, Self
 from sandbox.foreign import read_json
 
 from ..errors import WorkspaceError
-from ..seal import data_folder, is_private
+from ..seal import is_private
+from ..user_folders import data_folder
 
 _LARGEST = 1 << 20
 _MEND = "Set XDG_DATA_HOME to a folder of yours that you may write to."

@@ -1,14 +1,15 @@
-"""Repositories below a folder: git, and programs like it, run as their owner what the settings in them say.
+"""Repositories and workspaces in a folder: programs run by them as their owner what the settings in them say.
 
-The look is bounded, so that it can be had before and after each call; what it did not reach is said where a human is
-asked. What a call leaves behind that makes a repository gets another name, so that it makes none.
+Git and programs like it do so with a repository, Toolwright with a workspace, whose `.toolwright` nobody else may read.
+The search is bounded, so that it can run before and after each call; what it did not reach is said where a human is
+asked. What a call leaves behind that makes a repository or a workspace gets another name, so that it makes none.
 """
 
 import os
 import re
 import secrets
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -19,19 +20,24 @@ from ..registry import within
 MOST_ENTRIES: Final = 5_000
 DEEPEST: Final = 8
 _COST_OF_A_FOLDER: Final = 5  # to look into one takes as long as to read so many names
+_STATE: Final = ".toolwright"
+_SETTINGS: Final = "toolwright.toml"
+_FUNCTIONS: Final = "functions"
 # Git, Mercurial, Sapling, Jujutsu, Breezy, Pijul, Darcs and Fossil: each runs commands that its own folder names.
-_OWN: Final = frozenset({".git", ".hg", ".sl", ".jj", ".bzr", ".pijul", "_darcs", ".fslckout", "_fossil_"})
+_OWN: Final = frozenset({_STATE, ".git", ".hg", ".sl", ".jj", ".bzr", ".pijul", "_darcs", ".fslckout", "_fossil_"})
 # With a HEAD next to one of these git takes a folder for a repository of its own, perhaps completed from elsewhere.
 _PARTS: Final = frozenset(
     {"commondir", "config", "config.worktree", "objects", "refs", "packed-refs", "gitdir", "reftable"}
 )
-_SHORT: Final = re.compile(r"git~\d+")  # as FAT and NTFS abbreviate it
+_SHORT: Final = re.compile(r"(git|toolwr)~\d+")  # as FAT and NTFS abbreviate it
+_OWNING: Final = (_STATE, _SETTINGS, _FUNCTIONS, "HEAD", *_PARTS)
+_LONG: Final = {"git": ".git", "toolwr": _STATE}
 _MOST_MADE: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The first repository, as a path below the folder, and whether all of the folder was looked at."""
+    """The first repository or workspace, as a path below the folder, and whether all of the folder was looked at."""
 
     path: str = ""
     is_whole: bool = True
@@ -50,14 +56,38 @@ FAR: Final = Reach(40 * MOST_ENTRIES, 8 * DEEPEST)  # takes up to a second
 
 
 def repository_in(folder: Path, reach: Reach = NEAR) -> Found:
-    """Look for a repository in a folder and below it, those that lie near first; no link is followed."""
+    """Look for a repository or a workspace in a folder and below it, the nearest first; no link is followed."""
+    return _search(folder, reach, lambda place, names: _own(names) or ("." if _bare(place, names) else ""))
+
+
+def state_in(folder: Path, reach: Reach = NEAR) -> Found:
+    """Look for the state of a workspace in a folder and below it, in the same way."""
+    return _search(folder, reach, lambda place, names: next((name for name in names if plain(name) == _STATE), ""))
+
+
+def owner_around(path: Path, root: Path) -> Path | None:
+    """Return the nearest folder around a path that is, or would be with it, a workspace or a bare repository.
+
+    The workspace at the root is none of these, and what lies around it owns nothing in it.
+    """
+    for folder, child in zip(path.parents, (path, *path.parents), strict=False):
+        if folder == root:
+            return None
+        names = {name for name in _OWNING if os.path.lexists(folder / name)} | {child.name}
+        if _STATE in names or _bare(str(folder), names):
+            return folder
+    return None
+
+
+def _search(folder: Path, reach: Reach, target: Callable[[str, set[str]], str]) -> Found:
+    """Look, level by level, for the first name that the target picks from those of one folder."""
     level, left, is_whole = [str(folder)], reach.entries, True
     for _ in range(reach.depth):
         deeper: list[str] = []
         for place in level:
             names, folders, is_read = _entries(place, left)
-            if (own := _own(names)) or _bare(place, names):
-                return Found(str(Path(place, own).relative_to(folder)))
+            if name := target(place, names):
+                return Found(str(Path(place, name).relative_to(folder)))
             is_whole = is_whole and is_read
             left -= len(names) + _COST_OF_A_FOLDER
             if left <= 0:
@@ -68,21 +98,27 @@ def repository_in(folder: Path, reach: Reach = NEAR) -> Found:
 
 
 def is_own(path: str | Path) -> bool:
-    """Return whether a path is, or lies in, the folder that a repository keeps for itself."""
+    """Return whether a path is, or lies in, the folder that a repository or a workspace keeps for itself."""
     return not _OWN.isdisjoint(map(plain, Path(path).parts))
 
 
+def is_state(path: Path) -> bool:
+    """Return whether a path is, or lies in, the state of a workspace."""
+    return _STATE in map(plain, path.parts)
+
+
 def is_part(path: Path) -> bool:
-    """Return whether a file or folder is, or would be, what makes the folder that it lies in a repository."""
-    if plain(path.name) not in _PARTS | {"head"}:
+    """Return whether a file or folder makes, or would make, the folder around it a repository or a workspace."""
+    if plain(path.name) not in _PARTS | {"head", _SETTINGS, _FUNCTIONS}:
         return False
     names, _, _ = _entries(str(path.parent), MOST_ENTRIES)
     return bool(_bare(str(path.parent), names | {path.name}))
 
 
-def looked_through(root: Path, items: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
+def looked_through(root: Path, read: Iterable[str], write: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the real paths of those items that can be looked through whole, and of those that cannot."""
-    places = {os.path.realpath(root / item): repository_in(root / item).is_whole for item in items if item != "?"}
+    places = {os.path.realpath(root / item): state_in(root / item).is_whole for item in read if item != "?"}
+    places |= {os.path.realpath(root / item): repository_in(root / item).is_whole for item in write if item != "?"}
     return (
         frozenset(place for place, is_whole in places.items() if is_whole),
         frozenset(place for place, is_whole in places.items() if not is_whole),
@@ -90,7 +126,7 @@ def looked_through(root: Path, items: Iterable[str]) -> tuple[frozenset[str], fr
 
 
 def disarm(folder: Path, reach: Reach = NEAR) -> tuple[str, ...]:
-    """Rename what makes a repository in a folder or below it, and return the names that it had."""
+    """Rename what makes a repository or a workspace in a folder or below it, and return the names that it had."""
     renamed: list[str] = []
     while len(renamed) < _MOST_MADE and (found := repository_in(folder, reach).path):
         place = Path(found)
@@ -114,11 +150,11 @@ def plain(name: str) -> str:
         name = unicodedata.normalize("NFKC", name)
         name = "".join(one for one in name if unicodedata.category(one) != "Cf")
     short = name.casefold().rstrip(" .")
-    return ".git" if _SHORT.fullmatch(short) else short
+    return _LONG[abbreviated[1]] if (abbreviated := _SHORT.fullmatch(short)) else short
 
 
 def _own(names: set[str]) -> str:
-    """The name among these that a repository keeps for itself; empty if there is none."""
+    """The name among these that a repository or a workspace keeps for itself; empty if there is none."""
     return min(names & _OWN, default="") or next((name for name in names if plain(name) in _OWN), "")
 
 
@@ -127,6 +163,8 @@ def _bare(place: str, names: set[str]) -> str:
     known = {plain(name): name for name in names} | {name.casefold(): name for name in names & {"HEAD", "commondir"}}
     if "commondir" in known and _is_there(place, "commondir", names):
         return known["commondir"]
+    if known.keys() >= {_SETTINGS, _FUNCTIONS} and _is_there(place, _SETTINGS, names):
+        return known[_SETTINGS]
     return known["head"] if "head" in known and _PARTS & known.keys() and _is_there(place, "HEAD", names) else ""
 
 

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from agent_core.clock import shown_time
@@ -10,6 +9,7 @@ from agent_core.errors import UsageError
 from agent_core.portable import Report, waiting_of
 from agent_core.registry.within import is_behind_link
 
+from ..user_folders import expanded
 from .columns import columns
 from .spans import Line, indented, line
 from .state import State
@@ -129,7 +129,7 @@ def write_new(path: str, text: str) -> None:
     Raises:
         UsageError: it cannot be written; one that is there stays as it is.
     """
-    place = Path(path).expanduser()
+    place = expanded(path)
     if is_behind_link(place):
         raise UsageError(f"{path} is not written: {place.parent} is a link.", mend="Name the place itself.")
     try:

@@ -1,4 +1,7 @@
-"""The one question about an address that only the workspace's file names, put to a human at a terminal."""
+"""The one question about an address that this user did not choose, put to a human at a terminal.
+
+It is named by the workspace's file alone, or a server was found there that may be another user's.
+"""
 
 from pathlib import Path
 
@@ -42,11 +45,14 @@ def settle_address(options: RunOptions, *, can_ask: bool) -> None:
 
 def told(settings: Settings, url: str) -> list[Line]:
     """What a yes means: which address, and all that goes there."""
+    is_named = settings.model.base_url == url
+    head = f"{FILE_NAME} names " if is_named else "A server that may be another user's answers at "
+    why = "The file may come from somebody else." if is_named else "Its port belongs neither to you nor to root."
     embeds = settings.memory.embedding == "endpoint"
     texts = "; the texts that it remembers, to be found by meaning" if embeds else ""
     return [
-        line(("warn", "! "), f"{FILE_NAME} names ", ("strong", shown(url))),
-        line("  The file may come from somebody else. Sent there would be: your messages, the conversation and"),
+        line(("warn", "! "), head, ("strong", shown(url))),
+        line(f"  {why} Sent there would be: your messages, the conversation and"),
         line(f"  memory of your assistant, its functions and what they return{texts};"),
         line("  and the key in OPENAI_API_KEY, where it is set."),
     ]

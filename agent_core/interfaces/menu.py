@@ -133,7 +133,9 @@ def _try(options: RunOptions) -> Tested:
     settings, _ = in_force(options.root, options.flags())
     check_address(settings, around=options.environment())
     without = {name: value for name, value in options.environment().items() if name != KEY}
-    tested = asyncio.run(try_model(settings.model, {**without, KEY: options.key} if options.key else without))
+    tested = asyncio.run(
+        try_model(settings.model, {**without, KEY: options.key} if options.key else without, options.root)
+    )
     if not tested.ok:
         raise ModelError(tested.problem, mend=tested.mend)
     say(tested_lines(tested))

@@ -1,15 +1,18 @@
 """Which model to use: what is set, what the environment names, what runs on this machine, what is stored here.
 
-Secrets come from the environment only. Servers on this machine are asked all at once and get no key.
+Secrets come from the environment only. Servers on this machine are asked all at once and get no key; one that may be
+another user's gets nothing else either, before this user confirmed it.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from ..errors import ModelError, NoModel
 from ..settings import ModelSettings
+from .listening import is_of_this_user
 from .probe import list_models
 from .quirks import Server, quirks
 from .tokens import listed_window
@@ -37,16 +40,34 @@ class Chosen:
     context_tokens: int | None = None
 
 
+class UnconfirmedServer(NoModel):
+    """A server on this machine answers that may be another user's, so nothing is sent there."""
+
+    code = "unconfirmed-server"
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        what = (
+            f"A server answers at {url}, and it is not known to be yours: its port belongs neither to you nor to root."
+        )
+        fix = "If you know it: toolwright configure --confirm-address"
+        super().__init__(f"{what} So it gets no message.", mend=f"{fix} (or export TOOLWRIGHT_MODEL_BASE_URL={url})")
+
+
 async def choose(
     settings: ModelSettings,
     environment: Mapping[str, str],
     *,
     servers: Sequence[Server] | None = None,
     weights: Callable[[], str | None] = lambda: None,
+    confirmed: Callable[[str], bool] = lambda url: False,
 ) -> Chosen:
     """The model to use. `weights` names a local model whose weights are here, as `local/…` without the prefix.
 
+    `confirmed` tells whether this user confirmed an address: a server that may be another user's is used only then.
+
     Raises:
+        UnconfirmedServer: there is only a server that may be another user's.
         NoModel: nothing is set and nothing was found; the message names the three ways.
         ModelError: what is set cannot be used.
     """
@@ -62,17 +83,22 @@ async def choose(
         url, why = named
         return await _at_address(url, name, environment.get("OPENAI_API_KEY", ""), why)
     found = await _on_this_machine(name, quirks().servers if servers is None else servers)
-    if found:
-        return found
+    trusted = (server for server in found if _is_ours(server.endpoint_url) or confirmed(server.endpoint_url))
+    if ours := next(trusted, None):
+        return ours
     stored = None if name else weights()
     if stored:
         return _local(stored.removeprefix(LOCAL_PREFIX), "its weights are on this machine, and nothing else was found")
-    raise _nothing(name)
+    raise UnconfirmedServer(found[0].endpoint_url) if found else _nothing(name)
 
 
 def asks_endpoint(name: str | None) -> bool:
     """Whether a model of this name is asked at an address: the tour and the local models are in processes of ours."""
     return name != TOUR and not (name or "").startswith(LOCAL_PREFIX)
+
+
+def _is_ours(url: str) -> bool:
+    return is_of_this_user(urlsplit(url).port or 0)
 
 
 def _named_address(settings: ModelSettings, environment: Mapping[str, str]) -> tuple[str, str] | None:
@@ -111,15 +137,17 @@ async def _at_address(url: str, name: str, key: str, why: str) -> Chosen:
     )
 
 
-async def _on_this_machine(name: str, servers: Sequence[Server]) -> Chosen | None:
+async def _on_this_machine(name: str, servers: Sequence[Server]) -> list[Chosen]:
+    """Every server that answers and has the model, whosever it is."""
+    found: list[Chosen] = []
     urls = [f"http://127.0.0.1:{server.port}/v1" for server in servers]
     answers = await asyncio.gather(*(list_models(url, timeout_s=PROBE_S) for url in urls))
     for server, url, entries in zip(servers, urls, answers, strict=True):
         entry = _pick(entries or [], name)
         if entry is not None:
             why = f"{entry['id']} at {url}: {server.name} runs on this machine"
-            return Chosen(url, entry["id"], "", why, context_tokens=listed_window(entry))
-    return None
+            found.append(Chosen(url, entry["id"], "", why, context_tokens=listed_window(entry)))
+    return found
 
 
 def _pick(entries: _Entries, name: str) -> dict[str, Any] | None:

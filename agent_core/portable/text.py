@@ -8,6 +8,7 @@ from typing import Any
 from sandbox.foreign import Malformed, Strictness, read_json
 
 from ..untrusted import in_json, one_line
+from ..user_folders import expanded
 from .errors import AgentFileError
 
 LARGEST = 256 << 20
@@ -24,7 +25,7 @@ def read_file(path: Path) -> str:
     """
     name = one_line(str(path))
     try:
-        with path.expanduser().open("rb") as file:
+        with expanded(path).open("rb") as file:
             found = file.read(LARGEST + 1)
         text = found.decode("utf-8-sig")
     except OSError as error:

@@ -9,6 +9,7 @@ from sandbox.lines import lines_of
 from ..problem import Place, Problem
 from . import docstring, examples
 from .annotation import Budget, Converter
+from .collected import caller_of
 from .docstring import Described
 from .function import Function, Reading
 from .literals import json_literal
@@ -188,6 +189,9 @@ def _cannot_be_offered(node: Definition) -> list[tuple[str, str, ast.arg | Defin
     if not _NAME.match(node.name):
         what = f"`{node.name}` cannot be sent to a model: names have 1 to 64 letters (a–z), digits and underscores"
         found.append(("function-name", what, node, "rename the function"))
+    if caller := caller_of(node.name):
+        what = f"`{node.name}` cannot be offered: {caller} calls it by that name, outside of the sandbox"
+        found.append(("function-name", what, node, f"rename the function, say to `my_{node.name}`"))
     for star, argument in (("*", node.args.vararg), ("**", node.args.kwarg)):
         if argument is not None:
             what = f"`{node.name}` takes `{star}{argument.arg}`, which a schema cannot describe"

@@ -19,6 +19,7 @@ from sandbox.lines import place_of
 
 from ..characters import Flaw, flaw_of, name_flaw_of, name_shown, odd_in_name
 from ..problem import Place, Problem
+from .collected import loader_of, proposed
 from .within import folder, read_only
 
 FOLDER = "functions"
@@ -90,7 +91,7 @@ def module_of(path: PurePath) -> str | Problem:
     if not parts:
         what = f"`{FOLDER}/__init__.py` belongs to no module, so nothing in it is offered"
         return Problem("no-module", what, where, "move its functions into a module, say `functions/text.py`")
-    return ".".join(parts) if (bad := _bad_part(parts)) is None else _unimportable(bad, where)
+    return _unusable(parts, where) or ".".join(parts)
 
 
 def check_module_name(module: str) -> Problem | None:
@@ -99,18 +100,25 @@ def check_module_name(module: str) -> Problem | None:
     if "/" in module or "\\" in module or module.startswith("."):
         what = f"`{name_shown(module)}` is a path, not the name of a module in `{FOLDER}/`"
         return Problem("module-name", what, where, "use a dotted name, say `text` or `web.pages`")
-    bad = _bad_part(module.split("."))
-    if bad is None and is_helper(module):
+    if unusable := _unusable(module.split("."), where):
+        return unusable
+    if is_helper(module):
         what = f"`{name_shown(module)}` begins with an underscore, which keeps a module's functions private"
         return Problem("module-name", what, where, "use a name without it, say `text` or `web.pages`")
-    if bad is None and len(module) > _LONGEST_NAME:
+    if len(module) > _LONGEST_NAME:
         what = f"the name has {len(module):,} characters, and at most {_LONGEST_NAME} are taken"
         return Problem("module-name", what, where, "use a short name, say `text` or `web.pages`")
-    return None if bad is None else _unimportable(bad, where)
+    return None
 
 
-def _bad_part(parts: list[str]) -> str | None:
-    return next((part for part in parts if not _is_importable(part)), None)
+def _unusable(parts: list[str], where: Place) -> Problem | None:
+    bad, module = next((part for part in parts if not _is_importable(part)), None), ".".join(parts)
+    if bad is not None:
+        return _unimportable(bad, where)
+    if loader := loader_of(module):
+        what = f"{loader} loads a module called `{module}` by itself, so its code would run outside of the sandbox"
+        return Problem("module-name", what, where, f"choose another name, say `{proposed(module)}`")
+    return None
 
 
 def _is_importable(part: str) -> bool:

@@ -10,6 +10,6 @@ from .given import GIVEN, shade_logs
 from .masks import Masks
 from .session import Session
 from .source import Secrets
-from .vault import Vault, config_folder
+from .vault import Vault
 
-__all__ = ["GIVEN", "Curtain", "Masks", "Secrets", "Session", "Vault", "config_folder", "shade_logs"]
+__all__ = ["GIVEN", "Curtain", "Masks", "Secrets", "Session", "Vault", "shade_logs"]

@@ -16,6 +16,7 @@ from pathlib import Path
 from sandbox.foreign import Malformed, read_toml
 
 from ..errors import WorkspaceError
+from ..user_folders import NoHome, config_folder, home
 
 FILE = "secrets.toml"
 _BESIDE = f".{FILE}.new"
@@ -26,17 +27,6 @@ _LOOKING = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 class Unsafe(WorkspaceError):
     """The file of secrets, or its folder, cannot be trusted, so nothing is taken from it."""
-
-
-def config_folder() -> Path:
-    """Where what Toolwright keeps secret for this user lies.
-
-    Raises:
-        RuntimeError: there is no home.
-    """
-    config = os.environ.get("XDG_CONFIG_HOME", "")
-    base = Path(config) if config and Path(config).is_absolute() else Path.home() / ".config"
-    return base / "toolwright"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +44,8 @@ class Vault:
         """
         try:
             folder = config_folder()
-        except RuntimeError as error:
-            raise Unsafe("There is no home folder to keep secrets in.", mend="Set XDG_CONFIG_HOME.") from error
+        except NoHome as error:
+            raise Unsafe(error.message, mend=error.mend) from error
         if self.workspace is not None and folder.resolve().is_relative_to(self.workspace.resolve()):
             what = f"Secrets are never kept in a workspace, and {shown(folder)} lies in this one."
             raise Unsafe(what, mend="Set XDG_CONFIG_HOME to a folder outside, or use TOOLWRIGHT_SECRET_… variables.")
@@ -96,8 +86,8 @@ class Vault:
 
 def shown(path: Path) -> str:
     """A path as it is typed, short where it is below the user's home."""
-    with suppress(RuntimeError, ValueError):
-        return f"~/{shlex.quote(str(path.relative_to(Path.home())))}"
+    if (base := home()) is not None and path.is_relative_to(base):
+        return f"~/{shlex.quote(str(path.relative_to(base)))}"
     return shlex.quote(str(path))
 
 

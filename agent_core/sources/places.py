@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+from ..user_folders import expanded
 from .errors import Unreadable
 
 MOST_BYTES: Final = 64 << 20
@@ -75,7 +76,7 @@ def places(where: str, name: str = "") -> list[Place]:
         return [Place(name or "standard input", where, is_unnamed=not name)]
     if "://" in where.partition("?")[0]:
         raise Unreadable(f"{where} is no URL that can be fetched.", mend="Only http:// and https:// are.")
-    path = Path(where).expanduser()
+    path = expanded(where)
     called = name or _called(path)
     if not path.is_dir():
         return [Place(called, str(path))]

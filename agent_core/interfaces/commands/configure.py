@@ -59,15 +59,15 @@ def configure(scene: Scene, model: str | None, base_url: str | None, **given: bo
 
 
 def _confirm(scene: Scene, root: Path, *, yes: bool) -> int:
-    """Confirm the address that only the file names, after a question or without one."""
-    from agent_core.connection import in_force
+    """Confirm the address that only the file names, or of a server that may be another user's."""
+    from agent_core.connection import in_force, unconfirmed_server
     from agent_core.grants.addresses import confirm, unconfirmed
 
     from ..confirming import ask_to_confirm, told
     from ..question import say
 
     settings, environment = in_force(root)
-    url = unconfirmed(settings, environment)
+    url = unconfirmed(settings, environment) or unconfirmed_server(root, settings.model, environment)
     if url and yes:
         say(told(settings, url))
         confirm(root, url)
@@ -89,7 +89,7 @@ def _take(scene: Scene, root: Path, values: dict[str, Any], *, yes: bool) -> int
     _check_address(root, settings, yes=yes)
     if not scene.as_json:
         say([line(("dim", "Trying it with one real request …"))])
-    tested = asyncio.run(try_model(settings.model, environment))
+    tested = asyncio.run(try_model(settings.model, environment, root))
     if not scene.as_json or not yes:
         say(tested_lines(tested))
     keep = tested.ok or (not yes and bool(values) and agreed("Write it all the same?"))

@@ -73,9 +73,18 @@ def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None
         return options
     if options.message is not None or options.as_json or not _at_terminal():
         raise error
+    from agent_core.model.discover import UnconfirmedServer
+
     from ..menu import choose, make_workspace
 
     match found:
+        case UnconfirmedServer():
+            from agent_core.settings import load
+
+            from ..confirming import ask_to_confirm
+
+            ask_to_confirm(options.root, load(options.root, options.flags()), found.url)
+            return options
         case NoModel():
             return choose(options, found)
         case NoWorkspace():

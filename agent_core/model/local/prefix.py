@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from ...user_folders import NoHome, cache_folder
 from .weights import Weights, sha256_of
 
 KEPT: Final = 3
@@ -24,20 +25,18 @@ _FORGOTTEN_S: Final = 3600.0
 
 def folder() -> Path:
     """Where this user's states lie; it need not be there."""
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(cache) if cache and Path(cache).is_absolute() else Path.home() / ".cache"
-    return base / "toolwright" / "prefixes"
+    return cache_folder() / "prefixes"
 
 
 def prepared_folder() -> Path | None:
     """The folder, made so that nobody else can look into it; None where that cannot be."""
-    where = folder()
     try:
+        where = folder()
         where.mkdir(parents=True, exist_ok=True, mode=0o700)
         if where.stat().st_uid != os.getuid():
             return None
         where.chmod(0o700)
-    except OSError:
+    except (OSError, NoHome):
         return None
     return where
 

@@ -21,6 +21,7 @@ from sandbox.lines import bare_lines
 from ... import pip_process
 from ...errors import ModelError, UsageError
 from ...own_environment import environment
+from ...user_folders import expanded
 from .weights import Packages, Weights, scratch_of
 
 _BLOCK: Final = 1 << 20
@@ -207,7 +208,7 @@ def sources(weights: Weights, given: str | None) -> list[Source]:
 def _given(weights: Weights, given: str) -> Source:
     if "://" in given:
         return _address(weights, given)
-    path = Path(given).expanduser()
+    path = expanded(given)
     file = path / weights.file if (path / weights.file).is_file() else path
     if file.is_file():
         if (size := file.stat().st_size) != weights.size:

@@ -5,7 +5,6 @@ compares its hash, once for each state of the file.
 """
 
 import hashlib
-import os
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -16,6 +15,7 @@ from sandbox.foreign import read_toml
 
 from ...errors import IntegrityError, UsageError
 from ...matching import nearest
+from ...user_folders import data_folder
 
 PREFIX: Final = "local/"
 _BLOCK: Final = 1 << 22
@@ -73,9 +73,7 @@ def named(name: str) -> Weights:
 
 def folder() -> Path:
     """Where this user's weights lie; it need not be there."""
-    data = os.environ.get("XDG_DATA_HOME", "")
-    base = Path(data) if data and Path(data).is_absolute() else Path.home() / ".local" / "share"
-    return base / "toolwright" / "models"
+    return data_folder() / "models"
 
 
 def path(name: str) -> Path | None:

@@ -1,0 +1,146 @@
+"""No grant of one workspace reaches into another: not its functions, its settings, or its state."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_core.errors import WorkspaceError
+from agent_core.grants import Grants
+from agent_core.grants.repositories import FAR, MOST_ENTRIES, Found, repository_in
+from tests.workshop.support import Room
+
+from .support import human
+from .test_repositories_that_a_call_leaves import made_by
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+STATE = (".toolwright/state.db",)
+SET_UP = ("toolwright.toml", "functions/evil.py")
+READS = '''\
+from pathlib import Path
+
+
+def peek(path: str) -> str:
+    """Read a file.
+
+    Args:
+        path: Where it lies.
+
+    Returns:
+        The text in it.
+    """
+    return Path(path).read_text()
+'''
+
+
+def workspace(folder: Path, names: tuple[str, ...] = SET_UP + STATE) -> Path:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("4711")
+    return folder
+
+
+async def grant(here: Room, **items: tuple[str, ...]) -> None:
+    here.shop.granting.approver = human("yes")
+    await here.save(READS, here.root / "functions" / "reads.py")
+    await here.shop.grants.grant("peek", here.shop.grants.wanted(items))
+
+
+@pytest.mark.parametrize("names", [pytest.param(STATE, id="state"), pytest.param(SET_UP, id="settings-and-functions")])
+@pytest.mark.parametrize(
+    "item",
+    ["projects", "projects/inner", "projects/inner/data", "projects/inner/data/x.txt", "projects/inner/deep/new/"],
+)
+async def test_another_workspace_is_never_granted_for_writing(here: Room, names: tuple[str, ...], item: str) -> None:
+    workspace(here.root / "projects" / "inner", (*names, "data/x.txt"))
+    with pytest.raises(WorkspaceError, match=r"can never be granted for writing: it .*workspace"):
+        await grant(here, write=(item,))
+
+
+async def test_a_workspace_outside_of_this_one_is_not_granted_for_writing_either(here: Room, tmp_path: Path) -> None:
+    other = workspace(tmp_path.parent / f"{tmp_path.name}-other", ("data/x.txt", *SET_UP))
+    for item in (f"{other}/", f"{other}/data/", f"{other}/data/x.txt"):
+        with pytest.raises(WorkspaceError, match=r"can never be granted for writing: it .*workspace"):
+            await grant(here, write=(item,))
+
+
+@pytest.mark.parametrize(
+    ("present", "missing"),
+    [
+        ("functions/a.py", "toolwright.toml"),
+        ("toolwright.toml", "functions/"),
+        ("toolwright.toml", "functions/new.py"),
+        ("functions/a.py", ".toolwright/"),
+        ("notes.txt", ".Toolwright/x"),
+    ],
+)
+async def test_what_would_make_a_folder_a_workspace_is_never_granted(here: Room, present: str, missing: str) -> None:
+    workspace(here.root / "sub", (present,))
+    with pytest.raises(WorkspaceError, match=r"can never be granted for writing: it .*workspace"):
+        await grant(here, write=(f"sub/{missing}",))
+
+
+@pytest.mark.parametrize("state", [".toolwright", ".Toolwright", "a/b/.toolwright"])
+@pytest.mark.parametrize("item", ["data/", "data/inner/", "data/inner/{}/", "data/inner/{}/state.db"])
+async def test_the_state_of_a_workspace_is_never_granted_for_reading(here: Room, state: str, item: str) -> None:
+    workspace(here.root / "data" / "inner", (f"{state}/state.db",))
+    with pytest.raises(WorkspaceError, match=r"can never be granted for reading: it .*state of a workspace"):
+        await grant(here, read=(item.format(state),))
+
+
+async def test_files_of_another_workspace_next_to_its_state_can_be_read(here: Room) -> None:
+    workspace(here.root / "data" / "inner", ("notes/a.txt", "toolwright.toml", *STATE))
+    await grant(here, read=("data/inner/notes/", "data/inner/toolwright.toml"))
+    assert (await here.shop.call("peek", {"path": "data/inner/notes/a.txt"}))["value"] == "4711"
+    assert (await here.shop.call("peek", {"path": "data/inner/.toolwright/state.db"}))["outcome"] == "raised"
+
+
+async def test_a_workspace_that_came_after_the_yes_takes_the_folder_away(here: Room) -> None:
+    await grant(here, read=("data",))
+    assert (await here.shop.call("peek", {"path": "data/1"}))["value"] == "1"
+    workspace(here.root / "data" / "inner")
+    found = await here.shop.call("peek", {"path": "data/inner/.toolwright/state.db"})
+    assert (found["outcome"], "`inner/.toolwright`" in str(found["lacks"])) == ("raised", True)
+
+
+async def test_a_workspace_that_came_after_the_yes_is_not_written_to(here: Room) -> None:
+    await made_by(here, "pass")
+    for inner in ("out", "out/a/b"):
+        made = workspace(here.root / inner, SET_UP)
+        found = await here.shop.call("make", {"number": 2})
+        assert (found["outcome"], "workspace" in str(found["lacks"])) == ("raised", True)
+        (made / "toolwright.toml").unlink()
+
+
+@pytest.mark.parametrize(
+    ("body", "left"),
+    [
+        pytest.param('Path("out/a/.toolwright").mkdir(parents=True)', ".toolwright", id="state"),
+        pytest.param(
+            'Path("out/functions").mkdir()\n    Path("out/toolwright.toml").touch()', "toolwright.toml", id="settings"
+        ),
+    ],
+)
+async def test_a_workspace_that_a_call_makes_is_told_and_has_no_effect(here: Room, body: str, left: str) -> None:
+    found = await made_by(here, body)
+    assert (found["outcome"], "a workspace" in str(found), left in str(found)) == ("killed", True, True)
+    assert repository_in(here.root / "out", FAR) == Found()
+
+
+async def test_the_workspace_itself_and_one_inside_another_are_granted_as_before(here: Room, tmp_path: Path) -> None:
+    workspace(tmp_path.parent, ("toolwright.toml", "functions/a.py"))
+    try:
+        await grant(here, write=("data", "new/file.txt"))
+        assert (await here.shop.call("peek", {"path": "data/1"}))["value"] == "1"
+    finally:
+        (tmp_path.parent / "toolwright.toml").unlink()
+
+
+async def test_a_folder_for_reading_that_grew_too_large_is_granted_again_by_a_human_alone(here: Room) -> None:
+    await grant(here, read=("data",))
+    for at in range(MOST_ENTRIES + 10):
+        (here.root / "data" / f"x{at}").touch()
+    found = await here.shop.call("peek", {"path": "data/1"})
+    assert (found["outcome"], "--read" in str(found["lacks"])) == ("raised", True)
+    assert "its state can be read" in str(here.shop.granting.reach.doubts(Grants(read=("data/",))))
+    await here.shop.grants.grant("peek", here.shop.grants.wanted({"read": ("data",)}))
+    assert (await here.shop.call("peek", {"path": "data/1"}))["value"] == "1"

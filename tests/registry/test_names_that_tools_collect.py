@@ -1,0 +1,65 @@
+"""A name by which a tool loads or calls code by itself names no module and no function; other names do."""
+
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from agent_core.problem import Problem
+from agent_core.registry.source import check_module_name, module_of, read_file
+from tests.gate.support import ADD, codes, on_text
+
+from .support import read
+
+MODULES = [
+    "conftest",
+    "Conftest",
+    "web.conftest",
+    "sitecustomize",
+    "usercustomize.x",
+    "setup",
+    "noxfile",
+    "test_text",
+    "web.test_pages",
+    "text_test",
+    "Test_text",
+    "tests",
+    "web.test_",
+]
+FUNCTIONS = ["pytest_configure", "load_tests", "setUpModule", "tearDownModule", "setup_module", "teardown_module"]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_that_a_tool_would_load_is_rejected_and_another_name_proposed(name: str) -> None:
+    problem, of_file = check_module_name(name), module_of(PurePosixPath(f"{name.replace('.', '/')}.py"))
+    assert isinstance(problem, Problem)
+    assert isinstance(of_file, Problem)
+    assert ("outside of the sandbox" in problem.what, problem.what) == (True, of_file.what)
+    assert problem.mend is not None
+    assert check_module_name(problem.mend.split("`")[1]) is None
+
+
+def test_a_file_that_runs_a_folder_as_a_program_is_rejected(tmp_path: Path) -> None:
+    (tmp_path / "__main__.py").write_text("x = 1\n")
+    problem = read_file(tmp_path, Path("__main__.py"))
+    assert isinstance(problem, Problem)
+    assert "python" in problem.what
+
+
+@pytest.mark.parametrize(
+    "name", ["calendar", "email", "statistics", "random", "json", "os", "contest", "latest", "site"]
+)
+def test_a_topic_may_be_called_as_a_module_of_the_standard_library(name: str) -> None:
+    assert check_module_name(name) is None
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_that_a_tool_would_call_is_rejected_wherever_it_comes_from(name: str) -> None:
+    assert codes(on_text(ADD.replace("def add", f"def {name}"), name)) >= {"bad-name"}
+    reading = read(f"def {name}(): ...\ndef other(): ...")
+    assert [function.name for function in reading.functions] == ["other"]
+    assert "by that name" in reading.problems[0].what
+
+
+@pytest.mark.parametrize("name", ["main", "setup", "pytestify", "test_password", "load_test"])
+def test_a_function_may_be_called_what_no_tool_calls(name: str) -> None:
+    assert "bad-name" not in codes(on_text(ADD.replace("def add", f"def {name}"), name))

@@ -1,0 +1,70 @@
+"""Without a home folder every door says so and how to fix it, as no error of the program; nothing lands elsewhere."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.kit.program import toolwright
+
+NOBODYS = "~nobody_is_called_so/x"
+MISSING = [
+    ["init", "made"],
+    ["functions", "list"],
+    ["secrets", "list"],
+    ["secrets", "set", "KEY"],
+    ["models", "list"],
+    ["models", "remove", "qwen2.5-coder-0.5b"],
+    ["run", "--model", "tour", "--message", "hi"],
+    ["run", "--message", "hi"],
+    ["functions", "call", "count_words", "--args", "{}"],
+    ["functions", "grant", "count_words", "--read", "data/", "-y"],
+    ["agents", "list"],
+    ["doctor"],
+]
+UNKNOWN = [
+    ["models", "get", "qwen2.5-coder-0.5b", "--from", NOBODYS],
+    ["agents", "import", NOBODYS],
+    ["sources", "add", NOBODYS],
+]
+
+
+@pytest.mark.parametrize("words", [pytest.param(words, id="-".join(words[:2])) for words in MISSING])
+def test_a_user_without_a_home_is_told_what_to_set(tmp_path: Path, words: list[str]) -> None:
+    made = toolwright("init", cwd=tmp_path, environment={"HOME": str(tmp_path.parent / "home")})
+    assert made.returncode == 0, made.stderr
+    done = toolwright(*words, cwd=tmp_path, given="a value of some length\n", environment={"HOME": "nowhere"})
+    output = done.stdout + done.stderr
+    assert not any(text in output for text in ("Traceback", "went wrong", "RuntimeError")), output
+    assert "no home folder" in output or done.returncode == 0, output
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("words", [pytest.param(words, id="-".join(words[:2])) for words in UNKNOWN])
+def test_a_path_below_the_home_of_nobody_is_told(tmp_path: Path, words: list[str]) -> None:
+    home = {"HOME": str(tmp_path.parent / "home")}
+    toolwright("init", cwd=tmp_path, environment=home)
+    done = toolwright(*words, cwd=tmp_path, environment=home)
+    assert done.returncode != 0
+    assert "RuntimeError" not in done.stderr
+    assert "nobody_is_called_so" in done.stderr
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
+@pytest.mark.parametrize("name", ["data", "config", "cache"])
+def test_a_user_that_the_system_does_not_know_is_told_which_variable_helps(tmp_path: Path, name: str) -> None:
+    become = "import os, agent_core.user_folders as folders; os.setuid(4243)"
+    code = f"{become}\ntry: folders.{name}_folder()\nexcept folders.NoHome as error: print(error)"
+    done = subprocess.run([sys.executable, "-c", code], env={}, capture_output=True, text=True, check=True)
+    assert "user 4243 has no home folder. Set HOME" in done.stdout
+    assert f"XDG_{name.upper()}_HOME" in done.stdout
+
+
+def test_the_variables_alone_are_enough(tmp_path: Path) -> None:
+    home = {"HOME": "nowhere", "XDG_DATA_HOME": str(tmp_path / "d"), "XDG_CONFIG_HOME": str(tmp_path / "c")}
+    (tmp_path / "w").mkdir()
+    for words in (["init"], ["run", "--model", "tour", "--message", "hi"], ["secrets", "list"], ["models", "list"]):
+        done = toolwright(*words, cwd=tmp_path / "w", environment=home)
+        assert (done.returncode, "no home" in done.stderr) == (0, False), done.stderr
