@@ -53,7 +53,7 @@ class ReaderProcess:
     @property
     def pid(self) -> int | None:
         """The process that reads; None if none does."""
-        return self._process and self._process.pid
+        return self._process.pid if self._process else None
 
     async def __aenter__(self) -> Self:
         return self

@@ -3,22 +3,36 @@
 Order stands for numbers: entries are counted through all turns from 1, and a summary's `upto` is such a count.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from .memory_writes import BlockChange, BlockRow, DocumentRow, PassageRow, SectionRow
 from .store import Entry
 
+_TOLD = ("user", "notice", "assistant", "result", "summary")
+
 
 @dataclass(frozen=True, slots=True)
 class WholeEvent:
-    """Something that came for an agent: `due` None means at once."""
+    """Something that came for an agent: `due` None means at once; `payload` is JSON, or on its way in its text."""
 
     kind: str
-    payload: dict[str, Any]  # Any: JSON
+    payload: dict[str, Any] | str  # Any: JSON
     at: float
     key: str | None = None
     due: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryText(Entry):
+    """An entry on its way in, whose payload is the `text` of JSON that nobody reads before it is kept.
+
+    A summary's `upto` stands apart: it is the one thing that changes on the way.
+    """
+
+    text: str = "{}"
+    upto: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +71,16 @@ class WholeAgent:
     documents: tuple[DocumentRow, ...] = ()
     pins: tuple[str, ...] = ()
     texts: dict[str, str] = field(default_factory=dict)
+
+
+def text_names(entry: Entry) -> Iterator[str]:
+    """Return the hashes by which an entry names texts: its own, of which it has the beginning, or a request's."""
+    if entry.kind == "request":
+        sections = entry.payload.get("sections")
+        names = [entry.payload.get("instructions"), *(sections if isinstance(sections, list) else ())]
+    else:
+        names = [entry.payload.get("whole")] if entry.kind in _TOLD else []
+    return (name for name in names if isinstance(name, str) and name)
 
 
 @dataclass(frozen=True, slots=True)

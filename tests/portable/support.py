@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 
 from agent_core.clock import Clock
-from agent_core.memory.words import indexed
-from agent_core.portable import Known, Moves
+from agent_core.portable import Known, Moves, reader_of_files
 from agent_core.storage import (
     BlockChange,
     BlockRow,
@@ -36,8 +35,8 @@ async def moving(folder: Path | None = None) -> AsyncIterator[tuple[SqliteStore,
     """A store in a folder (of its own, if none is given), and what moves agents in it."""
     with TemporaryDirectory() as own:
         store = open_store((folder or Path(own)) / "state.db", clock=Clock())
-        async with store:
-            yield store, Moves(store, SqliteWholes(store), indexed, KNOWN)
+        async with store, reader_of_files() as reader:
+            yield store, Moves(store, SqliteWholes(store), reader, KNOWN)
 
 
 texts = st.text(st.characters(codec="utf-8"), max_size=12)
