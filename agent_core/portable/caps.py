@@ -20,6 +20,7 @@ MOST_PINS: Final = 1_000
 MOST_LINES: Final = 2_000  # of a block's value that is a list
 MOST_TAGS: Final = 100  # of a passage
 MOST_LINKS: Final = 10_000  # of an agent to blocks or files that stand beside it
+LONGEST_PASSAGE: Final = 1_000_000  # characters; the text index reads one in a single step
 LONGEST_SETTINGS: Final = 16_000  # characters of JSON
 
 _TIMES: Final = 4

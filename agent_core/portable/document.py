@@ -31,6 +31,7 @@ class Said(BaseModel):
 
 
 Text: TypeAlias = Annotated[str, Field(max_length=LONGEST)]
+Piece: TypeAlias = Annotated[str, Field(max_length=caps.LONGEST_PASSAGE)]
 Short: TypeAlias = Annotated[str, Field(max_length=1000)]
 Id: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,100}$")]
 Hash: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -267,9 +268,9 @@ class PassagePart(Part):
     """A piece of text in archival memory; `words` is what its index reads, made anew where it is missing."""
 
     id: Id
-    text: Text
+    text: Piece
     at: Time
-    words: Text | None = None
+    words: Piece | None = None
     tags: Annotated[list[Short], Field(max_length=caps.MOST_TAGS, fail_fast=True)] = []
     source: Short = ""
     place: Short = ""

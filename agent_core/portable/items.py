@@ -2,14 +2,14 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 from pydantic import TypeAdapter
 
 from ..storage import BlockChange, DocumentRow, Entry, PassageRow, SectionRow
 from ..storage.connection import dump
-from ..storage.whole import EntryText, WholeAgent, WholeBlock, WholeEvent, WholeTurn
+from ..storage.whole import EntryText, Made, WholeAgent, WholeBlock, WholeEvent, WholeTurn
 from .errors import AgentFileError
 from .report import Report
 
@@ -120,10 +120,10 @@ class Arriving:
         match part:
             case WholeBlock():
                 part = replace(part, history=self._those("change"))
-            case WholeTurn():
-                part = replace(part, events=self._those("event"), entries=self._those("entry"))
-            case Line(kind, text, at, upto):
-                part = EntryText(kind, {}, at=at, text=text, upto=upto)
+            case WholeTurn(id, state, started, ended, hidden=hidden):
+                part = (id, state, started, ended, self._those("event"), self._those("entry"), hidden)
+            case WholeEvent() | Line() | PassageRow():
+                part = _row(part)
             case Head():
                 self.agents.append((self._whole(part), _report(part)))
                 return
@@ -136,15 +136,31 @@ class Arriving:
         return WholeAgent(
             name=head.name,
             settings=head.settings,
-            turns=self._those("turn"),
-            inbox=self._those("waiting"),
+            turns=Made(self._those("turn"), _turn),
+            inbox=tuple(WholeEvent(*row) for row in self._those("waiting")),
             blocks=self._those("block"),
             sections=self._those("section"),
-            passages=self._those("passage"),
+            passages=Made(self._those("passage"), PassageRow),
             documents=self._those("document"),
             pins=head.pins,
             texts={text.hash: text.text for text in self._those("text")},
         )
+
+
+Row = tuple[Any, ...]  # Any: columns
+
+
+def _row(part: object) -> Row:
+    return tuple(getattr(part, each.name) for each in fields(part))  # type: ignore[arg-type] # one of our dataclasses
+
+
+def _turn(*row: Any) -> WholeTurn:  # Any: columns
+    id, state, started, ended, events, entries, is_hidden = row
+    return WholeTurn(id, state, started, ended, Made(events, WholeEvent), Made(entries, _entry), is_hidden)
+
+
+def _entry(kind: str, text: str, at: float, upto: int | None) -> EntryText:
+    return EntryText(kind, {}, at=at, text=text, upto=upto)
 
 
 def _report(head: Head) -> Report:

@@ -88,7 +88,8 @@ def write(session: Session, whole: WholeAgent, share: bool, drop: bool) -> Moved
     blocks = {block.row.id: _free(session, "block", block.row.id) for block in whole.blocks}
     had = [block for block in whole.blocks if (share or block.row.id in held) and _is_shared(session, block)]
     blocks |= {block.row.id: block.row.id for block in had}
-    apply(session, list(_writes(whole)))
+    for change in _writes(whole):
+        apply(session, [change])
     _put_sections(session, whole)
     _put_turns(session, whole, turns)
     for block in whole.blocks:
@@ -191,8 +192,8 @@ def _writes(whole: WholeAgent) -> Iterator[Write]:
     yield from (SaveText(text) for text in whole.texts.values())
     yield from (PinFunction(whole.name, function) for function in whole.pins)
     yield from (SaveDocument(replace(document, agent=whole.name)) for document in whole.documents)
-    if whole.passages:
-        yield SavePassages(tuple(replace(passage, agent=whole.name) for passage in whole.passages))
+    for passage in whole.passages:
+        yield SavePassages((replace(passage, agent=whole.name),))
 
 
 def _put_sections(session: Session, whole: WholeAgent) -> None:

@@ -3,14 +3,40 @@
 Order stands for numbers: entries are counted through all turns from 1, and a summary's `upto` is such a count.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, overload
 
 from .memory_writes import BlockChange, BlockRow, DocumentRow, PassageRow, SectionRow
 from .store import Entry
 
 _TOLD = ("user", "notice", "assistant", "result", "summary")
+
+
+T = TypeVar("T")
+
+
+class Made(Sequence[T]):
+    """A sequence of rows, each made into a value when it is asked for.
+
+    Rows are plain tuples, which the collector does not walk: with very many values it would hold everything up.
+    """
+
+    __slots__ = ("_make", "_rows")
+
+    def __init__(self, rows: tuple[tuple[Any, ...], ...], make: Callable[..., T]) -> None:  # Any: columns
+        self._rows = rows
+        self._make = make
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, at: int) -> T: ...
+    @overload
+    def __getitem__(self, at: slice) -> "Made[T]": ...
+    def __getitem__(self, at: int | slice) -> "T | Made[T]":
+        return Made(self._rows[at], self._make) if isinstance(at, slice) else self._make(*self._rows[at])
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +69,8 @@ class WholeTurn:
     state: str
     started: float
     ended: float | None
-    events: tuple[WholeEvent, ...]
-    entries: tuple[Entry, ...]
+    events: Sequence[WholeEvent]
+    entries: Sequence[Entry]
     hidden: bool = False
 
 
@@ -63,11 +89,11 @@ class WholeAgent:
 
     name: str
     settings: dict[str, Any] | None = None  # Any: JSON
-    turns: tuple[WholeTurn, ...] = ()
+    turns: Sequence[WholeTurn] = ()
     inbox: tuple[WholeEvent, ...] = ()
     blocks: tuple[WholeBlock, ...] = ()
     sections: tuple[SectionRow, ...] = ()
-    passages: tuple[PassageRow, ...] = ()
+    passages: Sequence[PassageRow] = ()
     documents: tuple[DocumentRow, ...] = ()
     pins: tuple[str, ...] = ()
     texts: dict[str, str] = field(default_factory=dict)

@@ -58,9 +58,7 @@ async def test_a_block_that_very_many_agents_name_is_not_copied_without_end() ->
 async def test_a_block_or_a_file_that_one_agent_names_twice_comes_once() -> None:
     block = {"id": "b", "label": "l", "value": "v"}
     file = {"id": "f", "file_name": "n", "content": "Herons fish."}
-    text = letta(
-        block_ids=["b", "b"], files_agents=[{"file_id": "f"}] * 2, beside={"blocks": [block], "files": [file]}
-    )
+    text = letta(block_ids=["b", "b"], files_agents=[{"file_id": "f"}] * 2, beside={"blocks": [block], "files": [file]})
     async with moving() as (_, moves):
         (report,) = await moves.take_in(text, Taken())
         whole = await moves.whole("a")
@@ -72,7 +70,7 @@ async def test_a_block_or_a_file_that_one_agent_names_twice_comes_once() -> None
 async def test_reading_that_takes_too_long_is_given_up_and_its_process_ends() -> None:
     async with moving() as (store, _), reader_of_files(within_s=0.05) as reader:
         moves = Moves(store, SqliteWholes(store), reader, KNOWN)
-        with pytest.raises(AgentFileError, match="not read within 0.05 s"):
+        with pytest.raises(AgentFileError, match="not read within"):
             await moves.take_in(own(), Taken())
         assert reader.pid is None
 
