@@ -4,10 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 
 from agent_core.errors import UsageError
 from agent_core.portable import AgentExists, NoAgent, Taken
+from agent_core.reader_process import ReaderProcess
 from agent_core.storage import BlockRow, PassageRow, Post, SaveBlock, SavePassages
 from agent_core.storage.sqlite_whole import SqliteWholes
 from agent_core.storage.whole import WholeAgent
@@ -15,10 +16,10 @@ from tests.portable.support import agents, moving
 from tests.storage.support import begin, say, user
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(whole=agents())
-async def test_an_agent_comes_in_as_it_went_out(whole: WholeAgent) -> None:
-    async with moving() as (store, moves), moving() as (_, others):
+async def test_an_agent_comes_in_as_it_went_out(reader: ReaderProcess, whole: WholeAgent) -> None:
+    async with moving() as (store, moves), moving(reader=reader) as (_, others):
         await SqliteWholes(store).write(whole)
         assert await moves.whole("main") == whole
         text = await moves.export("main")
@@ -27,10 +28,10 @@ async def test_an_agent_comes_in_as_it_went_out(whole: WholeAgent) -> None:
         assert await others.whole("main") == whole
 
 
-@settings(max_examples=15)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(whole=agents())
-async def test_a_copy_beside_the_original_differs_in_names_alone(whole: WholeAgent) -> None:
-    async with moving() as (store, moves):
+async def test_a_copy_beside_the_original_differs_in_names_alone(reader: ReaderProcess, whole: WholeAgent) -> None:
+    async with moving(reader=reader) as (store, moves):
         await SqliteWholes(store).write(whole)
         text = await moves.export("main")
         await moves.take_in(text, Taken(name="copy"))
