@@ -149,6 +149,11 @@ class Agent:
         await resume(self._store, self.name, self._history, messages_of)
         return next((str(entry.payload["text"]) for entry in entries if entry.kind == "user"), None)
 
+    async def ends_with_a_file(self) -> bool:
+        """Return whether the user's last message came with an agent's file, in which anybody may have put it."""
+        said = await self._store.history(self.name, kinds=("user",))
+        return bool(said) and said[-1].is_imported
+
     async def begin_anew(self) -> int:
         """Take every turn out of the context (not of the record); how many there were."""
         self._must_be_idle()

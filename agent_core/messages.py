@@ -29,10 +29,14 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """What the human says; `packed` is the same with type and time, for a model that is told it so."""
+    """What the human says; `packed` is the same with type and time, for a model that is told it so.
+
+    One that `is_imported` came with an agent's file: whoever wrote that may have put any words here.
+    """
 
     text: str
     packed: str = ""
+    is_imported: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +59,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The program tells the model something, such as a function that changed by another hand; `packed` as in `User`."""
+    """The program tells the model something, such as a function that changed by another hand; `packed` as in `User`.
+
+    One that `is_imported` came with an agent's file: somebody else wrote it.
+    """
 
     text: str
     packed: str = ""
+    is_imported: bool = False
 
 
 Message: TypeAlias = System | User | Assistant | Answer | Notice

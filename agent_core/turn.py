@@ -161,7 +161,7 @@ def result(call: Call, text: str, outcome: str, seconds: float, detail: dict[str
 
 def messages_of(entries: Sequence[Entry]) -> list[Message]:
     """What the model reads of a turn's entries; those for the record alone are passed over."""
-    return [_READERS[entry.kind](_checked(entry)) for entry in entries if entry.kind in _READERS]
+    return [_READERS[entry.kind](_checked(entry), entry.is_imported) for entry in entries if entry.kind in _READERS]
 
 
 def unanswered(entries: Sequence[Entry]) -> list[tuple[Call, bool]]:
@@ -197,9 +197,9 @@ def _assistant(payload: dict[str, Any]) -> Assistant:
     return Assistant(payload["text"], calls, payload.get("thought", ""))
 
 
-_READERS: dict[str, Callable[[dict[str, Any]], Message]] = {
-    "user": lambda payload: User(payload["text"], payload.get("packed", "")),
-    "notice": lambda payload: Notice(payload["text"], payload.get("packed", "")),
-    "assistant": _assistant,
-    "result": lambda payload: Answer(payload["call_id"], payload["name"], payload["text"]),
+_READERS: dict[str, Callable[[dict[str, Any], bool], Message]] = {
+    "user": lambda payload, is_imported: User(payload["text"], payload.get("packed", ""), is_imported),
+    "notice": lambda payload, is_imported: Notice(payload["text"], payload.get("packed", ""), is_imported),
+    "assistant": lambda payload, _: _assistant(payload),
+    "result": lambda payload, _: Answer(payload["call_id"], payload["name"], payload["text"]),
 }

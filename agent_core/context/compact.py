@@ -141,6 +141,8 @@ def _told(message: Message) -> str:
             return f"{of_function(name)} answered: {_cut(text)}"
         case User(text):
             return f"User: {shorten(text, _MESSAGE_CHARS)}"
+        case Notice(text, is_imported=True):
+            return f"An agent's file: {_cut(text)}"
         case Notice(text) | System(text):
             return f"Program: {_cut(text)}"
 

@@ -47,14 +47,15 @@ class Summary:
     seq: int = 0
     said: tuple[tuple[str, str], ...] = ()
     asked: str = ""
+    is_imported: bool = False
 
     @classmethod
-    def read(cls, payload: dict[str, Any], seq: int) -> "Summary":  # Any: JSON
+    def read(cls, payload: dict[str, Any], seq: int, *, is_imported: bool = False) -> "Summary":  # Any: JSON
         """From its entry."""
         fitting(payload, _SHAPE, "A summary of the conversation")
         said = tuple((each["by"], each["text"]) for each in payload.get("said", ()))
         style, asked = payload.get("style", "summary"), payload.get("asked", "")
-        return cls(payload["text"], payload["covers"], payload["upto"], style, seq, said, asked)
+        return cls(payload["text"], payload["covers"], payload["upto"], style, seq, said, asked, is_imported)
 
     def payload(self) -> dict[str, Any]:  # Any: JSON
         """For its entry."""
@@ -73,7 +74,8 @@ class Summary:
         """As the model reads it."""
         return Notice(
             f"The {self.covers:,} oldest messages of this conversation are out of your sight. This stands for them;"
-            f" conversation_search(query) finds each of them word for word.\n{self.text}"
+            f" conversation_search(query) finds each of them word for word.\n{self.text}",
+            is_imported=self.is_imported,
         )
 
 

@@ -17,7 +17,7 @@ async def resume(store: Store, agent: str, history: History, read: ReadEntries) 
     found = await store.history(agent, kinds=(KIND,))
     since = 0
     if found:
-        summary = Summary.read(found[-1].payload, found[-1].seq)
+        summary = Summary.read(found[-1].payload, found[-1].seq, is_imported=found[-1].is_imported)
         history.compact(summary)
         since = summary.upto
     for entry in await store.history(agent, since=since):

@@ -193,6 +193,8 @@ async def _clear(talk: Conversation, words: str) -> None:
 
 
 async def _retry(talk: Conversation, words: str) -> None:
+    if await talk.agent.ends_with_a_file():
+        raise UsageError("The last message came with an agent's file.", mend="Type it yourself to send it.")
     message = await talk.agent.pop()
     if message is None:
         raise UsageError("There is no message to send again.")

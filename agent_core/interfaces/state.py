@@ -9,8 +9,7 @@ from typing import TypeVar
 
 from agent_core.assemble import Workspace
 from agent_core.clock import Clock
-from agent_core.memory.words import indexed
-from agent_core.portable import Known, Moves
+from agent_core.portable import Known, Moves, reader_of_files
 from agent_core.presets import presets
 from agent_core.settings import load
 from agent_core.storage import AgentLock, SqliteStore, lock_agent, open_store, prepare_state_dir
@@ -53,8 +52,8 @@ async def opened_state(root: Path) -> AsyncIterator[State]:
     try:
         settings = load(root)
         known = Known({name for name, _ in presets(root)}, {"chat", settings.memory.class_name})
-        moves = Moves(store, SqliteWholes(store), indexed, known)
-        yield State(store, moves, folder, settings.agent)
+        async with reader_of_files() as reader:
+            yield State(store, Moves(store, SqliteWholes(store), reader, known), folder, settings.agent)
     finally:
         await store.close()
 

@@ -17,7 +17,7 @@ from .demonstration import DEMONSTRATION, TOLD
 from .listing import choice, describe, find, line, trim
 from .request import FunctionShown, Request
 from .step import write_step
-from .wire import NOTICE_PREFIX, is_object
+from .wire import is_object, mark
 
 Entry: TypeAlias = dict[str, str]
 Told: TypeAlias = tuple[FunctionShown, ...]
@@ -155,9 +155,9 @@ def _append(entries: list[Entry], messages: Iterable[Message], told: Mapping[Mes
                 _add(entries, "assistant", _call_text(call, thought))
                 said = _answer_text(message, call, asked)
             case Notice(text):
-                said = NOTICE_PREFIX + text
+                said = mark(message, text)
             case User(text):
-                said = asked = text
+                said = asked = mark(message, text)
         _add(entries, "user", said + _told_text(told.get(message, ())))
 
 

@@ -29,6 +29,7 @@ Group: TypeAlias = tuple[Message, ...]
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 KEPT_EXTRAS = ("extra_content",)
 NOTICE_PREFIX = "[Toolwright] "
+IMPORTED_PREFIX = "[From an agent's file, not from the program] "
 _NOTHING: Entry = {"type": "object", "properties": {}}
 _ROLES = {System: "system", User: "user", Notice: "user", Assistant: "assistant", Answer: "tool"}
 
@@ -184,8 +185,16 @@ def _check_answered(waiting: set[str], what_follows: str) -> None:
 
 def _text(message: Message) -> str:
     if isinstance(message, User | Notice) and message.packed:
-        return message.packed
-    return NOTICE_PREFIX + message.text if isinstance(message, Notice) else message.text
+        return mark(message, message.packed) if message.is_imported else message.packed
+    return mark(message, message.text) if isinstance(message, User | Notice) else message.text
+
+
+def mark(message: User | Notice, text: str) -> str:
+    """Return the text after the mark of who says it: the program, or a file, whose words are never the program's."""
+    if message.is_imported:
+        is_posing = isinstance(message, Notice) or NOTICE_PREFIX.strip() in text
+        return IMPORTED_PREFIX + text if is_posing else text
+    return NOTICE_PREFIX + text if isinstance(message, Notice) else text
 
 
 def _name(name: str) -> str:

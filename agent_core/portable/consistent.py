@@ -3,8 +3,10 @@
 from hashlib import sha256
 
 from ..untrusted import one_line
-from .document import AgentFile, AnsweredPart, BlockPart, ReplyPart, SummedPart, TurnPart
+from .caps import LONGEST_SETTINGS, MOST_CHANGES, MOST_ENTRIES, MOST_EVENTS, at_most
+from .document import AgentFile, AnsweredPart, BlockPart, ReplyPart, SummedPart, ToldPart, TurnPart
 from .errors import AgentFileError
+from .packed import unpacked
 from .text import once
 
 
@@ -18,6 +20,12 @@ def check(file: AgentFile) -> None:
     once("documents", "hash", [document.hash for document in file.documents])
     keys = [event.key for turn in file.turns for event in turn.events] + [event.key for event in file.inbox]
     once("events", "key", [key for key in keys if key is not None])
+    at_most("blocks", MOST_CHANGES, sum(len(block.history) for block in file.blocks))
+    at_most("turns", MOST_EVENTS, sum(len(turn.events) for turn in file.turns))
+    at_most("turns", MOST_ENTRIES, sum(len(turn.entries) for turn in file.turns))
+    settings = file.agent.settings
+    if settings and len(settings.model_dump_json()) > LONGEST_SETTINGS:
+        raise AgentFileError("agent.settings", f"expected at most {LONGEST_SETTINGS} characters of JSON")
     for at, block in enumerate(file.blocks):
         _block(f"blocks[{at}]", block)
     _texts(file)
@@ -58,6 +66,13 @@ def _turns(file: AgentFile) -> None:
             counted += 1
             if isinstance(entry, SummedPart) and entry.payload.upto >= counted:
                 raise AgentFileError(f"{where}.entries[{n}].payload.upto", f"expected less than {counted}")
+            if isinstance(entry, ToldPart) and entry.kind == "user" and _poses(entry.payload.packed):
+                raise AgentFileError(f"{where}.entries[{n}].payload.packed", "expected the type `user_message`")
+
+
+def _poses(packed: str) -> bool:
+    """Whether what is packed as the user's is something else to a model that reads it."""
+    return bool(packed) and unpacked(packed).kind != "user_message"
 
 
 def _answers(where: str, turn: TurnPart) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 
+from . import caps
 from .packed import is_packed
 
 FORMAT = "toolwright-agent"
@@ -30,6 +31,7 @@ class Said(BaseModel):
 
 
 Text: TypeAlias = Annotated[str, Field(max_length=LONGEST)]
+Piece: TypeAlias = Annotated[str, Field(max_length=caps.LONGEST_PASSAGE)]
 Short: TypeAlias = Annotated[str, Field(max_length=1000)]
 Id: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,100}$")]
 Hash: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -38,7 +40,7 @@ Time: TypeAlias = Annotated[float, Field(ge=0, le=1e11, description="Seconds sin
 Count: TypeAlias = Annotated[int, Field(ge=0, le=1 << 40)]
 Place: TypeAlias = Annotated[int, Field(ge=-(1 << 40), le=1 << 40)]
 Payload: TypeAlias = dict[str, Any]  # Any: JSON
-Value: TypeAlias = Text | list[Text]
+Value: TypeAlias = Text | Annotated[list[Text], Field(max_length=caps.MOST_LINES, fail_fast=True)]
 
 
 def _json_object(text: str) -> str:
@@ -60,7 +62,7 @@ class AgentPart(Part):
 
     name: Name
     settings: Chosen | None = Field(None, description="None: what the workspace says.")
-    pins: list[Name] = []
+    pins: Annotated[list[Name], Field(max_length=caps.MOST_PINS, fail_fast=True)] = []
 
 
 class ChangePart(Part):
@@ -89,7 +91,7 @@ class BlockPart(Part):
     position: Place = 0
     version: Annotated[int, Field(ge=1, le=1 << 40)]
     edited: Time
-    history: list[ChangePart]
+    history: Annotated[list[ChangePart], Field(max_length=caps.MOST_CHANGES, fail_fast=True)]
 
 
 class SectionPart(Part):
@@ -127,7 +129,7 @@ class CallPart(Said):
 class Reply(Told):
     """A reply of the model."""
 
-    calls: list[CallPart]
+    calls: Annotated[list[CallPart], Field(fail_fast=True)]
     thought: Text = ""
 
 
@@ -160,7 +162,7 @@ class Summed(Told):
 
     covers: Count
     upto: Count
-    said: list[KeptPart] = []
+    said: Annotated[list[KeptPart], Field(fail_fast=True)] = []
     asked: Text = ""
 
 
@@ -258,18 +260,18 @@ class TurnPart(Part):
     started: Time
     ended: Time | None = None
     hidden: bool = False
-    events: Annotated[list[EventPart], Field(min_length=1)]
-    entries: Annotated[list[AnyEntry], Field(max_length=1 << 20)]
+    events: Annotated[list[EventPart], Field(min_length=1, fail_fast=True)]
+    entries: Annotated[list[AnyEntry], Field(max_length=caps.MOST_ENTRIES, fail_fast=True)]
 
 
 class PassagePart(Part):
     """A piece of text in archival memory; `words` is what its index reads, made anew where it is missing."""
 
     id: Id
-    text: Text
+    text: Piece
     at: Time
-    words: Text | None = None
-    tags: list[Short] = []
+    words: Piece | None = None
+    tags: Annotated[list[Short], Field(max_length=caps.MOST_TAGS, fail_fast=True)] = []
     source: Short = ""
     place: Short = ""
     document: Short = ""
@@ -294,10 +296,14 @@ class AgentFile(Part):
     format: Literal["toolwright-agent"]
     version: Literal[1]
     agent: AgentPart
-    blocks: list[BlockPart] = []
-    sections: list[SectionPart] = []
-    turns: list[TurnPart] = []
-    inbox: list[EventPart] = Field([], description="What came and was not taken up yet.")
-    passages: list[PassagePart] = []
-    documents: list[DocumentPart] = []
-    texts: dict[Hash, Text] = Field({}, description="Texts that entries name by their SHA-256.")
+    blocks: Annotated[list[BlockPart], Field(max_length=caps.MOST_BLOCKS, fail_fast=True)] = []
+    sections: Annotated[list[SectionPart], Field(max_length=caps.MOST_SECTIONS, fail_fast=True)] = []
+    turns: Annotated[list[TurnPart], Field(max_length=caps.MOST_TURNS, fail_fast=True)] = []
+    inbox: Annotated[list[EventPart], Field(max_length=caps.MOST_WAITING, fail_fast=True)] = Field(
+        [], description="What came and was not taken up yet."
+    )
+    passages: Annotated[list[PassagePart], Field(max_length=caps.MOST_PASSAGES, fail_fast=True)] = []
+    documents: Annotated[list[DocumentPart], Field(max_length=caps.MOST_DOCUMENTS, fail_fast=True)] = []
+    texts: Annotated[dict[Hash, Text], Field(max_length=caps.MOST_TEXTS)] = Field(
+        {}, description="Texts that entries name by their SHA-256."
+    )

@@ -9,6 +9,7 @@ class AgentFileError(ToolwrightError):
     code = "agent-file"
 
     def __init__(self, where: str, what: str) -> None:
+        self.where, self.what = where, what
         super().__init__(f"{where or 'the file'}: {what}.", mend="The shape is described in docs/agents.md.")
 
 

@@ -1,9 +1,11 @@
 """Letta's agent files (.af) → agents: one agent a file, or agents beside what they share."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ..storage.whole import WholeAgent, WholeBlock
+from .caps import MOST_AGENTS, MOST_BLOCKS, MOST_LINKS, Room, at_most
 from .contents import content_of
 from .errors import AgentFileError
 from .foreign import Json, agent_name, asked_of, block_of, objects_at, text_at, whole_characters
@@ -24,6 +26,7 @@ _LEFT = (
     ("identity_ids", "identities", "there are none here"),
     ("tags", "tags", "agents have none here"),
 )
+_LABEL = 64
 _CUSTOM = "its source is in the file; look at it and give it to toolwright functions create"
 _BUILT_IN = "they are Letta's own; this program's functions stand in their place"
 
@@ -35,6 +38,7 @@ class Beside:
     blocks: Mapping[str, tuple[str, Json]]
     tools: Mapping[str, tuple[str, Json]]
     files: Files
+    room: Room
     now: float
 
 
@@ -43,16 +47,21 @@ def is_letta(raw: Json) -> bool:
     return isinstance(raw.get("agents"), list) or {"core_memory", "messages", "agent_type"} <= raw.keys()
 
 
-def agents_of_letta(raw: Json, ids: str, now: float, words: Words) -> list[tuple[WholeAgent, Report]]:
-    """The agents of a file, each with what became of what; `ids` begins the names of their parts.
+def agents_of_letta(raw: Json, size: int, ids: str, now: float, words: Words) -> Iterator[tuple[WholeAgent, Report]]:
+    """The agents of a file of a size, each with what became of what; `ids` begins the names of their parts.
 
     Raises:
         AgentFileError: something is not as it must be.
     """
-    beside = Beside(_by_id(raw, "blocks"), _by_id(raw, "tools"), Files(_by_id(raw, "files"), words), now)
+    room = Room.of(size)
+    files = Files(_by_id(raw, "files"), words, room)
+    beside = Beside(_by_id(raw, "blocks"), _by_id(raw, "tools"), files, room, now)
     if "agents" not in raw:
-        return [_agent("", raw, beside, ids)]
-    return [_agent(where, one, beside, f"{ids}-{at}") for at, (where, one) in enumerate(objects_at(raw, "agents"), 1)]
+        yield _agent("", raw, beside, ids)
+        return
+    agents = list(objects_at(raw, "agents"))
+    at_most("agents", MOST_AGENTS, len(agents))
+    yield from (_agent(where, one, beside, f"{ids}-{at}") for at, (where, one) in enumerate(agents, 1))
 
 
 def _agent(where: str, found: Json, beside: Beside, ids: str) -> tuple[WholeAgent, Report]:
@@ -124,10 +133,13 @@ def _answers(message: Json, where: str, one: Told) -> Iterator[Told]:
 def _blocks(found: Json, where: str, beside: Beside, ids: str, at: float) -> Iterator[WholeBlock]:
     own = [*objects_at(found, "core_memory", where), *objects_at(found, "memory_blocks", where)]
     wanted = found.get("block_ids")
-    for id in wanted if isinstance(wanted, list) else ():
-        if not isinstance(id, str) or id not in beside.blocks:
+    named = dict.fromkeys(map(str, wanted)) if isinstance(wanted, list) else {}
+    at_most(f"{where}.block_ids", MOST_LINKS, len(named))
+    for id in named:
+        if id not in beside.blocks:
             raise AgentFileError(f"{where}.block_ids", "expected the id of a block of the file")
         own.append(beside.blocks[id])
+        beside.room.take(f"{where}.block_ids", len(text_at(beside.blocks[id][1], "value", beside.blocks[id][0])))
     for number, (place, block) in enumerate(own, 1):
         whole = block_of(f"{ids}-b{number}", block, place, at)
         yield replace(whole, row=replace(whole.row, position=number - 1))
@@ -136,10 +148,13 @@ def _blocks(found: Json, where: str, beside: Beside, ids: str, at: float) -> Ite
 def _apart(blocks: Iterator[WholeBlock], report: Report) -> Iterator[WholeBlock]:
     """The blocks, no two of one label."""
     labels: set[str] = set()
+    counts: Counter[str] = Counter()
     for block in blocks:
-        label, many = block.row.label, 2
+        label = block.row.label
         while label in labels:
-            label, many = f"{block.row.label[:60]}_{many}", many + 1
+            stem = block.row.label[: _LABEL - len(str(MOST_BLOCKS)) - 1]
+            counts[stem] += 1
+            label = f"{stem}_{counts[stem] + 1}"
         labels.add(label)
         report.took("memory", "blocks")
         yield replace(block, row=replace(block.row, label=label))

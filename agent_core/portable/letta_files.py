@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ..sources.cutting import cut
 from ..sources.prose import plain
 from ..storage import DocumentRow, PassageRow, content_hash
+from .caps import MOST_LINKS, Room, at_most
 from .foreign import Json, objects_at, text_at, whole_characters
 from .inward import Words
 from .report import Report
@@ -17,6 +18,7 @@ class Files:
 
     known: Mapping[str, tuple[str, Json]]
     words: Words
+    room: Room
 
     def of_agent(
         self, found: Json, where: str, ids: str, report: Report, at: float
@@ -24,13 +26,16 @@ class Files:
         """What an agent has of them, as passages and documents."""
         passages: list[PassageRow] = []
         documents: dict[str, DocumentRow] = {}
-        for place, link in objects_at(found, "files_agents", where):
-            file_place, file = self.known.get(text_at(link, "file_id", place), (place, {}))
+        links = {text_at(link, "file_id", place): place for place, link in objects_at(found, "files_agents", where)}
+        at_most(f"{where}.files_agents", MOST_LINKS, len(links))
+        for id, place in links.items():
+            file_place, file = self.known.get(id, (place, {}))
             text = whole_characters(text_at(file, "content", file_place))
             name = text_at(file, "file_name", file_place)[:300] or "file"
             if not text.strip():
                 report.leaves(f"file `{name[:60]}`", "its text is not in the file")
             elif (hash := content_hash(text)) not in documents:
+                self.room.take(place, len(text))
                 cited = DocumentRow(hash, report.name, name, "text", at)
                 rows = list(self._passages(text, cited, f"{ids}{len(documents)}"))
                 documents[hash] = DocumentRow(hash, report.name, name, "text", at, len(rows), len(rows), True)

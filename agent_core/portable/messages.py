@@ -4,8 +4,10 @@ A user's message begins a turn; what a program packed into a message of the user
 notice. Every call gets one answer, also one whose answer the file lacks.
 """
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..storage import Entry
 from ..storage.whole import WholeEvent, WholeTurn
@@ -37,6 +39,12 @@ class Told:
     name: str = ""
 
 
+def answer_of(call_id: str, name: str, text: str, outcome: str) -> dict[str, Any]:  # Any: JSON
+    """Return the payload of a call's answer."""
+    said = {"call_id": call_id, "name": name, "text": text}
+    return {**said, "outcome": outcome, "seconds": 0.0, "detail": {}}
+
+
 @dataclass(slots=True)
 class Turns:
     """Turns as they come about, message by message; `last` is the time that goes for a message that tells none."""
@@ -45,6 +53,7 @@ class Turns:
     last: float
     _turns: list[tuple[WholeEvent, list[Entry]]] = field(default_factory=list)
     _open: dict[str, Asked] = field(default_factory=dict)
+    _queues: dict[str, deque[str]] = field(default_factory=dict)  # by name, and under no name all: the keys in order
     _calls: int = 0
 
     @property
@@ -103,7 +112,11 @@ class Turns:
         fresh = [self._renamed(call) for call in told.calls]
         calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in fresh]
         self._put("assistant", {"text": told.text, "thought": told.thought, "calls": calls})
-        self._open = {old.id or new.id: new for old, new in zip(told.calls, fresh, strict=True)}
+        for old, new in zip(told.calls, fresh, strict=True):
+            key = new.id if not old.id or old.id in self._open else old.id
+            self._open[key] = new
+            for name in ("", new.name):
+                self._queues.setdefault(name, deque()).append(key)
         self.report.took("replies", "replies")
         self.report.took("calls", "calls", len(calls))
 
@@ -120,8 +133,11 @@ class Turns:
         """The call that a message answers; an old file names the function alone."""
         if told.call_id:
             return self._open.pop(told.call_id, None)
-        key = next((key for key, call in self._open.items() if told.name in ("", call.name)), None)
-        return None if key is None else self._open.pop(key)
+        queue = self._queues.get(told.name, deque())
+        while queue:
+            if (call := self._open.pop(queue.popleft(), None)) is not None:
+                return call
+        return None
 
     def _renamed(self, call: Asked) -> Asked:
         """The same call by a number that is the file's only one of its kind."""
@@ -132,11 +148,10 @@ class Turns:
         for call in self._open.values():
             self._result(call, MISSING, "unknown")
             self.report.took("calls without an answer", "calls answered as unknown")
-        self._open = {}
+        self._open, self._queues = {}, {}
 
     def _result(self, call: Asked, text: str, outcome: str) -> None:
-        said = {"call_id": call.id, "name": call.name, "text": text}
-        self._put("result", {**said, "outcome": outcome, "seconds": 0.0, "detail": {}})
+        self._put("result", answer_of(call.id, call.name, text, outcome))
 
     def _put(self, kind: str, payload: Mapping[str, object]) -> None:
         if not self._turns:  # it began to talk by itself

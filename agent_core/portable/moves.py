@@ -3,25 +3,23 @@
 import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
-from typing import Any, Protocol
+from typing import Final, Protocol
 
 from ..errors import UsageError
+from ..reader_process import NotRead, ReaderProcess, text_pieces
 from ..storage import DropAgent
 from ..storage.folder import AGENT
 from ..storage.whole import WholeAgent, Wholes
 from ..storage.writes import Write
-from ..untrusted import one_line
-from .document import FORMAT
 from .errors import AgentExists, AgentFileError, NoAgent
-from .fitted import fitted
 from .foreign import agent_name
-from .inward import Words, agent_of
-from .letta import agents_of_letta, is_letta
-from .memgpt import agent_of_memgpt, is_memgpt
+from .items import Arriving
 from .outward import document_of
-from .report import Report, waiting_of
-from .text import parse, write
+from .report import Report
+from .text import write
+
+_TIMES: Final = 16  # bytes of all items for one character of the file
+_SPARE: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +51,19 @@ class Taken:
     file_name: str = ""
 
 
-class Moves:
-    """Agents of one store, whole; `words` is what the text index reads of a text."""
+def reader_of_files(within_s: float = 120.0) -> ReaderProcess:
+    """Return the process that reads agents' files: not started yet, to be opened by the caller."""
+    return ReaderProcess(f"{__package__}.child", within_s)
 
-    def __init__(self, shelf: Shelf, wholes: Wholes, words: Words, known: Known) -> None:
+
+class Moves:
+    """Agents of one store, whole; `reader` is the process that reads their files, made by `reader_of_files`."""
+
+    def __init__(self, shelf: Shelf, wholes: Wholes, reader: ReaderProcess, known: Known) -> None:
         self._shelf = shelf
-        self._known = known
         self._wholes = wholes
-        self._words = words
+        self._reader = reader
+        self._known = known
 
     async def names(self) -> list[str]:
         """Every agent that anything is kept of."""
@@ -83,7 +86,7 @@ class Moves:
         Raises:
             NoAgent: there is none of that name.
         """
-        return write(document_of(await self.whole(name)))
+        return await asyncio.to_thread(_text_of, await self.whole(name))
 
     async def take_in(self, text: str, taken: Taken) -> list[Report]:
         """Make agents of a file: this program's, MemGPT's or Letta's. Nothing of it is run, nothing is written over.
@@ -127,59 +130,35 @@ class Moves:
         await self._shelf.apply([DropAgent(name)])
 
     async def _read(self, text: str, file_name: str) -> list[tuple[WholeAgent, Report]]:
-        found = await self._agents_of(text, file_name)
-        return [(replace(whole, sections=fitted(whole.sections, report)), report) for whole, report in found]
-
-    async def _agents_of(self, text: str, file_name: str) -> list[tuple[WholeAgent, Report]]:
-        raw, now = await asyncio.to_thread(parse, text), await self._shelf.now()
-        ids = f"from-{sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
-        if raw.get("format") == FORMAT:
-            return [self._own(agent_of(raw, self._words))]
-        if is_memgpt(raw):
-            return [self._checked(*agent_of_memgpt(raw, file_name, ids, now))]
-        if is_letta(raw):
-            return [self._checked(*one) for one in agents_of_letta(raw, ids, now, self._words)]
-        raise AgentFileError("", f"expected the file of an agent: `format` is {FORMAT}, or one of MemGPT's or Letta's")
-
-    def _checked(self, whole: WholeAgent, report: Report) -> tuple[WholeAgent, Report]:
-        """The same, held to what holds for this program's own files."""
-        return agent_of(document_of(whole), self._words), report
+        """The agents of a file; a process of its own reads it, and what it says is put together here."""
+        order = {
+            "file_name": file_name,
+            "now": await self._shelf.now(),
+            "presets": sorted(self._known.presets),
+            "classes": sorted(self._known.classes),
+        }
+        arriving = Arriving()
+        try:
+            await self._reader.read(order, text_pieces(text), arriving.take, _TIMES * len(text) + _SPARE)
+        except NotRead as error:
+            raise AgentFileError("", error.message.rstrip(".")) from error
+        if arriving.refused is not None:
+            raise arriving.refused
+        return arriving.agents
 
     async def _put(self, whole: WholeAgent, report: Report, share: bool) -> None:  # noqa: FBT001 - from `Taken`
         moved = await self._wholes.write(whole, share=share)
         _tell(moved.attached, whole, report)
 
-    def _own(self, whole: WholeAgent) -> tuple[WholeAgent, Report]:
-        report = Report("toolwright", whole.name)
-        settings = dict(whole.settings or {})
-        for key, here in (("memory_class", self._known.classes), ("preset", self._known.presets)):
-            if settings.get(key, "") not in ("", *here):
-                what = key.replace("_", " ")
-                report.leaves(f"{what} `{one_line(settings.pop(key), 60)}`", f"no {what} of that name is set up here")
-        _count(whole, report)
-        return replace(whole, settings=whole.settings and settings), report
+
+def _text_of(whole: WholeAgent) -> str:
+    return write(document_of(whole))
 
 
 def _tell(attached: tuple[str, ...], whole: WholeAgent, report: Report) -> None:
     report.took("shared blocks", "the blocks that are here already", len(attached))
     own = sum(block.row.shared for block in whole.blocks) - len(attached)
     report.took("shared blocks", "blocks of its own, which can be shared", own)
-
-
-def _count(whole: WholeAgent, report: Report) -> None:
-    entries = [entry.kind for turn in whole.turns for entry in turn.entries]
-    counts: dict[str, Any] = {
-        "turns": len(whole.turns),
-        "messages": sum(kind in ("user", "assistant") for kind in entries),
-        "blocks": len(whole.blocks),
-        "sections": len(whole.sections),
-        "passages": len(whole.passages),
-        "documents": len(whole.documents),
-        "events that wait in the inbox": len(whole.inbox),
-    }
-    report.inbox, report.waiting = waiting_of(whole.inbox), len(whole.inbox)
-    for what, count in counts.items():
-        report.took(what, what, count)
 
 
 def _named(found: list[tuple[WholeAgent, Report]], taken: Taken) -> list[tuple[WholeAgent, Report]]:

@@ -10,6 +10,8 @@ from ..untrusted import one_line
 
 SHOWN: Final = 20
 """Events of an inbox that are shown."""
+_LINES: Final = 300
+_OTHERS: Final = ("more of other kinds", "they are too many to name")
 
 
 @dataclass(slots=True)
@@ -25,13 +27,11 @@ class Report:
 
     def took(self, what: str, became: str, count: int = 1) -> None:
         """So many of the file's became something here."""
-        if count:
-            self.mapped[what, became] += count
+        _add(self.mapped, (what, became), count)
 
     def leaves(self, what: str, why: str, count: int = 1) -> None:
         """So many of the file's were left out."""
-        if count:
-            self.left[what, why] += count
+        _add(self.left, (what, why), count)
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """The published shape."""
@@ -45,12 +45,23 @@ class Report:
         }
 
 
+def _add(lines: Counter[tuple[str, str]], key: tuple[str, str], count: int) -> None:
+    """Count under a line of its own, or where there are very many under one for all others."""
+    if count:
+        lines[key if key in lines or len(lines) < _LINES else _OTHERS] += count
+
+
 def waiting_of(inbox: Sequence[WholeEvent]) -> list[dict[str, str]]:
     """The first events of an inbox, each with its kind and what it says, on one line."""
     return [
         {
             "kind": one_line(event.kind, 40),
-            "text": one_line(str(event.payload.get("text") or event.payload.get("reason") or "")),
+            "text": one_line(_saying(event.payload)),
         }
         for event in inbox[:SHOWN]
     ]
+
+
+def _saying(payload: dict[str, Any] | str) -> str:  # Any: JSON
+    said = payload if isinstance(payload, dict) else {}
+    return str(said.get("text") or said.get("reason") or "")

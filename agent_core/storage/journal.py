@@ -18,6 +18,7 @@ from .store import SUMMARY, AgentRow, Appended, Due, Entry, Inbound, Post, Turn
 from .writes import Write
 
 INBOX_LIMIT = 1_000
+IMPORTED = 0  # the attempt of entries that came with a file: turns count theirs from 1
 N_BITS = 20  # an entry's seq is turn.seq << N_BITS | n; see migrations/0001
 
 
@@ -169,14 +170,14 @@ def load(session: Session, turn: str) -> list[Entry]:
     """All entries of one turn."""
     return _entries(
         session.all(
-            "select e.kind, e.payload, e.n, t.id, e.at, e.seq from turn t"
-            " join entry e on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1 where t.id = ? order by e.seq",
+            f"{_PLACE} turn t join entry e on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1"
+            " where t.id = ? order by e.seq",
             turn,
         )
     )
 
 
-_PLACE = "select e.kind, e.payload, e.n, t.id, e.at, e.seq from"
+_PLACE = f"select e.kind, e.payload, e.n, t.id, e.at, e.seq, e.attempt = {IMPORTED} from"
 _SUMMARIES = f"{_PLACE} entry e join turn t on t.seq = e.turn where e.kind = 'summary' and t.agent = ? and e.seq > ?"
 
 
@@ -220,6 +221,6 @@ def agents(session: Session) -> list[AgentRow]:
 
 def _entries(rows: list[tuple[Any, ...]]) -> list[Entry]:  # Any: columns as SQLite types them
     return [
-        Entry(kind, parse_row(payload, ENTRY.get(kind, dict)), n, turn, at, seq)
-        for kind, payload, n, turn, at, seq in rows
+        Entry(kind, parse_row(payload, ENTRY.get(kind, dict)), n, turn, at, seq, bool(is_imported))
+        for kind, payload, n, turn, at, seq, is_imported in rows
     ]

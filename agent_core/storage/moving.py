@@ -4,14 +4,14 @@ What has a name of its own everywhere (turns, blocks) keeps it where it is free 
 Derived data (the index of what was said, vectors) is made anew by who needs it.
 """
 
-import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from ..errors import StorageError
 from .connection import Session, dump
-from .journal import N_BITS
+from .journal import IMPORTED, N_BITS
 from .ledger import apply
 from .memory_writes import (
     BlockChange,
@@ -25,11 +25,10 @@ from .memory_writes import (
     SectionRow,
 )
 from .rows import TEXTS, parse_row
-from .store import Entry
-from .whole import Moved, WholeAgent, WholeBlock, WholeEvent, WholeTurn
+from .store import SUMMARY, Entry
+from .whole import EntryText, Moved, WholeAgent, WholeBlock, WholeEvent, WholeTurn, text_names
 from .writes import PinFunction, SaveText, Write
 
-_HASH = re.compile(r"\b[0-9a-f]{64}\b")
 _TABLES = {"turn": "agent", "event": "agent", "agent": "name", "holding": "agent", "section": "agent"} | {
     "passage": "agent",
     "document": "agent",
@@ -89,7 +88,8 @@ def write(session: Session, whole: WholeAgent, share: bool, drop: bool) -> Moved
     blocks = {block.row.id: _free(session, "block", block.row.id) for block in whole.blocks}
     had = [block for block in whole.blocks if (share or block.row.id in held) and _is_shared(session, block)]
     blocks |= {block.row.id: block.row.id for block in had}
-    apply(session, list(_writes(whole)))
+    for change in _writes(whole):
+        apply(session, [change])
     _put_sections(session, whole)
     _put_turns(session, whole, turns)
     for block in whole.blocks:
@@ -105,29 +105,23 @@ def _turns(session: Session, agent: str) -> Iterator[WholeTurn]:
     rows = session.all(
         "select seq, id, state, started, ended, hidden, event from turn where agent = ? order by seq", agent
     )
-    counted: dict[int, int] = {}
+    counted: list[int] = []
     for seq, id, state, started, ended, hidden, first in rows:
         events = _events(session, "turn = ? order by seq <> ?, seq", seq, first)
         entries = tuple(_entries(session, seq, counted))
         yield WholeTurn(id, state, started, ended, tuple(events), entries, bool(hidden))
 
 
-def _entries(session: Session, turn: int, counted: dict[int, int]) -> Iterator[Entry]:
+def _entries(session: Session, turn: int, counted: list[int]) -> Iterator[Entry]:
     rows = session.all(
         "select seq, kind, payload, at from entry where seq between ?1 << 20 and (?1 + 1 << 20) - 1 order by seq", turn
     )
     for n, (seq, kind, payload, at) in enumerate(rows):
-        counted[seq] = len(counted) + 1
-        yield Entry(kind, _renumbered(kind, parse_row(payload, dict), counted), n, at=at)
-
-
-def _renumbered(kind: str, payload: dict[str, Any], numbers: dict[int, int]) -> dict[str, Any]:  # Any: JSON
-    """A summary's `upto`, from one count to the other: that of the last entry known that is not after it."""
-    if kind != "summary" or not isinstance(payload.get("upto"), int):
-        return payload
-    upto = payload["upto"]
-    exact = numbers.get(upto)
-    return {**payload, "upto": exact or max((new for old, new in numbers.items() if old <= upto), default=0)}
+        counted.append(seq)
+        said = parse_row(payload, dict)
+        if kind == SUMMARY and isinstance(said.get("upto"), int):
+            said = {**said, "upto": bisect_right(counted, said["upto"])}
+        yield Entry(kind, said, n, at=at)
 
 
 def _events(session: Session, where: str, *values: object) -> Iterator[WholeEvent]:
@@ -176,8 +170,8 @@ def _documents(session: Session, agent: str) -> Iterator[DocumentRow]:
 
 
 def _texts(session: Session, turns: Iterable[WholeTurn]) -> dict[str, str]:
-    """The texts that the entries name by hash."""
-    named = {found for turn in turns for entry in turn.entries for found in _HASH.findall(dump(entry.payload))}
+    """The texts that the entries name by hash, and no other: a function's version is the hash of its module."""
+    named = {name for turn in turns for entry in turn.entries for name in text_names(entry)}
     rows = ((name, session.one("select text from text where hash = ?", name)) for name in sorted(named))
     return {name: row[0] for name, row in rows if row}
 
@@ -198,8 +192,8 @@ def _writes(whole: WholeAgent) -> Iterator[Write]:
     yield from (SaveText(text) for text in whole.texts.values())
     yield from (PinFunction(whole.name, function) for function in whole.pins)
     yield from (SaveDocument(replace(document, agent=whole.name)) for document in whole.documents)
-    if whole.passages:
-        yield SavePassages(tuple(replace(passage, agent=whole.name) for passage in whole.passages))
+    for passage in whole.passages:
+        yield SavePassages((replace(passage, agent=whole.name),))
 
 
 def _put_sections(session: Session, whole: WholeAgent) -> None:
@@ -211,7 +205,7 @@ def _put_sections(session: Session, whole: WholeAgent) -> None:
 
 
 def _put_turns(session: Session, whole: WholeAgent, ids: dict[str, str]) -> None:
-    counted: dict[int, int] = {}
+    counted: list[int] = []
     for turn in whole.turns:
         events = [_put_event(session, whole.name, event) for event in turn.events]
         seq = session.all(
@@ -222,12 +216,31 @@ def _put_turns(session: Session, whole: WholeAgent, ids: dict[str, str]) -> None
         )[0][0]
         _take(session, events, seq)
         for n, entry in enumerate(turn.entries):
-            counted[len(counted) + 1] = place = seq << N_BITS | n
-            payload = _renumbered(entry.kind, entry.payload, counted)
+            counted.append(seq << N_BITS | n)
             session.all(
-                "insert into entry (seq, kind, payload, attempt, at) values (?, ?, ?, 1, ?)",
-                *(place, entry.kind, dump(payload), entry.at),
+                "insert into entry (seq, kind, payload, attempt, at) values (?, ?, ?, ?, ?)",
+                *(counted[-1], entry.kind, _payload(entry, counted), IMPORTED, entry.at),
             )
+
+
+def _payload(entry: Entry, numbers: list[int]) -> str:
+    """The JSON of an entry; a summary's `upto` is the number here of the entry that it counts to."""
+    if isinstance(entry, EntryText):
+        if entry.upto is None:
+            return entry.text
+        return f'{{"upto":{_place(entry.upto, numbers)},{entry.text[1:]}'
+    upto = entry.payload.get("upto")
+    if entry.kind != SUMMARY or not isinstance(upto, int):
+        return dump(entry.payload)
+    return dump({**entry.payload, "upto": _place(upto, numbers)})
+
+
+def _place(upto: int, numbers: list[int]) -> int:
+    return numbers[min(upto, len(numbers)) - 1] if upto > 0 else 0
+
+
+def _json(payload: dict[str, Any] | str) -> str:
+    return payload if isinstance(payload, str) else dump(payload)
 
 
 def _put_event(session: Session, agent: str, event: WholeEvent) -> int:
@@ -236,7 +249,7 @@ def _put_event(session: Session, agent: str, event: WholeEvent) -> int:
     seq = session.all(
         "insert into event (id, agent, key, kind, payload, due, timed, at) values (?, ?, ?, ?, ?, ?, ?, ?)"
         " returning seq",
-        *(session.clock.new_id(), agent, event.key, event.kind, dump(event.payload), due, is_timed, event.at),
+        *(session.clock.new_id(), agent, event.key, event.kind, _json(event.payload), due, is_timed, event.at),
     )[0][0]
     return int(seq)
 

@@ -24,7 +24,7 @@ SUMMARY = "summary"
 class Entry:
     """One row of a turn's journal. The caller gives `kind` and `payload`, the store the rest.
 
-    `seq` rises through an agent's history; `n` counts from 0 within the turn.
+    `seq` rises through an agent's history; `n` counts from 0 within the turn. `is_imported`: it came with a file.
     """
 
     kind: str
@@ -33,6 +33,7 @@ class Entry:
     turn: str = ""
     at: float = 0.0
     seq: int = 0
+    is_imported: bool = False
 
 
 @dataclass(frozen=True, slots=True)

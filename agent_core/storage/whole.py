@@ -3,22 +3,62 @@
 Order stands for numbers: entries are counted through all turns from 1, and a summary's `upto` is such a count.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, overload
 
 from .memory_writes import BlockChange, BlockRow, DocumentRow, PassageRow, SectionRow
 from .store import Entry
 
+_TOLD = ("user", "notice", "assistant", "result", "summary")
+
+
+T = TypeVar("T")
+
+
+class Made(Sequence[T]):
+    """A sequence of rows, each made into a value when it is asked for.
+
+    Rows are plain tuples, which the collector does not walk: with very many values it would hold everything up.
+    """
+
+    __slots__ = ("_make", "_rows")
+
+    def __init__(self, rows: tuple[tuple[Any, ...], ...], make: Callable[..., T]) -> None:  # Any: columns
+        self._rows = rows
+        self._make = make
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, at: int) -> T: ...
+    @overload
+    def __getitem__(self, at: slice) -> "Made[T]": ...
+    def __getitem__(self, at: int | slice) -> "T | Made[T]":
+        return Made(self._rows[at], self._make) if isinstance(at, slice) else self._make(*self._rows[at])
+
 
 @dataclass(frozen=True, slots=True)
 class WholeEvent:
-    """Something that came for an agent: `due` None means at once."""
+    """Something that came for an agent: `due` None means at once; `payload` is JSON, or on its way in its text."""
 
     kind: str
-    payload: dict[str, Any]  # Any: JSON
+    payload: dict[str, Any] | str  # Any: JSON
     at: float
     key: str | None = None
     due: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryText(Entry):
+    """An entry on its way in, whose payload is the `text` of JSON that nobody reads before it is kept.
+
+    A summary's `upto` stands apart: it is the one thing that changes on the way.
+    """
+
+    text: str = "{}"
+    upto: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +69,8 @@ class WholeTurn:
     state: str
     started: float
     ended: float | None
-    events: tuple[WholeEvent, ...]
-    entries: tuple[Entry, ...]
+    events: Sequence[WholeEvent]
+    entries: Sequence[Entry]
     hidden: bool = False
 
 
@@ -49,14 +89,24 @@ class WholeAgent:
 
     name: str
     settings: dict[str, Any] | None = None  # Any: JSON
-    turns: tuple[WholeTurn, ...] = ()
+    turns: Sequence[WholeTurn] = ()
     inbox: tuple[WholeEvent, ...] = ()
     blocks: tuple[WholeBlock, ...] = ()
     sections: tuple[SectionRow, ...] = ()
-    passages: tuple[PassageRow, ...] = ()
+    passages: Sequence[PassageRow] = ()
     documents: tuple[DocumentRow, ...] = ()
     pins: tuple[str, ...] = ()
     texts: dict[str, str] = field(default_factory=dict)
+
+
+def text_names(entry: Entry) -> Iterator[str]:
+    """Return the hashes by which an entry names texts: its own, of which it has the beginning, or a request's."""
+    if entry.kind == "request":
+        sections = entry.payload.get("sections")
+        names = [entry.payload.get("instructions"), *(sections if isinstance(sections, list) else ())]
+    else:
+        names = [entry.payload.get("whole")] if entry.kind in _TOLD else []
+    return (name for name in names if isinstance(name, str) and name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,18 @@ def test_what_waits_in_a_file_is_shown_before_it_is_loaded(kept: Path) -> None:
         screen.wait_for("Nothing was changed.")
 
 
+def test_the_last_message_of_a_file_is_not_sent_again(kept: Path) -> None:
+    with prompt([], kept, columns=110) as (screen, _):
+        screen.line("/save kept.json")
+        screen.wait_for("main is in kept.json")
+        screen.line("/load kept.json")
+        screen.wait_for("conversation and memory? Type y ")
+        agree(screen)
+        screen.wait_for("goes on after 1 message")
+        screen.line("/retry")
+        screen.wait_for("The last message came with an agent's file.")
+
+
 def test_a_file_that_is_wrong_is_not_loaded_and_the_agent_stays(kept: Path) -> None:
     (kept / "bad.json").write_text('{"format": "toolwright-agent", "version": 1, "agent": {}}')
     with prompt([Say("Still here.")], kept) as (screen, _):

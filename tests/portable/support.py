@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 
 from agent_core.clock import Clock
-from agent_core.memory.words import indexed
-from agent_core.portable import Known, Moves
+from agent_core.portable import Known, Moves, reader_of_files
+from agent_core.reader_process import ReaderProcess
 from agent_core.storage import (
     BlockChange,
     BlockRow,
@@ -32,12 +32,14 @@ LONG = "a page and more"
 
 
 @asynccontextmanager
-async def moving(folder: Path | None = None) -> AsyncIterator[tuple[SqliteStore, Moves]]:
-    """A store in a folder (of its own, if none is given), and what moves agents in it."""
+async def moving(
+    folder: Path | None = None, reader: ReaderProcess | None = None
+) -> AsyncIterator[tuple[SqliteStore, Moves]]:
+    """A store in a folder, and what moves agents in it; both the folder and the reader its own, if none is given."""
     with TemporaryDirectory() as own:
         store = open_store((folder or Path(own)) / "state.db", clock=Clock())
-        async with store:
-            yield store, Moves(store, SqliteWholes(store), indexed, KNOWN)
+        async with store, reader_of_files() as fresh:
+            yield store, Moves(store, SqliteWholes(store), reader or fresh, KNOWN)
 
 
 texts = st.text(st.characters(codec="utf-8"), max_size=12)

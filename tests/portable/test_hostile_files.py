@@ -5,10 +5,11 @@ from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_core.portable import AgentFileError, Taken
+from agent_core.reader_process import ReaderProcess
 from tests.portable.support import json as anything
 from tests.portable.support import moving
 from tests.portable.test_files_are_checked import GOOD
@@ -62,10 +63,12 @@ def spoiled(draw: st.DrawFn) -> str:
     return json.dumps(document)
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=spoiled())
-async def test_a_spoiled_file_becomes_a_whole_agent_or_is_refused_with_a_reason(text: str) -> None:
-    async with moving() as (_, moves):
+async def test_a_spoiled_file_becomes_a_whole_agent_or_is_refused_with_a_reason(
+    reader: ReaderProcess, text: str
+) -> None:
+    async with moving(reader=reader) as (_, moves):
         try:
             reports = await moves.take_in(text, Taken(file_name="x"))
         except AgentFileError as error:
@@ -77,8 +80,9 @@ async def test_a_spoiled_file_becomes_a_whole_agent_or_is_refused_with_a_reason(
             await moves.take_in(again, Taken(name=f"{report.name[:50]}-again"))
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(max_size=40) | st.binary(max_size=40).map(lambda raw: raw.decode("latin-1")))
-async def test_a_text_of_no_kind_is_refused(text: str) -> None:
-    async with moving() as (_, moves):
+async def test_a_text_of_no_kind_is_refused(reader: ReaderProcess, text: str) -> None:
+    async with moving(reader=reader) as (_, moves):
         with suppress(AgentFileError):
             raise AssertionError(await moves.take_in(text, Taken()))

@@ -19,6 +19,7 @@ NO_SOURCES = {
     "agent_core/interfaces/stopped.py": "what the debugger says, made visible before",
     "agent_core/memory/": "blocks of memory, which have lines of their own",
     "agent_core/model/dialect.py": "a file of the program",
+    "agent_core/model/listening.py": "files of /proc",
     "agent_core/model/local/": "files of /proc",
     "agent_core/model/probe.py": "HTTP",
     "agent_core/model/sse.py": "HTTP",

@@ -75,8 +75,8 @@ async def test_the_process_that_reads_has_no_secret_of_this_one(monkeypatch: pyt
     monkeypatch.setenv("OPENAI_API_KEY", "not to be seen")
     async with Reading() as reading:
         await reading.read("a.txt", b"Herons.")
-        assert reading._process is not None
-        assert b"not to be seen" not in environment_of(reading._process.pid)
+        assert reading.pid is not None
+        assert b"not to be seen" not in environment_of(reading.pid)
 
 
 def environment_of(pid: int) -> bytes:
@@ -86,8 +86,8 @@ def environment_of(pid: int) -> bytes:
 async def test_the_process_that_reads_ends_with_the_block() -> None:
     async with Reading() as reading:
         await reading.read("a.txt", b"Herons.")
-        assert reading._process is not None
-        pid = reading._process.pid
+        assert reading.pid is not None
+        pid = reading.pid
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from sandbox.foreign import LOOSE, read_json, read_toml
 
-from ..wire import NOTICE_PREFIX
+from ..wire import IMPORTED_PREFIX, NOTICE_PREFIX
 
 Wire: TypeAlias = Mapping[str, Any]  # Any: a message in the wire's own shape
 
@@ -147,7 +147,7 @@ def _typed(message: Wire) -> str:
     if message["role"] != "user":
         return ""
     parts = str(message.get("content") or "").split("\n\n")
-    return "\n\n".join(part for part in parts if not part.startswith(NOTICE_PREFIX)).strip()
+    return "\n\n".join(part for part in parts if not part.startswith((NOTICE_PREFIX, IMPORTED_PREFIX))).strip()
 
 
 def _targets(messages: Sequence[Wire], deed: str) -> frozenset[str]:

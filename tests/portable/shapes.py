@@ -1,0 +1,46 @@
+"""Files of agents that are made to keep the program busy, each as a text."""
+
+import json
+from typing import Any
+
+
+def own(**parts: Any) -> str:
+    """A file of this program with these parts."""
+    return json.dumps({"format": "toolwright-agent", "version": 1, "agent": {"name": "a"}, **parts})
+
+
+def letta(messages: list[Any] | None = None, beside: dict[str, Any] | None = None, **agent: Any) -> str:
+    """A file of Letta's with one agent, and what stands next to it."""
+    one = {"name": "a", "agent_type": "memgpt_agent", "messages": messages or [], **agent}
+    return json.dumps({"agents": [one], **(beside or {})})
+
+
+def turn(id: str, entries: list[Any], **more: Any) -> dict[str, Any]:
+    """A turn of a file."""
+    event = {"kind": "message", "payload": {"text": "hi"}, "at": 1.0}
+    known = {"id": id, "state": "done", "started": 1.0, "ended": 1.0, "events": [event], "entries": entries}
+    return known | more
+
+
+def entry(kind: str, **payload: Any) -> dict[str, Any]:
+    """An entry of a turn."""
+    return {"kind": kind, "payload": payload, "at": 1.0}
+
+
+_WORDS = "word " * 200_000
+_CALLS = [{"id": "", "function": {"name": f"f{n}"}} for n in range(6_000)]
+_ANSWERS = [{"role": "tool", "name": f"f{n}", "content": "x"} for n in reversed(range(6_000))]
+BUSY = {
+    "parts that are all wrong": own(passages=[{}] * 200_000),
+    "lists without end": '{"format":"toolwright-agent","x":[' + "[]," * 2_000_000 + "[]]}",
+    "a payload of many values": own(turns=[turn("t", [entry("other", a=[[]] * 500_000)])]),
+    "a long text": own(passages=[{"id": "p", "text": "\u20ac " * 2_000_000, "at": 1.0}]),
+    "summaries": own(turns=[turn("t", [entry("summary", text="", covers=0, upto=0)] * 15_000)]),
+    "turns": own(turns=[turn(f"t{n}", [entry("user", text="a")]) for n in range(10_000)]),
+    "blocks of one label": letta(core_memory=[{"label": "a"}] * 2_000),
+    "calls answered from the end": letta([{"role": "assistant", "content": "", "tool_calls": _CALLS}, *_ANSWERS]),
+    "a file that is linked often": letta(
+        files_agents=[{"file_id": "f"}] * 300, beside={"files": [{"id": "f", "file_name": "n", "content": _WORDS}]}
+    ),
+    "messages": letta([{"role": "user", "content": "a"}] * 10_000, in_context_message_indices=[5] * 500_000),
+}

@@ -1,0 +1,100 @@
+"""No file of an agent holds up the event loop, takes memory without end, or becomes much more than it is."""
+
+import asyncio
+import json
+import time
+
+import pytest
+
+from agent_core.portable import AgentFileError, Moves, Taken, reader_of_files
+from agent_core.storage.sqlite_whole import SqliteWholes
+from tests.kit.heartbeat import MOST_MS, heartbeat
+from tests.portable.shapes import BUSY, entry, letta, own, turn
+from tests.portable.support import KNOWN, moving
+
+
+@pytest.mark.parametrize("name", BUSY)
+async def test_no_file_of_an_agent_holds_up_the_event_loop(name: str) -> None:
+    async with moving() as (_, moves):
+        began = time.monotonic()
+        async with heartbeat() as stall:
+            result = await asyncio.gather(moves.take_in(BUSY[name], Taken()), return_exceptions=True)
+    assert isinstance(result[0], AgentFileError | list)
+    assert stall.cpu_ms <= MOST_MS, stall
+    assert time.monotonic() - began < 40
+
+
+async def refusal(text: str) -> str:
+    async with moving() as (_, moves):
+        with pytest.raises(AgentFileError) as told:
+            await moves.take_in(text, Taken(dry_run=True))
+    return told.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        pytest.param(letta(core_memory=[{"label": "a"}] * 2_001), "blocks: expected at most 2000 items", id="blocks"),
+        pytest.param(json.dumps({"agents": [{}] * 101}), "agents: expected at most 100 items, got 101", id="agents"),
+        pytest.param(own(turns=[turn("t", [])] * 100_001), "turns: expected at most 100000 items", id="turns"),
+        pytest.param(
+            letta(files_agents=[{"file_id": f"f{n}"} for n in range(10_001)]),
+            "agents[0].files_agents: expected at most 10000 items, got 10001",
+            id="links",
+        ),
+    ],
+)
+async def test_a_file_with_too_much_of_something_is_rejected_with_what_it_is(text: str, told: str) -> None:
+    assert told in await refusal(text)
+
+
+async def test_a_block_that_very_many_agents_name_is_not_copied_without_end() -> None:
+    agents = [{"name": f"a{n}", "agent_type": "m", "messages": [], "block_ids": ["b"]} for n in range(100)]
+    block = {"id": "b", "label": "l", "value": "v" * 1_000_000}
+    told = await refusal(json.dumps({"agents": agents, "blocks": [block]}))
+    assert "block_ids: expected a file that names its parts less often" in told
+
+
+async def test_a_block_or_a_file_that_one_agent_names_twice_comes_once() -> None:
+    block = {"id": "b", "label": "l", "value": "v"}
+    file = {"id": "f", "file_name": "n", "content": "Herons fish."}
+    text = letta(block_ids=["b", "b"], files_agents=[{"file_id": "f"}] * 2, beside={"blocks": [block], "files": [file]})
+    async with moving() as (_, moves):
+        (report,) = await moves.take_in(text, Taken())
+        whole = await moves.whole("a")
+    assert [one.row.label for one in whole.blocks] == ["l"]
+    assert len(whole.passages) == 1
+    assert {"what": "files", "as": "documents", "count": 1} in report.to_json()["mapped"]
+
+
+async def test_reading_that_takes_too_long_is_given_up_and_its_process_ends() -> None:
+    async with moving() as (store, _), reader_of_files(within_s=0.05) as reader:
+        moves = Moves(store, SqliteWholes(store), reader, KNOWN)
+        with pytest.raises(AgentFileError, match="not read within"):
+            await moves.take_in(own(), Taken())
+        assert reader.pid is None
+
+
+async def test_a_file_that_takes_too_much_memory_is_given_up_and_the_next_one_is_read() -> None:
+    async with moving() as (_, moves):
+        with pytest.raises(AgentFileError, match="more memory than is given"):
+            await moves.take_in('{"x":[' + "[]," * 50_000_000 + "[]]}", Taken())
+        assert await moves.take_in(own(), Taken())
+
+
+async def test_texts_of_every_length_come_in_as_they_went_out() -> None:
+    sizes = (1, 63, 65, 65_535, 65_536, 65_537, 1_000_000)
+    said = [entry("user", text="\U0001f600" * size, more={"a": ["x" * size, None]}) for size in sizes]
+    async with moving() as (store, moves):
+        await moves.take_in(own(turns=[turn("t", said)]), Taken())
+        assert [one.payload for one in await store.history("a")] == [one["payload"] for one in said]
+
+
+async def test_a_second_call_of_one_id_is_answered_as_unknown() -> None:
+    calls = [{"id": "c", "function": {"name": name, "arguments": "{}"}} for name in ("f", "g")]
+    messages = [{"role": "assistant", "content": "", "tool_calls": calls}]
+    messages += [{"role": "tool", "tool_call_id": "c", "content": "done"}]
+    async with moving() as (store, moves):
+        await moves.take_in(letta(messages), Taken())
+        results = [one.payload for one in await store.history("a") if one.kind == "result"]
+    assert [(one["name"], one["outcome"]) for one in results] == [("f", "returned"), ("g", "unknown")]
