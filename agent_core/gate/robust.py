@@ -141,7 +141,7 @@ class Trial:
         for one in (small, failure):
             (outcome,) = await self._outcomes([one.call], each_s=_ALONE_S)
             again = next(self.failures([one.call], [outcome]), None)
-            if again is not None and again.kind == failure.kind:  # what only shrinking brought about is no excuse
+            if again is not None and again.is_like(failure):  # what only shrinking brought about is no excuse
                 return replace(again, outside=tuple(how for how in again.outside if how in failure.outside))
         return None
 

@@ -32,6 +32,14 @@ class Failure:
         is_endless = self.outcome.failure.type == "RecursionError"  # which may stop at any line of a cycle
         return self.outcome.failure.type, 0 if is_endless else line_of(self.outcome)
 
+    def is_like(self, other: "Failure") -> bool:
+        """Return whether two failures are one: what uses up its time in one worker may use up its memory in another."""
+        return self.kind == other.kind or (self._is_endless and other._is_endless)
+
+    @property
+    def _is_endless(self) -> bool:
+        return not isinstance(self.outcome, Raised) or self.outcome.failure.type == "MemoryError"
+
     @property
     def rank(self) -> tuple[Weight, int, tuple[int, str]]:
         """Those that are like the examples first, then the shortest."""
