@@ -18,8 +18,8 @@ ALLOWED = {
         embedding/minilm interfaces/by_hand model/local/fetch model/local/sources model/local/weights
         packages/environment packages/installing packages/resolution workshop/export""",
     "a file of the system": """
-        __main__ interfaces/cli model/listening own_environment interfaces/repl/steady model/local/engine model/local/memory
-        model/local/server""",
+        __main__ interfaces/cli model/listening own_environment interfaces/repl/steady model/local/engine
+        model/local/memory model/local/server""",
     "opened through no link and without waiting, for more than to read it whole": """
         broker/log grants/permit packages/lock packages/shelf registry/saving registry/within seal
         grants/record secrets/vault storage/folder storage/origin storage/recovery""",
