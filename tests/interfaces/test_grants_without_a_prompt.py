@@ -119,7 +119,7 @@ def test_a_human_at_a_dumb_terminal_answers_with_a_line(tmp_path: Path, place: s
         terminal("run", *flags(model), cwd=tmp_path, environment=dumb) as screen,
     ):
         screen.wait_for("/help lists")
-        screen.type("weather?\ny\n")
+        screen.type("weather?\n")
         screen.wait_for(ASKS)
         screen.type("w ask me tomorrow\n")
         screen.wait_for("That is all.")
