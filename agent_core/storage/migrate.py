@@ -81,6 +81,23 @@ def schema_digest(db: apsw.Connection) -> str:
     return hashlib.sha256("\n".join(rows).encode()).hexdigest()
 
 
+def drop_unread(db: apsw.Connection, names: str) -> None:
+    """Drop virtual tables, by a pattern for their names and parts: the modules that would read them do not get to.
+
+    The modules would run on whatever somebody wrote into those parts.
+    """
+    ours = f"type = 'table' and name glob '{names}'"
+    db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+    try:
+        list(db.execute("pragma writable_schema = on"))
+        list(db.execute(f"delete from sqlite_schema where {ours} and sql like 'create virtual table%'"))  # noqa: S608  (a text of ours)
+        list(db.execute("pragma writable_schema = reset"))
+    finally:
+        db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    for (name,) in list(db.execute(f"select name from sqlite_schema where {ours}")):  # noqa: S608  (a text of ours)
+        list(db.execute(f'drop table "{name}"'))
+
+
 def _latest() -> int:
     return max(_files(FOLDER), default=0)
 

@@ -306,9 +306,8 @@ class SqliteStore:
         """Do the work; where the index of words is damaged, which is derived, it is dropped and the work done anew."""
         try:
             return work()
-        except apsw.CorruptError as error:
-            # apsw documents the attribute, its types leave it out
-            if error.extendedresult != apsw.SQLITE_CORRUPT_VTAB:  # type: ignore[attr-defined]
+        except (apsw.CorruptError, apsw.SQLError) as error:
+            if not word_index.is_damage(error):
                 raise
             with self._session.transaction():
                 word_index.forget(self._session.db)

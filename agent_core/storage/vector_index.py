@@ -17,6 +17,7 @@ import apsw
 from ..errors import StorageError
 from .connection import Session
 from .lanes import Key, Lane, advance, grow, numbers, spaces
+from .migrate import drop_unread
 
 BATCH: Final = 5_000  # signs that one transaction writes, some 60 ms
 FLOAT: Final = 4  # bytes
@@ -176,13 +177,6 @@ def _parts(db: apsw.Connection, name: str) -> dict[str, str]:
 
 
 def forget(db: apsw.Connection) -> None:
-    """Drop all signs of a file whose contents may be anybody's: sqlite-vec does not get to read them."""
-    ours = "type = 'table' and name glob 'bits_[0-9]*'"
-    db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
-    list(db.execute("pragma writable_schema = on"))
-    list(db.execute(f"delete from sqlite_schema where {ours} and sql like 'create virtual table%'"))  # noqa: S608  (a text of ours)
-    list(db.execute("pragma writable_schema = reset"))
-    db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-    for (name,) in list(db.execute(f"select name from sqlite_schema where {ours}")):  # noqa: S608  (a text of ours)
-        list(db.execute(f'drop table "{name}"'))
+    """Drop all signs unread; they are made anew when they are searched next."""
+    drop_unread(db, "bits_[0-9]*")
     list(db.execute("update lane set done = 0, rows = (select count(*) from vector where lane = id) where space <> ''"))

@@ -12,6 +12,7 @@ import apsw
 
 from .connection import Session
 from .lanes import Key, Lane, advance, grow, lane, numbers
+from .migrate import drop_unread
 
 ROWS: Final = {"recall": "said", "archival": "passage"}
 TABLES: Final = {"recall": "said_words", "archival": "passage_words"}
@@ -86,12 +87,19 @@ def _insert(session: Session, key: Key, words: Lane, rows: Iterable[Sequence[obj
     )
 
 
+def is_damage(error: apsw.Error) -> bool:
+    """Return whether FTS5 says that its tables are not what it wrote."""
+    # apsw documents the attribute, its types leave it out
+    extended = error.extendedresult  # type: ignore[attr-defined]
+    return extended == apsw.SQLITE_CORRUPT_VTAB or "fts5 file format" in str(error)
+
+
 def forget(db: apsw.Connection) -> None:
     """Drop the index unread; each lane is indexed anew when it is searched next."""
     for shelf, table in TABLES.items():
         (sql,) = next(db.execute("select sql from sqlite_schema where name = ?", (table,)))
-        for statement in (f"drop table {table}", sql):
-            list(db.execute(statement))
+        drop_unread(db, f"{table}*")
+        list(db.execute(sql))
         db.execute("delete from lane where shelf = ? and space = ''", (shelf,))
         lanes = f"select agent, ?1, '', count(*), max(seq) from {ROWS[shelf]} group by agent"  # noqa: S608  (a table of ours)
         db.execute(f"insert into lane (agent, shelf, space, rows, upto) {lanes}", (shelf,))

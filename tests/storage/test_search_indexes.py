@@ -91,12 +91,15 @@ async def test_signs_that_are_damaged_are_made_anew_and_every_vector_is_found(ma
     assert many.recovered is None
 
 
-async def test_words_that_are_damaged_are_indexed_anew_and_nothing_is_lost(path: Path, clock: ManualClock) -> None:
+@pytest.mark.parametrize("part", ["passage_words_data where id > 10", "passage_words_config", "passage_words_idx"])
+async def test_words_that_are_damaged_are_indexed_anew_and_nothing_is_lost(
+    path: Path, clock: ManualClock, part: str
+) -> None:
     async with open_store(path, clock=clock) as store:
         await fill(store)
         await say(store, "hello")
     with raw(path) as db:
-        db.execute("update passage_words_data set block = x'ff'")
+        db.execute(f"delete from {part}")
     async with open_store(path, clock=clock) as store:
         assert len(await by_words(store, "pie")) == 100
         await insert(store, "pie", prefix="later")
