@@ -16,7 +16,6 @@ from .vector_index import FLOAT, PARTS, UNREADABLE, WIDEST, bits, trouble
 
 Array: TypeAlias = npt.NDArray[Any]  # Any: the type of its numbers, which each use names
 MOST_POSTINGS: Final = 100_000
-EXACT: Final = 5_000  # vectors that are all compared
 LOOKED_AT: Final = 1_000
 MOST_NEAREST: Final = 4_096  # as sqlite-vec has it
 # A vector of zeros has no angle.
@@ -71,7 +70,7 @@ def nearest(session: Session, place: tuple[Shelf, str, str], vector: bytes, limi
     if found is None or limit < 1 or trouble(session) or not _is_comparable(session, found, vector):
         return []
     width = len(vector) // FLOAT
-    if found.rows > EXACT and width % 8 == 0:
+    if vector_index.has_signs(found, width):
         try:
             return _nearest_by_signs(session, vector_index.catch_up(session, key, width), vector, limit)
         except UNREADABLE:

@@ -7,6 +7,7 @@ stays, and the signs are made when the extension is there.
 import re
 from array import array
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
@@ -19,6 +20,7 @@ from .connection import Session
 from .lanes import Key, Lane, advance, grow, numbers, spaces
 from .migrate import drop_unread
 
+EXACT: Final = 5_000  # vectors of a lane that are all compared
 BATCH: Final = 5_000  # signs that one transaction writes, some 60 ms
 FLOAT: Final = 4  # bytes
 PARTS: Final = 16  # of a table of signs: one is looked at first
@@ -65,15 +67,23 @@ def save(session: Session, key: Key, vectors: Sequence[tuple[int, bytes]]) -> No
     """Keep the vectors of rows; a later one takes the place of an earlier."""
     found = grow(session, key, 0)
     _check_vectors(session, found, key.space, vectors)
-    last = session.all("select coalesce(max(seq), 0) from vector where lane = ?", found.id)[0][0]
+    is_whole = bool(found.done) and not _unsigned(session, found, 1)
     seqs = [seq for seq, _ in vectors]
     gone = _delete(session, found, seqs)
     session.db.executemany(
         "insert into vector (lane, seq, vector) values (?, ?, ?)", [(found.id, seq, vector) for seq, vector in vectors]
     )
-    grow(session, key, len(vectors) - gone)
-    if found.done and _follow(session, found, seqs, vectors) and last <= found.done:
-        advance(session, found, max(found.done, *seqs))
+    now, width = grow(session, key, len(vectors) - gone), len(vectors[0][1]) // FLOAT
+    if found.done and _follow(session, found, seqs, vectors):
+        advance(session, found, max(found.done, *seqs) if is_whole else found.done)
+    if not is_whole and has_signs(now, width) and not trouble(session):
+        with suppress(*UNREADABLE):  # a search makes them anew
+            _sign_batch(session, key, width)
+
+
+def has_signs(found: Lane, width: int) -> bool:
+    """Return whether a lane is searched by the signs of its vectors; these come in bytes."""
+    return found.rows > EXACT and width % 8 == 0
 
 
 def _check_vectors(session: Session, found: Lane, space: str, vectors: Iterable[tuple[int, bytes]]) -> None:
@@ -128,20 +138,30 @@ def _write_signs(session: Session, found: Lane, seqs: Sequence[int], vectors: Se
 
 def catch_up(session: Session, key: Key, width: int) -> Lane:
     """Return the lane, each vector of which has its signs: they are written a batch in each transaction."""
-    after = "from vector where lane = ? and seq > ? order by seq limit ?"
     while True:
         found = grow(session, key, 0)
-        if found.done and not session.all(f"select 1 {after}", found.id, found.done, 1):
+        if found.done and not _unsigned(session, found, 1):
             return found
         with session.transaction():
-            found = grow(session, key, 0)  # another process may be at it, too
-            if not found.done:
-                drop(session, bits(found))
-                session.all(f"create virtual table {bits(found)} using vec0({_COLUMNS}[{width}])")
-            if not (rows := session.all(f"select seq, vector {after}", found.id, found.done, BATCH)):
+            if not _sign_batch(session, key, width):
                 return found
-            _write_signs(session, found, [seq for seq, _ in rows], [(seq, vector) for seq, vector in rows])
-            advance(session, found, rows[-1][0])
+
+
+def _sign_batch(session: Session, key: Key, width: int) -> bool:
+    found = grow(session, key, 0)
+    if not found.done:
+        drop(session, bits(found))
+        session.all(f"create virtual table {bits(found)} using vec0({_COLUMNS}[{width}])")
+    rows = _unsigned(session, found, BATCH)
+    if rows:
+        _write_signs(session, found, [seq for seq, _ in rows], rows)
+        advance(session, found, rows[-1][0])
+    return bool(rows)
+
+
+def _unsigned(session: Session, found: Lane, count: int) -> list[tuple[int, bytes]]:
+    rows = "select seq, vector from vector where lane = ? and seq > ? order by seq limit ?"
+    return [(seq, vector) for seq, vector in session.all(rows, found.id, found.done, count)]
 
 
 def drop(session: Session, name: str) -> None:

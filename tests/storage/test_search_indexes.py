@@ -11,7 +11,17 @@ import pytest
 from agent_core.clock import Clock
 from agent_core.embedding import embedder
 from agent_core.memory.archival import Archival, Piece
-from agent_core.storage import DropAgent, DropPassages, SaveVectors, SqliteStore, Store, adopt, open_store, searching
+from agent_core.storage import (
+    DropAgent,
+    DropPassages,
+    SaveVectors,
+    SqliteStore,
+    Store,
+    adopt,
+    open_store,
+    searching,
+    vector_index,
+)
 from agent_core.storage.migrate import FOLDER, migrate
 from tests.storage.memory_support import floats, found, insert
 from tests.storage.support import ManualClock, say, texts
@@ -56,7 +66,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 async def many(path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SqliteStore]:
     """A store in which a hundred vectors are many."""
-    monkeypatch.setattr(searching, "EXACT", 50)
+    monkeypatch.setattr(vector_index, "EXACT", 50)
     async with open_store(path, clock=clock) as store:
         await fill(store)
         assert len(await by_vector(store, 5)) == 100
@@ -166,7 +176,7 @@ async def test_a_file_of_the_eighth_schema_is_searched_whole_in_the_newest(
         list(db.execute(EIGHTH, (str(numbers),) * 2))
         db.executemany("insert into vector values (3, ?, ?)", [(seq, vector(seq)) for seq in numbers])
     monkeypatch.setattr("agent_core.storage.word_index.BATCH", 30)
-    monkeypatch.setattr(searching, "EXACT", 50)
+    monkeypatch.setattr(vector_index, "EXACT", 50)
     adopt(path, old.name, clock)
     async with open_store(path, clock=clock) as store:
         assert (len(await by_words(store, "pie")), len(await by_vector(store, 5))) == (100, 100)
@@ -195,7 +205,7 @@ async def test_what_the_index_takes_of_an_agent_does_not_depend_on_what_others_k
 
 
 async def test_many_alike_vectors_are_found_as_many_as_asked_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "EXACT", 50)
+    monkeypatch.setattr(vector_index, "EXACT", 50)
     monkeypatch.setattr(searching, "LOOKED_AT", 16)
     await insert(store, *["pie"] * 300)
     await store.apply([SaveVectors("archival", "v", tuple((seq, vector(1)) for seq in range(1, 301)))])
@@ -206,7 +216,7 @@ async def test_many_alike_vectors_are_found_as_many_as_asked_for(store: Store, m
 async def test_vectors_of_zeros_and_of_an_odd_width_are_found_last(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "EXACT", 1)
+    monkeypatch.setattr(vector_index, "EXACT", 1)
     await insert(store, "a", "b", "c")
     await store.apply(
         [SaveVectors("archival", "v", ((1, floats(0, 0, 0)), (2, floats(1, 0, 0)), (3, floats(2, 1, 0))))]
