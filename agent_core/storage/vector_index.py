@@ -27,8 +27,9 @@ PARTS: Final = 16  # of a table of signs: one is looked at first
 WIDEST: Final = 8_192  # components, as sqlite-vec has it
 UNREADABLE: Final = (apsw.SQLError, apsw.CorruptError)
 """What is raised where a table of signs is not what the extension wrote."""
-_COLUMNS: Final = "part integer partition key, bits bit"
-_MADE: Final = re.compile(rf"CREATE VIRTUAL TABLE bits_\d+ using vec0\({_COLUMNS}\[\d{{1,4}}\]\)")
+# In small chunks: to choose a row, sqlite-vec walks through the whole of its chunk.
+_TABLE: Final = "CREATE VIRTUAL TABLE bits_{} using vec0(part integer partition key, bits bit[{}], chunk_size=256)"
+_MADE: Final = re.compile(re.escape(_TABLE).replace(r"\{\}", r"\d{1,18}"))
 _MIXED, _PRIME = 2_654_435_761, (1 << 31) - 1  # neighbors come into different parts
 _ALONE: Final = "Texts are found by their words alone:"
 
@@ -151,7 +152,7 @@ def _sign_batch(session: Session, key: Key, width: int) -> bool:
     found = grow(session, key, 0)
     if not found.done:
         drop(session, bits(found))
-        session.all(f"create virtual table {bits(found)} using vec0({_COLUMNS}[{width}])")
+        session.all(_TABLE.format(found.id, width))
     rows = _unsigned(session, found, BATCH)
     if rows:
         _write_signs(session, found, [seq for seq, _ in rows], rows)
