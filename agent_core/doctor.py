@@ -43,7 +43,12 @@ async def examine(
         "sandbox": sandbox,
         "model": await _model(settings, choose, functions),
         "grants": {"unattended": settings.grants.unattended},
-        "storage": {"ok": damage is None, "problem": damage, "recovered": store.recovered},
+        "storage": {
+            "ok": damage is None,
+            "problem": damage,
+            "recovered": store.recovered,
+            "vectors": await store.memory.vector_trouble() or None,
+        },
         "ok": sandbox["level"] in ("full", "core") and damage is None,
     }
 

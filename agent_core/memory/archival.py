@@ -100,7 +100,7 @@ class Archival:
         vector = await self.vectors.of(question.text)
         near = await self.vectors.near(self._agent, vector, limits["vectors"])
         rows = await self._kept.passages({hit.seq for hit in [*worded, *near]})
-        cosines = await self.vectors.cosines(vector, [row.seq for row in rows])
+        cosines = await self.vectors.cosines(self._agent, vector, [row.seq for row in rows])
         total = (await self._kept.counts(self._agent)).passages
         passages = import_module(f"{__package__}.passages")  # what computes is loaded with the first search
         signals = passages.measure(rows, question, {hit.seq for hit in worded}, cosines, total)

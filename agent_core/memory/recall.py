@@ -124,7 +124,7 @@ class Recall:
         await self._load(hits)
         ranked = [hit.seq for hit in [*worded[: limits["beside"]], *near[: limits["beside"]]]]
         rows = await self._with_neighbours(hits, ranked, limits["around"])
-        cosines = await self.vectors.cosines(vector, [each.said.seq for each in rows])
+        cosines = await self.vectors.cosines(self._agent, vector, [each.said.seq for each in rows])
         total = (await self._kept.counts(self._agent)).messages
         evidence = Evidence(question, rows, frozenset(hit.seq for hit in worded), cosines, total)
         return evidence, hits

@@ -60,14 +60,17 @@ class Vectors:
             return []
         return await self._kept.search_vector(self._shelf, agent, self._embedder.space, vector, limit)
 
-    async def cosines(self, vector: bytes | None, seqs: Collection[int]) -> dict[int, float]:
+    async def cosines(self, agent: str, vector: bytes | None, seqs: Collection[int]) -> dict[int, float]:
         """How near each of these rows is."""
         if vector is None or self._embedder is None:
             return {}
-        return await self._kept.cosines(self._shelf, self._embedder.space, vector, seqs)
+        return await self._kept.cosines(self._shelf, agent, self._embedder.space, vector, seqs)
 
     async def _vectors(self, texts: list[str]) -> list[bytes]:
         if self._embedder is None or not texts:
+            return []
+        if trouble := await self._kept.vector_trouble():
+            self.trouble = trouble
             return []
         try:
             vectors = await self._embedder.embed(texts)

@@ -5,7 +5,7 @@ time: the store's own.
 """
 
 import json
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,15 +53,11 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A connection, the clock that gives names and times, and how many calls of a function are kept one by one.
-
-    `kept` holds what searches keep of the file in memory.
-    """
+    """A connection, the clock that gives names and times, and how many calls of a function are kept one by one."""
 
     db: apsw.Connection
     clock: Clock
     keep_calls: int = KEEP_CALLS
-    kept: dict[Hashable, object] = field(default_factory=dict)
     sealer: Sealer = field(default_factory=lambda: Sealer(None))
 
     def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:  # Any: columns as SQLite types them

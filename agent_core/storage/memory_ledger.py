@@ -5,7 +5,7 @@ from typing import Any
 
 from ..errors import StorageError
 from . import memory_writes as m
-from . import shelving
+from . import passages, vector_index, word_index
 from .connection import Session, dump
 from .errors import BlockConflict
 
@@ -15,8 +15,10 @@ def _save_agent(session: Session, write: m.SaveAgent) -> None:
 
 
 def _drop_agent(session: Session, write: m.DropAgent) -> None:
+    word_index.remove_agent(session, write.agent)
     for sql in _ALL_OF_AN_AGENT:
         session.all(sql, write.agent)
+    vector_index.sweep(session)
 
 
 _ALL_OF_AN_AGENT = (
@@ -128,5 +130,5 @@ ACTIONS: dict[type[object], Callable[[Session, Any], None]] = {
     m.SaveSection: _save_section,
     m.DropSection: _drop_section,
     m.SaveDocument: _save_document,
-    **shelving.ACTIONS,
+    **passages.ACTIONS,
 }

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from .connection import Session
+from .lanes import Key, lane, numbers
 from .memory_store import Counts
 from .memory_writes import BlockChange, BlockRow, DocumentRow, PassageRow, Said, SectionRow, Shelf, Value
 from .rows import SETTINGS, TEXTS, parse_row
-from .sheets import Key, Lane, lane, numbers
 
 _BLOCKS = (
     "select b.id, b.label, b.value, b.chars, b.description, b.read_only, b.shared, h.position, b.version, b.edited"
@@ -19,7 +19,6 @@ _HOW_MANY = "select count(*) from said"
 _SAID = "select seq, agent, n, text, words, at, speaker, session, length, asks, timed, turn from said"
 _PASSAGES = "select id, agent, text, words, at, tags, source, place, document, n, seq from passage"
 _TEXTS = {"recall": "select seq, text from said as r", "archival": "select seq, text from passage as r"}
-_VECTORS = "select seq, vector from vector"
 _AMONG = "in (select value from json_each(?))"
 FEW_IDS = 10
 
@@ -82,7 +81,7 @@ def sections(session: Session, agent: str) -> list[SectionRow]:
 def counts(session: Session, agent: str) -> Counts:
     """From the lanes, which count as they grow."""
     lanes = [lane(session, Key(agent, shelf)) for shelf in ("recall", "archival")]
-    messages, passages = (one.live if one else 0 for one in lanes)
+    messages, passages = (one.rows if one else 0 for one in lanes)
     edited = session.all(
         "select coalesce(max(b.edited), 0.0) from holding h join block b on b.id = h.block"
         " where h.agent = ? and h.attached and b.version > 1",
@@ -167,7 +166,7 @@ def unembedded(session: Session, shelf: Shelf, space: str, limit: int) -> list[t
     """Of each agent that has fewer vectors than rows."""
     found: list[tuple[int, str]] = []
     short = (
-        "select w.agent, w.rows - w.gone - coalesce(v.rows - v.gone, 0) as missing, v.id from lane w left join lane v"
+        "select w.agent, w.rows - coalesce(v.rows, 0) as missing, v.id from lane w left join lane v"
         " on v.agent = w.agent and v.shelf = w.shelf and v.space = ? where w.shelf = ? and w.space = '' and missing > 0"
     )
     for agent, missing, vectors in session.all(short, space, shelf):
@@ -183,19 +182,6 @@ def _missing(session: Session, texts: str, agent: str, vectors: int | None, coun
         without = "not exists (select 1 from vector where lane = ? and seq = r.seq)"
         found = session.all(f"{texts} where agent = ? and {without} order by seq limit ?", agent, vectors, count)
     return [(seq, text) for seq, text in found]
-
-
-def vectors(session: Session, found: Lane, seqs: Collection[int]) -> list[tuple[int, bytes]]:
-    """As they were given."""
-    rows = session.all(f"{_VECTORS} where lane = ? and seq {_AMONG}", found.id, numbers([*seqs]))
-    return [(seq, vector) for seq, vector in rows]
-
-
-def vectors_of(session: Session, shelf: Shelf, space: str, seqs: Collection[int]) -> list[tuple[int, bytes]]:
-    """As they were given, whoever's they are."""
-    lanes = "(select id from lane where shelf = ? and space = ?)"
-    rows = session.all(f"{_VECTORS} where lane in {lanes} and seq {_AMONG}", shelf, space, numbers([*seqs]))
-    return [(seq, vector) for seq, vector in rows]
 
 
 def _block(row: tuple[Any, ...]) -> BlockRow:  # Any: columns as SQLite types them

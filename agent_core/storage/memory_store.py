@@ -57,8 +57,13 @@ class MemoryStore(Protocol):
     async def search_vector(self, shelf: Shelf, agent: str, space: str, vector: bytes, limit: int) -> list[Hit]:
         """The rows nearest to a vector, by cosine, best first."""
 
-    async def cosines(self, shelf: Shelf, space: str, vector: bytes, seqs: Collection[int]) -> dict[int, float]:
-        """The cosine of each of these rows that has a vector."""
+    async def cosines(
+        self, shelf: Shelf, agent: str, space: str, vector: bytes, seqs: Collection[int]
+    ) -> dict[int, float]:
+        """Return the cosine of each of these rows of an agent that has a vector."""
+
+    async def vector_trouble(self) -> str:
+        """Return why vectors cannot be searched; an empty text where they can be."""
 
     async def said(self, agent: str, seqs: Collection[int]) -> list[Said]:
         """Indexed messages by `seq`, in order."""

@@ -16,7 +16,7 @@ import apsw
 
 from ..errors import StorageError
 from ..seal import Sealer
-from . import origin
+from . import origin, vector_index, word_index
 from .connection import Clock, bounded, connect
 from .faults import DAMAGE
 from .folder import open_lock
@@ -88,6 +88,8 @@ def adopt(path: Path, name: str, clock: Clock) -> str:
         replaced = _put_aside(place, "replaced").name if path.exists() else ""
         with bounded(db):
             sign_all(db, place.sealer)
+            vector_index.forget(db)
+            word_index.forget(db)
             origin.mark(db, origin.sealed_id(path, place.sealer))
         db.close()
         aside.rename(path)

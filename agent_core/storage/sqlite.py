@@ -16,7 +16,7 @@ import apsw
 
 from ..errors import StorageError
 from ..seal import Sealer
-from . import journal, ledger, lookups
+from . import journal, ledger, lookups, word_index
 from .connection import KEEP_CALLS, Clock, Session, abandon, bounded
 from .faults import DAMAGE, SURROUNDINGS, explain, explain_os
 from .memory_store import MemoryStore
@@ -290,7 +290,7 @@ class SqliteStore:
             if self._is_gone():
                 raise self._reopen("was taken away or replaced while it was in use")
             with bounded(self._session.db):
-                return work()
+                return self._with_index(work)
         except (*DAMAGE, Misfit) as error:
             raise self._reopen("is damaged") from error
         except SURROUNDINGS as error:
@@ -301,6 +301,17 @@ class SqliteStore:
         except UnicodeEncodeError as error:
             what = f"A text cannot be stored: {error.reason} at character {error.start}."
             raise StorageError(what, mend="Leave out what is not Unicode text.") from error
+
+    def _with_index(self, work: Callable[[], T]) -> T:
+        """Do the work; where the index of words is damaged, which is derived, it is dropped and the work done anew."""
+        try:
+            return work()
+        except (apsw.CorruptError, apsw.SQLError) as error:
+            if not word_index.is_damage(error):
+                raise
+            with self._session.transaction():
+                word_index.forget(self._session.db)
+            return work()
 
     def _is_gone(self) -> bool:
         # A file that is moved or deleted goes on taking writes, which nobody would ever find again.

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Protocol, TypeVar
 
 from . import memory_lookups as lookups
+from . import vector_index
 from .connection import Session
 from .memory_store import Counts, Hit
 from .memory_writes import BlockChange, BlockRow, DocumentRow, PassageRow, Said, SectionRow, Shelf
@@ -67,9 +68,15 @@ class SqliteMemory:
         """By meaning."""
         return await self._read(_search_vector, (shelf, agent, space), vector, limit)
 
-    async def cosines(self, shelf: Shelf, space: str, vector: bytes, seqs: Collection[int]) -> dict[int, float]:
+    async def cosines(
+        self, shelf: Shelf, agent: str, space: str, vector: bytes, seqs: Collection[int]
+    ) -> dict[int, float]:
         """Of some rows."""
-        return await self._read(_cosines, shelf, space, vector, seqs)
+        return await self._read(_cosines, (shelf, agent, space), vector, seqs)
+
+    async def vector_trouble(self) -> str:
+        """Return why vectors cannot be searched."""
+        return await self._read(vector_index.trouble)
 
     async def said(self, agent: str, seqs: Collection[int]) -> list[Said]:
         """Messages by number."""
@@ -126,7 +133,7 @@ def _search_vector(session: Session, place: tuple[Shelf, str, str], vector: byte
     return searching.nearest(session, place, vector, limit)
 
 
-def _cosines(session: Session, shelf: Shelf, space: str, vector: bytes, seqs: Collection[int]) -> dict[int, float]:
+def _cosines(session: Session, place: tuple[Shelf, str, str], vector: bytes, seqs: Collection[int]) -> dict[int, float]:
     from . import searching  # noqa: PLC0415 as above
 
-    return searching.cosines(session, (shelf, space), vector, seqs)
+    return searching.cosines(session, place, vector, seqs)

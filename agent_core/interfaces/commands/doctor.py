@@ -37,7 +37,7 @@ def _lines(report: dict[str, Any]) -> list[Line]:  # Any: the published shape of
         )
     for room in ("model", "embedding", "packages", "storage"):
         told = report.get(room) or {}
-        facts = [told[key] for key in ("why", "problem", "recovered", "mend") if told.get(key)]
+        facts = [told[key] for key in ("why", "problem", "recovered", "vectors", "mend") if told.get(key)]
         lines.append(line(_mark(bool(told.get("ok"))), ": ".join([room, " ".join(facts) or "whole"])))
         if loosened := told.get("loosened"):
             listed = ", ".join(f"{name} ({why})" for name, why in loosened.items())
