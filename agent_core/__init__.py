@@ -1,4 +1,4 @@
-"""Toolwright as a library: the public names, and nothing else.
+"""The public names of Toolwright as a library, and nothing else.
 
 The names are loaded when they are first used, because `toolwright --version` and the prompt must
 not wait for what a turn needs (ADR 0006).
@@ -18,11 +18,11 @@ _ROOMS = {
     "Decision": "grants",
     "Event": "events",
     "Memory": "memory.classes",
-    "Plan": "workshop",
+    "PlannedChange": "workshop",
     "Question": "grants",
     "Settings": "settings",
     "ToolwrightError": "errors",
-    "Workshop": "workshop",
+    "FunctionService": "workshop",
     "Workspace": "assemble",
 }
 
@@ -34,12 +34,12 @@ __all__ = [
     "ChatMemory",
     "Decision",
     "Event",
+    "FunctionService",
     "Memory",
-    "Plan",
+    "PlannedChange",
     "Question",
     "Settings",
     "ToolwrightError",
-    "Workshop",
     "Workspace",
     "present",
 ]

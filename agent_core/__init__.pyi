@@ -11,8 +11,8 @@ from .memory.classes import ChatMemory as ChatMemory
 from .memory.classes import Memory as Memory
 from .settings import Settings as Settings
 from .workshop import Author as Author
-from .workshop import Plan as Plan
-from .workshop import Workshop as Workshop
+from .workshop import FunctionService as FunctionService
+from .workshop import PlannedChange as PlannedChange
 
 __version__: str
 __all__: list[str]

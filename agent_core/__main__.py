@@ -1,4 +1,4 @@
-"""`toolwright` and `python -m agent_core`: the way in.
+"""The entry point of `toolwright` and `python -m agent_core`.
 
 The version is answered before anything else is imported: scripts ask for it often, and must not
 wait for a command line parser.
@@ -12,7 +12,7 @@ from .own_environment import enter
 
 
 def main() -> None:
-    """Run the command line and leave with its exit code."""
+    """Run the command line and exit with its exit code."""
     _open_what_is_closed()
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"toolwright {__version__}\n")

@@ -1,4 +1,4 @@
-"""Agent.turn: the loop, once. Every interface consumes its events.
+"""The agent: `Agent.turn` runs the loop, and every interface consumes its events.
 
 A turn is steps; a step is one model reply and the calls it asked for, and it ends with every call
 answered. Whatever ends a turn, its history is valid and on disk.
@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AsyncExitStack
 
 from . import events
-from .context import KIND, PRESSURE, History, Reading, claim, resume
+from .context import KIND, PRESSURE, History, PageReader, claim, resume
 from .context import pop as pop_turn
 from .course import Ended
 from .errors import ModelError, WorkspaceError
@@ -19,29 +19,29 @@ from .memory.agent_memory import AgentMemory
 from .messages import Message
 from .model.ahead import Tell
 from .settling import closing_answers, last_event, settle
-from .status import Status, status_of
-from .step import Stepper
+from .status import AgentStatus, status_of
+from .step import AgentLoop
+from .storage import ClaimedTurn as Claimed
 from .storage import PinFunction, Post, Store, UnpinFunction
-from .storage import Turn as Claimed
-from .talk import Talk
+from .talk import AgentSession
 from .turn import Emit, Turn, messages_of, notice, said_by
-from .workshop import Author, Unread, Workshop
+from .workshop import Author, FunctionService, StaleView
 
 Listener = Callable[[events.FunctionsChanged], None]
 
 
 class Agent:
-    """One assistant with its conversation; one turn runs at a time."""
+    """An assistant with its conversation; it runs one turn at a time."""
 
     def __init__(  # noqa: PLR0913 - what it is made of
         self,
         name: str,
         store: Store,
-        workshop: Workshop,
-        stepper: Stepper,
+        workshop: FunctionService,
+        stepper: AgentLoop,
         owner: str,
         *,
-        talk: Talk,
+        talk: AgentSession,
         memory: AgentMemory,
     ) -> None:
         self.name = name
@@ -56,7 +56,7 @@ class Agent:
         self._history = History()
         self._turn: Turn | None = None
         self._one_at_a_time = asyncio.Lock()
-        self._unread = Unread()
+        self._unread = StaleView()
         self._forget = workshop.on_change(self._unread.heard)
         self._closing = AsyncExitStack()
         self._is_closed = False
@@ -64,12 +64,12 @@ class Agent:
 
     @property
     def author(self) -> Author:
-        """Who a change is by that this agent makes now."""
+        """The author of a change that this agent makes now."""
         turn = self._turn.id if self._turn else ""
         return Author("agent", self.name, turn, self._stepper.asker.model_name, self._unread)
 
     async def restore(self) -> None:
-        """Take up the conversation where it was left: read it, and settle a turn that was cut off.
+        """Restore the conversation from storage and settle a turn that was cut off.
 
         Calls whose outcome nobody saw are answered as unknown, and never run again by themselves.
         """
@@ -85,7 +85,8 @@ class Agent:
             self.restored = "Your last message had not been answered when the program stopped; /retry sends it again."
 
     def turn(self, message: str | None) -> AsyncGenerator[events.Event, None]:
-        """One turn: from a message to the agent's handing back, as events; None takes up what waits.
+        """Run one turn, from a message until the agent hands back, and yield its events; None processes what is
+        waiting.
 
         Leaving the iteration early ends the turn as an interruption does.
         """
@@ -99,16 +100,16 @@ class Agent:
             self._ends_at_once = self._one_at_a_time.locked()
 
     async def say_during_turn(self, message: str) -> None:
-        """Put a message on disk that the running turn takes up at its next step."""
+        """Store a message on disk that the running turn picks up at its next step."""
         await self._store.post(Post(self.name, "message", {"text": message}))
 
     async def waiting(self) -> list[str]:
-        """Messages that no turn has taken up yet, oldest first."""
+        """Return the messages that no turn has picked up yet, oldest first."""
         waiting = await self._store.waiting(self.name)
-        return [str(each.payload.get("text", "")) for each in waiting if each.kind == "message"]
+        return [str(message.payload.get("text", "")) for message in waiting if message.kind == "message"]
 
     async def heartbeats(self) -> AsyncIterator[None]:
-        """Comes each time that a timed heartbeat is due: `turn(None)` takes it up. Ends at once where there are none.
+        """Yield each time a timed heartbeat is due: `turn(None)` handles it. End at once if there are none.
 
         A host that stays alive iterates over it in a task of its own.
         """
@@ -116,7 +117,7 @@ class Agent:
             yield
 
     async def model_line(self) -> str:
-        """Which model answers and why it was chosen, in one line.
+        """Return one line that says which model answers and why it was chosen.
 
         Raises:
             NoModel: nothing is configured and nothing was found.
@@ -125,11 +126,11 @@ class Agent:
         return self._stepper.asker.line
 
     async def measure(self) -> None:
-        """Before the first reply to a conversation that goes on: learn about how much of the window it takes."""
+        """Estimate how much of the window a resumed conversation takes, before its first reply."""
         await self._stepper.asker.estimate(self._history, self.workshop.registry.snapshot(), self._stepper.own_set)
 
     async def prepare(self, tell: Tell = lambda *_: None) -> None:
-        """Have a model that reads slowly read what every request begins with; `tell` gets tokens, read and in all.
+        """Prefill a slow local model's prompt cache with the prefix of every request; `tell` gets (tokens done, total).
 
         Raises:
             ModelError: the model cannot be had.
@@ -137,12 +138,12 @@ class Agent:
         await self._stepper.asker.prepare(self.workshop.registry.snapshot(), self._stepper.own_set, tell)
 
     async def set_model(self, name: str) -> str:
-        """Talk to another model from the next step on; the line that describes it."""
+        """Switch to another model from the next step on, and return the line that describes it."""
         await self._stepper.asker.change(name)
         return self._stepper.asker.line
 
     async def pop(self) -> str | None:
-        """Take the last turn out of the context (not of the record); the user's message in it."""
+        """Remove the last turn from the context (not from the record) and return the user's message in it."""
         self._must_be_idle()
         await self.memory.recall.catch_up()  # what is out of the context is not out of recall
         entries = await pop_turn(self._store, self.name)
@@ -155,7 +156,7 @@ class Agent:
         return bool(said) and said[-1].is_imported
 
     async def begin_anew(self) -> int:
-        """Take every turn out of the context (not of the record); how many there were."""
+        """Remove every turn from the context (not from the record) and return how many there were."""
         self._must_be_idle()
         await self.memory.recall.catch_up()
         hidden = await self._store.hide_turns(self.name)
@@ -164,7 +165,7 @@ class Agent:
         return hidden
 
     async def summarize(self) -> str:
-        """Have the older part of the conversation summarised now; what came of it.
+        """Summarize the older part of the conversation now, and return a sentence about the result.
 
         Raises:
             ModelError: the model cannot be had.
@@ -185,19 +186,19 @@ class Agent:
                 await self._store.finish(turn.id, turn.attempt)
 
     async def warn_memory(self) -> None:
-        """Have the model warned of memory pressure: at the next step, or by `turn(None)`."""
+        """Warn the model of memory pressure: at the next step, or by `turn(None)`."""
         await self._store.post(Post(self.name, "notice", {"text": PRESSURE.text}))
 
     async def read_on(self, name: str, page: int) -> str:
-        """A page of a text that was shown in part.
+        """Return a page of a text that was shown in part.
 
         Raises:
             UsageError: nothing has this name, or it has no such page.
         """
-        return await Reading(self._store, self.name, lambda: self._history.page_chars).page(name, page)
+        return await PageReader(self._store, self.name, lambda: self._history.page_chars).page(name, page)
 
     async def keep(self, function: str) -> None:
-        """Put a function into this agent's own set: it is always shown to it.
+        """Add a function to this agent's own set: the agent is always shown it.
 
         Raises:
             UsageError: there is no such function.
@@ -207,7 +208,7 @@ class Agent:
         self._stepper.own_set = frozenset(await self._store.pins(self.name))
 
     async def release(self, function: str) -> None:
-        """Take a function out of this agent's own set; the file stays."""
+        """Remove a function from this agent's own set; the file stays."""
         await self._store.apply([UnpinFunction(self.name, function)])
         self._stepper.own_set = frozenset(await self._store.pins(self.name))
 
@@ -217,19 +218,19 @@ class Agent:
         return self._stepper.own_set
 
     async def history(self) -> list[Message]:
-        """The conversation as it is in the context."""
+        """Return the conversation as it is in the context."""
         return list(self._history)
 
-    def status(self) -> Status:
-        """The figures for a bottom bar; cheap."""
+    def status(self) -> AgentStatus:
+        """Return the figures for a status bar; this is cheap."""
         return status_of(self.name, self._stepper.asker, len(self.workshop.registry.snapshot().functions))
 
     def on_change(self, listener: Listener) -> Callable[[], None]:
-        """Hear of functions that change by another hand; the returned callable ends it."""
+        """Notify a listener of functions that someone else changes; the returned callable ends it."""
         return self.workshop.on_change(listener)
 
     async def aclose(self) -> None:
-        """Let the model and the agent's lock go; a second time does nothing."""
+        """Release the model and the agent's lock; a second call does nothing."""
         if not self._is_closed:
             self._is_closed = True
             self._forget()
@@ -237,7 +238,7 @@ class Agent:
             await self._closing.aclose()
 
     def close_with(self, stack: AsyncExitStack) -> None:
-        """What is to be let go together with this agent."""
+        """Register a stack of resources to be closed together with this agent."""
         self._closing = stack
 
     def _must_be_idle(self) -> None:
@@ -305,5 +306,5 @@ class Agent:
         return turn
 
     async def _settle_calls(self, turn: Turn, why: str) -> None:
-        """The calls of a turn that ended early are answered, so that its history is valid."""
+        """Answer the calls of a turn that ended early, so that its history is valid."""
         await turn.append([*closing_answers(await self._store.load(turn.id)), notice(why)])

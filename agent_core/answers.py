@@ -1,4 +1,4 @@
-"""Outcome → the text the model reads about one call.
+"""The text that the model reads about the outcome of a call.
 
 Each text says what happened, what it means and what to do next. What came out of a worker is
 untrusted: it is fenced, its control characters are shown, and its length is capped.
@@ -27,7 +27,7 @@ _PLAIN_NAME = re.compile(r"(?:[\w./-]|<[a-z]+(?: \d+)?>){1,200}")
 
 
 @dataclass(frozen=True, slots=True)
-class Interrupted:
+class InterruptedCall:
     """The user ended the turn while the call ran."""
 
 
@@ -40,10 +40,10 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The program was stopped while the call ran: whether it took effect cannot be known."""
+    """The program was stopped while the call ran: nobody can know whether it took effect."""
 
 
-CallOutcome: TypeAlias = Outcome | Interrupted | Skipped | Unknown
+CallOutcome: TypeAlias = Outcome | InterruptedCall | Skipped | Unknown
 Measured: TypeAlias = Returned | Raised | TimedOut | Killed
 
 _WORDS: dict[type, str] = {
@@ -52,31 +52,31 @@ _WORDS: dict[type, str] = {
     TimedOut: "timed_out",
     Killed: "killed",
     Refused: "refused",
-    Interrupted: "interrupted",
+    InterruptedCall: "interrupted",
     Skipped: "skipped",
     Unknown: "unknown",
 }
 
 
 _NOT_SEEN: dict[type, str] = {
-    Interrupted: "The user stopped this call. Do not repeat it unless the user asks.",
+    InterruptedCall: "The user stopped this call. Do not repeat it unless the user asks.",
     Unknown: "The program was stopped while this call ran, so whether it took effect is unknown. "
     "Check before you call it again.",
 }
 
 
 def size_of(outcome: CallOutcome) -> int:
-    """Return the size by which an outcome is worked on."""
+    """Return the size of an outcome, which decides where it is processed."""
     return bulk(outcome.value) if isinstance(outcome, Returned) else 0
 
 
 def word(outcome: CallOutcome) -> str:
-    """The published word for how a call ended."""
+    """Return the published word for how a call ended."""
     return _WORDS[type(outcome)]
 
 
 def answer(outcome: CallOutcome, limit_chars: int) -> str:
-    """The text that the model reads about one call of a function."""
+    """Return the text that the model reads about a call of a function."""
     match outcome:
         case Returned():
             return _with_output(shorten(visible(show_value(outcome.value)), limit_chars), outcome.output)
@@ -91,14 +91,14 @@ def answer(outcome: CallOutcome, limit_chars: int) -> str:
             )
         case Refused() | Skipped():
             return _not_called(outcome.reason, limit_chars)
-        case Interrupted() | Unknown():
+        case InterruptedCall() | Unknown():
             return _NOT_SEEN[type(outcome)]
         case _:
             assert_never(outcome)
 
 
 def outcome_json(outcome: CallOutcome) -> dict[str, Any]:  # Any: values of JSON
-    """The published shape of an outcome; the value is tagged JSON where plain JSON cannot hold it."""
+    """Return the published shape of an outcome; its value is tagged JSON if plain JSON cannot represent it."""
     failure = outcome.failure if isinstance(outcome, Raised) else None
     reason = getattr(outcome, "reason", None)
     if reason is not None:
@@ -115,25 +115,27 @@ def outcome_json(outcome: CallOutcome) -> dict[str, Any]:  # Any: values of JSON
 
 
 def bad_arguments(name: str, problems: Sequence[Problem]) -> str:
-    """Why arguments were not taken, one line each, and what to do."""
-    lines = [f"- {problem.what}" + (f" ({problem.mend})" if problem.mend else "") for problem in problems]
+    """Return the reasons why arguments were rejected, one line each, and what to do."""
+    lines = [f"- {problem.message}" + (f" ({problem.mend})" if problem.mend else "") for problem in problems]
     return "\n".join(
         [f"`{name}` was not called, because its arguments do not fit:", *lines, "Mend them and call again."]
     )
 
 
-def unknown_name(name: str, near: Sequence[str], *, made_now: bool) -> str:
-    """There is no such function at this step."""
+def unknown_name(name: str, suggestions: Sequence[str], *, made_now: bool) -> str:
+    """Return the answer to a call of a function that does not exist at this step."""
     if made_now:
         return f"`{name}` was made in this same reply: it can be called from your next step on. Call it now."
-    hint = f" The nearest names are: {', '.join(f'`{each}`' for each in near)}." if near else ""
+    hint = (
+        f" The nearest names are: {', '.join(f'`{suggestion}`' for suggestion in suggestions)}." if suggestions else ""
+    )
     return (
         f"There is no function `{name}`.{hint} Call one of those that you are shown, or make it with create_function."
     )
 
 
 def show_value(value: Any) -> str:  # Any: whatever a worker may return
-    """A value as the model reads it: JSON where JSON can hold it, else its Python form."""
+    """Return a value as the model reads it: as JSON if JSON can represent it, else in its Python form."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_as_object)
     except (TypeError, ValueError):
@@ -153,7 +155,9 @@ def _with_output(text: str, output: str) -> str:
 
 
 def _not_called(reason: str, limit_chars: int) -> str:
-    """A worker may have said it too: many lines of it cannot pass for lines of ours."""
+    """Return the reason why there was no call, fenced: a worker may have sent it, and its lines must not pass for
+    ours.
+    """
     if "\n" not in reason and len(reason) <= min(_MAX_LINE, limit_chars):
         return f"Not called: {visible(reason)}"
     return f"Not called:\n{block(reason, limit_chars)}"
@@ -166,7 +170,7 @@ def _raised(failure: Failure) -> str:
 
 
 def _causes(failure: Failure) -> Iterator[str]:
-    """What it came of; the frames of that are few, and its words short."""
+    """Yield the causes of a failure, with few frames and short messages."""
     while (cause := failure.cause) is not None:
         yield f"{'It was raised while handling' if failure.was_handling else 'It was raised from'} {_says(cause, 300)}"
         yield from (_frame(frame) for frame in cause.frames[-MAX_CAUSE_FRAMES:])
@@ -185,7 +189,7 @@ def _frame(frame: Frame) -> str:
 
 
 def _name(text: str) -> str:
-    """A path or a function's name as a worker claims it; fenced where it is none."""
+    """Return a path or function name as a worker claims it, fenced if it is not one."""
     return text if _PLAIN_NAME.fullmatch(text) else fence(text, 80)
 
 

@@ -1,4 +1,4 @@
-"""Work on what may be large, which the event loop does not wait for.
+"""Helpers that run work on possibly large values outside the event loop.
 
 It has to be Python all through, which shares the interpreter every few milliseconds: one long step in C (a regular
 expression, a sort, a parse) would hold the event loop up from a thread, too, and is bounded by itself.
@@ -17,10 +17,10 @@ LARGE: Final = 4_000
 
 
 def bulk(value: Any) -> int:  # Any: what `sandbox.values` carries
-    """Return the size by which a value is worked on: that of a large text, if it has many parts."""
+    """Return the size by which a value is processed: that of a large text if it has many parts."""
     return LARGE + 1 if is_large(value) else 0
 
 
 async def aside(size: int, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Return what the work gives; in a thread where what it is done with is large."""
+    """Return the result of the work, which runs in a thread if its input is large."""
     return await asyncio.to_thread(work, *args, **named) if size > LARGE else work(*args, **named)

@@ -1,4 +1,4 @@
-"""Ask the model once: what it is shown, its pieces as events, its tokens counted.
+"""One request to the model: the prompt, the pieces of the reply as events, the tokens counted.
 
 Holds what lasts from step to step: the open model, the functions shown, the system message of this turn, and how
 far the estimate of tokens is off for this model.
@@ -16,8 +16,8 @@ from .context import (
     INSTRUCTIONS,
     Budget,
     History,
-    Prompt,
     Remembered,
+    RequestPrompt,
     Room,
     Shown,
     SystemMessage,
@@ -34,7 +34,7 @@ from .registry.snapshot import Snapshot
 from .request_record import recorded_request
 from .settings import Settings
 from .storage import Entry, Write
-from .style import DIRECT, Style
+from .style import DIRECT, MessageProtocol
 from .turn import Turn, assistant
 
 # Of the room, what the conversation may take: at first, and when the endpoint said that it was too long all the same.
@@ -47,18 +47,18 @@ _FOR_FUNCTIONS: Final = 0.45  # of the window, where there are more than fit in 
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """A model that answers, and the line that says which it is and why it was chosen."""
+class OpenedModel:
+    """An open model, and the line that says which one it is and why it was chosen."""
 
     model: Model
     line: str
 
 
-OpenModel = Callable[[str | None], Awaitable[Opened]]
+OpenModel = Callable[[str | None], Awaitable[OpenedModel]]
 
 
-class Asker:
-    """Asks the model of one agent."""
+class ModelSession:
+    """Sends requests to the model of one agent."""
 
     def __init__(  # noqa: PLR0913 - what it is made of
         self,
@@ -66,11 +66,11 @@ class Asker:
         settings: Settings,
         open_model: OpenModel,
         remembered: Remembered | None = None,
-        style: Style = DIRECT,
+        style: MessageProtocol = DIRECT,
         *,
         compaction: str = "",
     ) -> None:
-        """`compaction` is how this agent's past is summed up, where it is not as the settings say."""
+        """Create the asker; `compaction` overrides the settings for how this agent's past is summarized."""
         self.shown = shown
         self.line = ""
         self.context_tokens = 0
@@ -87,7 +87,7 @@ class Asker:
 
     @property
     def model_name(self) -> str:
-        """The model that answers, or an empty text before one was needed."""
+        """The name of the model that answers; empty before one was needed."""
         return self._model.name if self._model else ""
 
     @property
@@ -97,25 +97,25 @@ class Asker:
 
     @property
     def mode(self) -> Mode:
-        """How calls travel at present."""
+        """The mode in which calls currently travel."""
         return self._model.mode if self._model else "native"
 
     def functions(self) -> tuple[FunctionShown, ...]:
-        """The functions as the agent's style shows them at present."""
+        """Return the functions as the agent's style currently shows them."""
         if self._model is None:
             return self.style.shown(self.shown.line, "native")
         room = int(self.context_limit * _FOR_FUNCTIONS * BYTES_PER_TOKEN)
         return self.style.shown(self.shown.fitting(self.mode, room), self.mode)
 
     async def model(self) -> Model:
-        """The model, opened when first asked for."""
+        """Return the model, opened on first use."""
         if self._model is None:
             opened = await self._open(None)
             self._model, self.line = opened.model, opened.line
         return self._model
 
     async def prepare(self, snapshot: Snapshot, own_set: frozenset[str], tell: Tell) -> None:
-        """Have a model that reads slowly read what every request begins with; nothing with others.
+        """Prefill the prompt cache of a slow local model with the prefix of every request; do nothing for other models.
 
         Raises:
             ModelError: the model cannot be had.
@@ -126,32 +126,32 @@ class Asker:
             await model.prepare(Request(self._system.messages, self.functions()), tell)
 
     async def estimate(self, history: History, snapshot: Snapshot, own_set: frozenset[str]) -> None:
-        """Before the first reply to a conversation that goes on: about how much of the window it takes."""
+        """Estimate how much of the window a resumed conversation takes, before its first reply."""
         if history.size and not self.context_tokens:
             model = await self._looking(snapshot, own_set)
             self.context_tokens = self._budget(model).tokens(history.size)
 
     async def _looking(self, snapshot: Snapshot, own_set: frozenset[str]) -> Model:
-        """The model, with what it is shown outside of a step."""
+        """Return the model, with what it is shown outside of a step."""
         model = await self.model()
         self.shown.choose(snapshot.functions, own_set)
         await self._render(model)
         return model
 
     async def change(self, name: str) -> None:
-        """Another model for the steps to come; the one before stays if this one cannot be had."""
+        """Switch to another model for the steps to come; keep the current one if the new one is not available."""
         opened = await self._open(name)
         await self.aclose()
         self._model, self.line = opened.model, opened.line
         self._correction, self._is_tight = 1.0, False
 
     async def aclose(self) -> None:
-        """Let the model go."""
+        """Release the model."""
         if self._model is not None:
             await self._model.aclose()
 
     async def ask(self, turn: Turn, snapshot: Snapshot, own_set: frozenset[str], excluded: frozenset[str]) -> Reply:
-        """One reply, its pieces told as they come.
+        """Request one reply and emit its pieces as they arrive.
 
         Raises:
             Interrupted: the user ended the turn; what had come of the text is kept.
@@ -171,23 +171,25 @@ class Asker:
         raise AssertionError("the last try returns or raises")
 
     async def summarize(self, turn: Turn, snapshot: Snapshot, own_set: frozenset[str]) -> str:
-        """Have the older part of the conversation summarised now; what came of it, in a sentence.
+        """Summarize the older part of the conversation now, and return a sentence about the result.
 
         Raises:
             ModelError: the model cannot be had.
         """
         model = await self._looking(snapshot, own_set)
         try:
-            made = await self._room.compact(turn, self._budget(model), partial(self._sum_up, turn, model))
+            summary = await self._room.compact(turn, self._budget(model), partial(self._sum_up, turn, model))
         except Interrupted:
             return "Stopped: the conversation is as it was."
         self._rendered_for = None
-        if made is None:
+        if summary is None:
             return "There is nothing to summarise yet."
-        return f"A summary stands for {made.covers:,} messages now:\n{made.text}"
+        return f"A summary stands for {summary.covers:,} messages now:\n{summary.text}"
 
     def request_record(self, snapshot: Snapshot) -> tuple[list[Entry], list[Write]]:
-        """What the request showed, where it differs from the one before: with the messages it can be made again."""
+        """Return what the request showed, if it differs from the previous one: with the messages it can be
+        reproduced.
+        """
         functions = self.functions()
         shown = (functions, self.model_name, self._system.sections)
         if self._last_request == shown:
@@ -197,7 +199,7 @@ class Asker:
         return recorded_request(functions, snapshot, self._system.sections, self.model_name, parameters)
 
     async def _make_ready(self, turn: Turn, model: Model, share: float) -> None:
-        """Have the system message of this turn, and a conversation that fits beside it."""
+        """Prepare the system message of this turn, and a conversation that fits next to it."""
         if self._rendered_for != (turn.id, model.mode):
             turn.history.page(self._budget(model).page_chars(self._settings.memory, self._settings.turn.answer_chars))
             await self._render(model, turn.id)
@@ -237,12 +239,12 @@ class Asker:
         fixed = len(self._system.text.encode("utf-8", "replace")) + model.overhead(self.functions())
         return Budget(window, reply, fixed, self._correction)
 
-    def _prompt(self, turn: Turn, model: Model) -> Prompt:
+    def _prompt(self, turn: Turn, model: Model) -> RequestPrompt:
         return build(self._system.messages, turn.history, self.functions(), self._budget(model))
 
-    async def _sum_up(self, turn: Turn, model: Model, told: str, material: str) -> str:
-        """What the model makes of the material; empty if it fails or takes too long."""
-        request = Request((System(told), User(material)), (), self._settings.model.max_tokens)
+    async def _sum_up(self, turn: Turn, model: Model, instructions: str, material: str) -> str:
+        """Return the model's summary of the material; empty if the model fails or takes too long."""
+        request = Request((System(instructions), User(material)), (), self._settings.model.max_tokens)
         text = ""
         try:
             async with turn.interruption, asyncio.timeout(_SUMMARY_S):
@@ -254,9 +256,9 @@ class Asker:
             return ""
         return text
 
-    async def _stream(self, turn: Turn, model: Model, prompt: Prompt, excluded: frozenset[str]) -> Reply:
+    async def _stream(self, turn: Turn, model: Model, prompt: RequestPrompt, excluded: frozenset[str]) -> Reply:
         request = Request(prompt.messages, prompt.functions, self._settings.model.max_tokens, excluded)
-        said: list[str] = []
+        pieces: list[str] = []
         kind = events.Thought if self.style.by_function(model.mode) else events.Text
         try:
             async with turn.interruption:
@@ -266,15 +268,15 @@ class Asker:
                             self._count(turn, piece.usage, prompt, model)
                             return piece
                         case TextPiece():
-                            said.append(piece.text)
+                            pieces.append(piece.text)
                             turn.emit(kind(turn=turn.id, step=turn.step, text=piece.text))
                         case ThoughtPiece():
                             turn.emit(events.Thought(turn=turn.id, step=turn.step, text=piece.text))
                         case RetryPiece():
                             turn.warn(f"{piece.reason} Trying again in {piece.wait_s:.1f} s.")
         except Interrupted:
-            if said:
-                await turn.append([assistant(Assistant("".join(said) + " […]"))])
+            if pieces:
+                await turn.append([assistant(Assistant("".join(pieces) + " […]"))])
             raise
         raise AssertionError("a model's stream ends with its reply or an error")
 
@@ -282,7 +284,7 @@ class Asker:
         least, most = _CORRECTIONS
         self._correction = min(max(self._correction * factor, least), most)
 
-    def _count(self, turn: Turn, usage: TokenUsage, prompt: Prompt, model: Model) -> None:
+    def _count(self, turn: Turn, usage: TokenUsage, prompt: RequestPrompt, model: Model) -> None:
         self.context_tokens = usage.prompt + usage.completion
         if not usage.estimated and prompt.tokens > 0 and usage.prompt > 0:
             # Half of the way at a time: odd reports do not throw the estimate off.

@@ -1,4 +1,4 @@
-"""Builds a workspace and its agents from settings; the only place that knows every room.
+"""Builds a workspace and its agents from settings; the only module that knows all parts.
 
 Starting is cheap: the sandbox and the model are opened when something needs them.
 """
@@ -13,20 +13,20 @@ from typing import Any
 
 from . import doctor, hosted, starters
 from .agent import Agent
-from .asking import Opened
+from .asking import OpenedModel
 from .broker import Broker, RequestLog
-from .cage import Cage, guarded_in
+from .cage import SandboxClient, guarded_in
 from .clock import Clock
-from .crew import Ground, recruit, sources_of
+from .crew import WorkspaceDeps, recruit, sources_of
 from .debugging import Debugging
 from .embedding import Embedder, embedder
 from .errors import NoWorkspace, SettingsError, UsageError, WorkspaceError
 from .gate import MENDS, Gate, Rules
-from .grants import Approver, GrantBook, Reach
+from .grants import AccessResolver, Approver, GrantStore
 from .grants.addresses import is_confirmed
 from .memory.classes import Memory
 from .memory.sources import Sources
-from .model.discover import Chosen, choose
+from .model.discover import DiscoveredModel, choose
 from .offline import installed_models
 from .own_environment import environment as own_environment
 from .packages import Environment
@@ -36,16 +36,18 @@ from .registry.watch import Watcher
 from .secrets import GIVEN, Secrets, shade_logs
 from .settings import FILE_NAME, ModelSettings, Settings, load
 from .storage import Store, lock_agent, open_store, prepare_state_dir
-from .workshop import Workshop
-from .workshop.granting import Granting
+from .workshop import FunctionService
+from .workshop.granting import GrantService
 from .workshop.one_writer import only_writer
-from .workshop.packing import Packing, Trials
+from .workshop.packing import ImportTrials, PackageGrants
 
 
 class Workspace:
-    """A folder with `functions/` and its state, opened."""
+    """An open folder with `functions/` and its state."""
 
-    def __init__(self, root: Path, settings: Settings, store: Store, workshop: Workshop, cage: Cage) -> None:
+    def __init__(
+        self, root: Path, settings: Settings, store: Store, workshop: FunctionService, cage: SandboxClient
+    ) -> None:
         self.root = root
         self.settings = settings
         self.workshop = workshop
@@ -58,7 +60,7 @@ class Workspace:
 
     @property
     def debugging(self) -> Debugging:
-        """What is armed in this workspace, and who sits at its debugger."""
+        """The debugger of this workspace: what is armed, and who is attached."""
         return self._cage.debugging
 
     @classmethod
@@ -104,26 +106,27 @@ class Workspace:
 
     @staticmethod
     def find(root: Path) -> Path:
-        """The folder, if it is a workspace (it has `functions/` or a settings file): for doors that make nothing.
+        """Return the folder if it is a workspace (it has `functions/` or a settings file); for callers that create
+        nothing.
 
         Raises:
             NoWorkspace: it is none; the message says what makes it one.
         """
         if not (root / "functions").is_dir() and not (root / FILE_NAME).is_file():
-            what = f"{root.resolve()} is no workspace: it has neither functions/ nor {FILE_NAME}."
-            raise NoWorkspace(what, mend=f"Next: toolwright init {root}")
+            message = f"{root.resolve()} is no workspace: it has neither functions/ nor {FILE_NAME}."
+            raise NoWorkspace(message, mend=f"Next: toolwright init {root}")
         return root
 
     @classmethod
     def create(cls, root: Path | str) -> list[str]:
-        """Make a workspace: `functions/` with the starters and a settings file; what was made.
+        """Create a workspace (`functions/` with the starters, and a settings file) and return what was created.
 
         Nothing that is there is overwritten.
         """
         return starters.create(Path(root))
 
     async def agent(self, name: str | None = None, *, memory: Memory | None = None) -> Agent:
-        """An agent with its conversation and memory, taken up where it was left; a new one begins with `memory`.
+        """Return an agent with its conversation and memory restored; a new one starts with `memory`.
 
         Raises:
             AgentBusy: another process runs it.
@@ -138,7 +141,7 @@ class Workspace:
         return agent
 
     async def sources(self, name: str | None = None) -> Sources:
-        """What a human gave an agent to know; the agent may run in another process meanwhile.
+        """Return the sources that the user gave an agent; the agent may be running in another process.
 
         Raises:
             UsageError: no agent has that name, which is not the usual one's.
@@ -148,8 +151,8 @@ class Workspace:
             raise UsageError(f"There is no agent {name}.", mend="Type: toolwright agents list")
         return sources_of(self._ground(), name)
 
-    def _ground(self) -> Ground:
-        return Ground(
+    def _ground(self) -> WorkspaceDeps:
+        return WorkspaceDeps(
             self.root,
             self.settings,
             self._store,
@@ -161,25 +164,27 @@ class Workspace:
         )
 
     async def doctor(self) -> dict[str, Any]:  # Any: JSON
-        """What this platform can do, in the published shape."""
-        own = [each.function for each in hosted.standard().values()]
+        """Return what this platform can do, in the published shape."""
+        own = [host_function.function for host_function in hosted.standard().values()]
         functions = [*own, *self.workshop.registry.snapshot().functions.values()]
-        found = await doctor.examine(self.settings, self._cage, self._store, self._choose, functions)
-        found["embedding"] = await doctor.embedding(self.settings.memory.embedding, self._embedder)
-        return {**found, "packages": await self.workshop.granting.packing.health()}
+        report = await doctor.examine(self.settings, self._cage, self._store, self._choose, functions)
+        report["embedding"] = await doctor.embedding(self.settings.memory.embedding, self._embedder)
+        return {**report, "packages": await self.workshop.granting.packing.health()}
 
     async def sandbox_level(self) -> str:
-        """How far workers are confined: full, core, or none with an override."""
+        """Return how far workers are confined: full, core, or none with an override."""
         return doctor.level(await self._cage.ready())
 
     def _embedder(self) -> Embedder | None:
-        """What finds texts by meaning; before the user confirmed the address it fails, and nothing is sent."""
-        wanted, environment = self.settings.memory, self._environment
+        """Return the embedder that finds texts by meaning; until the user confirms the address it fails, and nothing is
+        sent.
+        """
+        memory, environment = self.settings.memory, self._environment
         url = self.settings.model.base_url or environment.get("OPENAI_BASE_URL") or ""
         key, check = environment.get("OPENAI_API_KEY", ""), partial(doctor.check_texts, self.settings, environment)
-        return embedder(wanted.embedding, model=wanted.embedding_model, url=url, key=key, check=check)
+        return embedder(memory.embedding, model=memory.embedding_model, url=url, key=key, check=check)
 
-    async def _open_model(self, name: str | None) -> Opened:
+    async def _open_model(self, name: str | None) -> OpenedModel:
         doctor.check_address(self.settings, name, self._environment)
         settings = self.settings.model.model_copy(update={"name": name}) if name else self.settings.model
         # The SDK takes half a second to import: only a turn pays for it, and the prompt is not held up by it.
@@ -188,9 +193,9 @@ class Workspace:
 
         chosen = await self._choose(settings)
         model = await open_model(chosen, settings)
-        return Opened(model, chosen.why)
+        return OpenedModel(model, chosen.why)
 
-    async def _choose(self, settings: ModelSettings) -> Chosen:
+    async def _choose(self, settings: ModelSettings) -> DiscoveredModel:
         confirmed = partial(is_confirmed, self.root)
         return await choose(settings, self._environment, weights=_best_installed, confirmed=confirmed)
 
@@ -231,8 +236,8 @@ def _folder(root: Path | str) -> Path:
     return root
 
 
-def _cage(root: Path, state: Path, settings: Settings, environment: Mapping[str, str] | None) -> Cage:
-    return Cage(
+def _cage(root: Path, state: Path, settings: Settings, environment: Mapping[str, str] | None) -> SandboxClient:
+    return SandboxClient(
         settings.sandbox,
         settings.turn.parallel,
         guarded=guarded_in(root),
@@ -241,7 +246,7 @@ def _cage(root: Path, state: Path, settings: Settings, environment: Mapping[str,
     )
 
 
-def _workshop(root: Path, settings: Settings, store: Store, cage: Cage) -> Workshop:
+def _workshop(root: Path, settings: Settings, store: Store, cage: SandboxClient) -> FunctionService:
     reserved = hosted.reserved()
     registry = Registry(Snapshot.empty(reserved))
     rules = Rules(
@@ -253,11 +258,13 @@ def _workshop(root: Path, settings: Settings, store: Store, cage: Cage) -> Works
         reserved=reserved,
     )
     alone = partial(only_writer, prepare_state_dir(root))
-    listed, trials = settings.sandbox.packages, Trials(cage, cage.limits)
+    listed, trials = settings.sandbox.packages, ImportTrials(cage, cage.limits)
     environment = Environment(root, alone, trials, listed, settings.grants.packages_mib)
-    packing = Packing(environment, GrantBook(root, store, alone))
-    granting = Granting(packing, Reach(root, environment.folders, cage.secrets), settings.grants, cage.limits, listed)
-    return Workshop(
+    packing = PackageGrants(environment, GrantStore(root, store, alone))
+    granting = GrantService(
+        packing, AccessResolver(root, environment.folders, cage.secrets), settings.grants, cage.limits, listed
+    )
+    return FunctionService(
         root,
         store,
         registry,

@@ -1,4 +1,4 @@
-"""Answers of a model's endpoint, within bounds: whoever sends may send without end, or what unpacks to too much."""
+"""Size limits for responses of a model's endpoint: a sender may send without end, or data that unpacks to too much."""
 
 from collections.abc import AsyncIterator
 from typing import Final
@@ -12,11 +12,11 @@ PLAIN: Final = {"Accept-Encoding": "identity"}
 
 
 class Unbounded(httpx2.RequestError):
-    """An answer that is not read, or not to its end; the message goes behind the endpoint's address."""
+    """A response that is not read, or not to its end; the message follows the endpoint's address."""
 
 
 async def bound(response: httpx2.Response) -> None:
-    """Keep what is read of a response within bounds: a hook of the HTTP client.
+    """Limit how much of a response is read; a hook of the HTTP client.
 
     Raises:
         Unbounded: the answer is packed, although none was asked for.
@@ -29,22 +29,22 @@ async def bound(response: httpx2.Response) -> None:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A body of which no more than may be is read: of an error its beginning, of an answer all or nothing."""
+    """A response body that is read up to a limit: the beginning of an error, all or nothing of an answer."""
 
     def __init__(self, body: httpx2.AsyncByteStream, *, is_error: bool) -> None:
         self._body = body
         self._is_error = is_error
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = MOST_ERROR_BYTES if self._is_error else MOST_BYTES
+        remaining = MOST_ERROR_BYTES if self._is_error else MOST_BYTES
         async for part in self._body:
-            yield part[:left]
-            left -= len(part)
-            if left < 0 and self._is_error:
+            yield part[:remaining]
+            remaining -= len(part)
+            if remaining < 0 and self._is_error:
                 return
-            if left < 0:
+            if remaining < 0:
                 raise Unbounded(f"sent more than {MOST_BYTES >> 20} MiB in one answer, which was not read to its end")
 
     async def aclose(self) -> None:
-        """Close the connection's side of it."""
+        """Close the connection's side of the body."""
         await self._body.aclose()

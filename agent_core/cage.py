@@ -1,4 +1,4 @@
-"""The sandbox as the rest of the program meets it: started when first needed, shut where it cannot hold.
+"""The sandbox as the rest of the program uses it: started on first use, unavailable if it cannot confine.
 
 Where the platform cannot enforce the sandbox every request is answered with `Refused`, naming the
 missing layers and the choices: agent-written code never runs by accident.
@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from sandbox import (
     Access,
-    Around,
     Attempt,
+    CallHooks,
     Evaluation,
     Limits,
     Outcome,
@@ -30,19 +30,19 @@ from .broker import Broker
 from .debugging.debugging import Debugging
 from .grants.leftovers import without_repositories
 from .grants.permit import UNWRITTEN
-from .secrets import Curtain, Secrets, Session
+from .secrets import CallSecrets, Curtain, Secrets
 from .settings import SandboxSettings
 
 _OWN: Final = tuple(str(Path(__file__).parents[1] / room) for room in ("agent_core", "meta_functions", "sandbox"))
 
 
 def guarded_in(root: Path) -> tuple[str, ...]:
-    """What no function can ever be granted to write in a workspace."""
+    """Return the paths in a workspace that no function can ever be granted write access to."""
     return tuple(str(root.resolve() / name) for name in UNWRITTEN)
 
 
 def limits_of(settings: SandboxSettings) -> Limits:
-    """The limits of one call as the settings give them."""
+    """Return the limits of one call from the settings."""
     return Limits(
         wall_s=settings.wall_s,
         memory=settings.memory_mib << 20,
@@ -52,7 +52,7 @@ def limits_of(settings: SandboxSettings) -> Limits:
     )
 
 
-class Cage:
+class SandboxClient:
     """Runs functions in sandboxed workers, or says why none can run."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Cage:
         self._starting: asyncio.Task[Sandbox | SandboxUnavailable] | None = None
 
     async def ready(self) -> Sandbox | SandboxUnavailable:
-        """The running sandbox, or why there is none; the first caller starts it."""
+        """Return the running sandbox, or why there is none; the first caller starts it."""
         if self._starting is None:
             self._starting = asyncio.create_task(self._start())
         # Whoever waits may be interrupted; the start belongs to all of them.
@@ -91,9 +91,9 @@ class Cage:
         limits: Limits | None = None,
         access: Access = NOTHING,
         keep: str = "",
-        around: Around = PLAIN,
+        around: CallHooks = PLAIN,
     ) -> Outcome:
-        """Run one function in a worker of its own; with a key to keep, in the one of the call before.
+        """Run one function in a worker of its own; with a key to keep, in the worker of the previous call.
 
         All that comes out of the worker comes through the curtain.
         """
@@ -127,7 +127,7 @@ class Cage:
         *,
         limits: Limits | None = None,
         access: Access = NOTHING,
-        around: Around = PLAIN,
+        around: CallHooks = PLAIN,
     ) -> Outcome:
         """Run one example of a module in a worker of its own."""
         over = curtain.over if curtain else self._masked(access)
@@ -166,7 +166,7 @@ class Cage:
         limits: Limits | None = None,
         access: Access = NOTHING,
     ) -> Outcome:
-        """Import a module in a fresh worker and ask for the schemas that syntax cannot give."""
+        """Import a module in a fresh worker and return the schemas that syntax alone cannot give."""
         match await self.ready():
             case Sandbox() as sandbox:
                 own = limits or self.limits
@@ -187,7 +187,7 @@ class Cage:
         then: Then | None = None,
         access: Access = NOTHING,
     ) -> tuple[Outcome | None, ...]:
-        """Try many things of a module in one worker, as far as it goes."""
+        """Run many attempts at a module in one worker, as far as it gets."""
         masked = self._masked(access)
 
         def over(outcomes: Sequence[Outcome | None]) -> tuple[Outcome | None, ...]:
@@ -211,8 +211,8 @@ class Cage:
                 return (Refused(str(missing)),) * len(attempts)
 
     def _masked(self, access: Access) -> Callable[[Outcome], Outcome]:
-        """How outcomes without requests are masked: a package imported ahead may remember its owner's calls."""
-        return Session(self.secrets, access.owner.rpartition(".")[2]).over
+        """Return how outcomes without requests are masked: a preloaded package may remember its owner's calls."""
+        return CallSecrets(self.secrets, access.owner.rpartition(".")[2]).over
 
     async def aclose(self) -> None:
         """End every worker."""

@@ -1,4 +1,4 @@
-"""What the text of a source, a file name or a grant may consist of, so that it reads as it runs.
+"""The characters that the text of a source, a file name or a grant may contain, so that it reads as it runs.
 
 Rejected in a source as it stands, and welcome as an escape in a string: line ends that Python does not know, control,
 format and bidirectional characters, blanks without shape, selectors that stand after no symbol, characters for private
@@ -71,36 +71,36 @@ FLAWS = frozenset({"hidden-characters", "nul-byte", "encoding", "name-spelling"}
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """Why a text does not read as it runs: the code of the problem, its sentence, its fix and its place."""
+    """A reason why a text does not read as it runs: the code, message, fix and place of the problem."""
 
     code: str
-    what: str
+    description: str
     fix: str
     line: int
     column: int
 
 
 def flaw_of(text: str) -> Flaw | None:
-    """Return what must not be in a source as it stands: the first such character, or another encoding than UTF-8."""
+    """Return the first character that a source must not contain, or an encoding other than UTF-8."""
     strays = stray_characters(text)
     if not strays:
         return _encoding(text)
     at, char = strays[0], text[strays[0]]
-    what = f"the text holds {named(char)}, which {_why(char)}"
+    description = f"the text holds {named(char)}, which {_why(char)}"
     more = f", and {len(strays) - 1} more such characters" if len(strays) > 1 else ""
     fix = f'remove it; in a string that needs it, write it as "{escaped(char)}"'
-    return Flaw("hidden-characters" if char != "\0" else "nul-byte", what + more, fix, *place_of(text, at))
+    return Flaw("hidden-characters" if char != "\0" else "nul-byte", description + more, fix, *place_of(text, at))
 
 
 def stray_characters(text: str) -> list[int]:
-    """Return where the characters stand that a source cannot hold as they are."""
+    """Return the positions of the characters that a source cannot contain unescaped."""
     if text.isascii():
-        return [found.start() for found in _STRAY_ASCII.finditer(text)]
-    return [found.start() for found in _STRAY.finditer(text) if not _follows_symbol(text, found.start())]
+        return [match.start() for match in _STRAY_ASCII.finditer(text)]
+    return [match.start() for match in _STRAY.finditer(text) if not _follows_symbol(text, match.start())]
 
 
 def _follows_symbol(text: str, at: int) -> bool:
-    """A selector of an emoji's look is plain text behind the emoji."""
+    """Check whether a variation selector follows an emoji, where it is plain text."""
     if text[at] not in "\ufe0e\ufe0f" or not at:
         return False
     symbol = text[at - 1]
@@ -108,7 +108,7 @@ def _follows_symbol(text: str, at: int) -> bool:
 
 
 def odd_in_name(text: str) -> str:
-    """Return the first character that no name of a file and no item of a grant holds, with its place; "" for none.
+    """Return the first character that no file name or grant may contain, with its place; "" if there is none.
 
     Names are stricter than sources: no character but U+0020 is blank in them, and nothing selects a look.
     """
@@ -117,7 +117,7 @@ def odd_in_name(text: str) -> str:
 
 
 def name_shown(text: str) -> str:
-    """Return a name with the characters that no name holds written as escapes."""
+    """Return a name with its forbidden characters written as escapes."""
     return "".join(escaped(char) if _is_odd(char) else char for char in text)
 
 
@@ -145,8 +145,10 @@ def _encoding(text: str) -> Flaw | None:
     for number, line in enumerate(lines, 1):
         cookie = _COOKIE.match(line)
         if cookie:
-            what = f"the file says that its encoding is {cookie[1]}, but only UTF-8 is read"
-            flaw = Flaw("encoding", what, "save it as UTF-8 and remove that comment", number, cookie.start(1) + 1)
+            description = f"the file says that its encoding is {cookie[1]}, but only UTF-8 is read"
+            flaw = Flaw(
+                "encoding", description, "save it as UTF-8 and remove that comment", number, cookie.start(1) + 1
+            )
             return None if _is_utf8(cookie[1], text) else flaw
         if line.strip() and not line.lstrip().startswith("#"):
             return None  # Python reads no further
@@ -159,22 +161,22 @@ def _is_utf8(name: str, text: str) -> bool:
 
 
 def name_flaw_of(text: str, tree: ast.Module) -> Flaw | None:
-    """Return the first name of a source that Python reads as another: where `ｏpen` is written, it reads `open`."""
+    """Return the first name in a source that Python reads as another: it reads `ｏpen` as `open`."""
     if text.isascii():
         return None
     changed = {word for word in set(_WORD.findall(text)) if _read(word) != word}
     names = {part for name in _names(tree) for part in name.split(".")} if changed else set()
     changed = {word for word in changed if _read(word) in names}
     for number, line in enumerate(_code_lines(text) if changed else (), 1):
-        for found in _WORD.finditer(line):
-            if found[0] in changed:
-                what = f"`{found[0]}` (spelled {found[0]!a}) is {_read(found[0])!a} to Python"
-                return Flaw("name-spelling", what, f"write `{_read(found[0])}`", number, found.start() + 1)
+        for match in _WORD.finditer(line):
+            if match[0] in changed:
+                description = f"`{match[0]}` (spelled {match[0]!a}) is {_read(match[0])!a} to Python"
+                return Flaw("name-spelling", description, f"write `{_read(match[0])}`", number, match.start() + 1)
     return None
 
 
 def _read(word: str) -> str:
-    """A name as Python reads it."""
+    """Return a name as Python reads it."""
     return unicodedata.normalize("NFKC", word)
 
 
@@ -184,11 +186,11 @@ def _names(tree: ast.Module) -> Iterator[str]:
             if isinstance(value, str) and not isinstance(node, ast.Constant):
                 yield value
             elif isinstance(value, list):
-                yield from (each for each in value if isinstance(each, str))
+                yield from (item for item in value if isinstance(item, str))
 
 
 def _code_lines(text: str) -> list[str]:
-    """The lines with blanks in the place of comments and strings; before Python 3.12 an f-string stays whole."""
+    """Return the lines with comments and strings blanked out; before Python 3.12 an f-string stays whole."""
     lines = bare_lines(text)
     for (first, start), (last, end) in _spans_of_text(text):
         for number in range(first, last + 1):

@@ -1,4 +1,4 @@
-"""Whether a model answers: chosen as a turn would choose it, and asked once, for real, before anything is kept."""
+"""Checks that a model answers: it is chosen as a turn would choose it and asked once, before anything is saved."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from .errors import ModelError, UsageError
 from .grants.addresses import confirm, is_confirmed
 from .messages import System, User
-from .model.discover import Chosen, UnconfirmedServer, choose
+from .model.discover import DiscoveredModel, UnconfirmedServer, choose
 from .model.reply import Reply
 from .model.request import Request
 from .model.tour.script import NAME as TOUR
@@ -28,7 +28,7 @@ _WAIT_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """What came of one real request."""
+    """The result of one real request."""
 
     ok: bool
     model: str = ""
@@ -39,14 +39,14 @@ class Tested:
     mend: str = ""
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
-        """The `tested` shape of `toolwright configure`."""
+        """Return the `tested` shape of `toolwright configure`."""
         return asdict(self)
 
 
 async def try_model(settings: ModelSettings, environment: Mapping[str, str], root: Path) -> Tested:
-    """Choose a model by these settings and ask it one thing; nothing is raised that it may say."""
+    """Choose a model by these settings and ask it one thing; errors of the model are not raised."""
     patient = settings.model_copy(update={"retries": 0, "timeout_s": min(settings.timeout_s, _WAIT_S)})
-    chosen: Chosen | None = None
+    chosen: DiscoveredModel | None = None
     began = time.monotonic()
     try:
         weights, confirmed = (lambda: next(iter(installed_models()), None)), partial(is_confirmed, root)
@@ -60,12 +60,12 @@ async def try_model(settings: ModelSettings, environment: Mapping[str, str], roo
 
 
 def in_force(root: Path, flags: Mapping[str, Any] | None = None) -> tuple[Settings, Mapping[str, str]]:
-    """The settings of a folder, and the environment that goes with them."""
+    """Return the settings of a folder, and the environment that goes with them."""
     return load(root, flags), environment()
 
 
 def keep_address(root: Path, values: Mapping[str, Any]) -> None:  # Any: values of settings
-    """Write values into the settings file; an address among them is confirmed by that.
+    """Write values into the settings file; this confirms an address among them.
 
     Raises:
         ToolwrightError: they cannot be written, or the address not be kept as confirmed.
@@ -76,7 +76,7 @@ def keep_address(root: Path, values: Mapping[str, Any]) -> None:  # Any: values 
 
 
 def check_new_address(url: str) -> str:
-    """The address as it may stand in the settings file.
+    """Return the address as it may be written to the settings file.
 
     Raises:
         UsageError: it is no address, or there is a secret in it.
@@ -84,32 +84,32 @@ def check_new_address(url: str) -> str:
     url = url.strip().rstrip("/")
     try:
         parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
-        known = False
-    if not known:
+        is_valid = False
+    if not is_valid:
         raise UsageError("That is not an address of an endpoint.", mend="It looks like http://127.0.0.1:8080/v1.")
     if parts.username or parts.password or parts.query or parts.fragment:
-        what = "An address in the settings file has no user, password or query: they may be secrets."
-        raise UsageError(what, mend=f"Leave them out, and: export {KEY}=…")
+        message = "An address in the settings file has no user, password or query: they may be secrets."
+        raise UsageError(message, mend=f"Leave them out, and: export {KEY}=…")
     return url
 
 
 def check_new_name(name: str) -> str:
-    """The model's name as it may stand in the settings file.
+    """Return the model's name as it may be written to the settings file.
 
     Raises:
         UsageError: it looks like a key, or it is the tour, which is no setting.
     """
     if name == TOUR:
         raise UsageError("The tour is taken, not set.", mend="Next: toolwright run --model tour")
-    if name.startswith("sk-") or any(each.isspace() or not each.isprintable() for each in name):
+    if name.startswith("sk-") or any(char.isspace() or not char.isprintable() for char in name):
         raise UsageError("That is not the name of a model.", mend=f"A key goes into the environment: export {KEY}=…")
     return name
 
 
 def exports(settings: Settings) -> list[str]:
-    """What is to be typed in a shell so that these settings work: a file never holds a key."""
+    """Return the shell commands that these settings need: a file never holds a key."""
     url = settings.model.base_url
     if not url or urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1"):
         return []
@@ -127,7 +127,7 @@ def unconfirmed_server(root: Path, settings: ModelSettings, environment: Mapping
     return None
 
 
-async def _ask(chosen: Chosen, settings: ModelSettings) -> None:
+async def _ask(chosen: DiscoveredModel, settings: ModelSettings) -> None:
     from .model.client import open_model  # noqa: PLC0415 - the SDK takes half a second to import
 
     model = await open_model(chosen, settings)

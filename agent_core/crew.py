@@ -1,4 +1,4 @@
-"""Makes one agent of a workspace: its preset, its memory, the functions of the host that it has, and its loop."""
+"""Builds one agent of a workspace: its preset, its memory, its host functions, and its loop."""
 
 import os
 from collections.abc import Mapping
@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from . import hosted
 from .agent import Agent
-from .asking import Asker, OpenModel
-from .cage import Cage
+from .asking import ModelSession, OpenModel
+from .cage import SandboxClient
 from .clock import Clock
 from .context import Shown
-from .dispatch import Alias, Dispatcher, HostFunction
+from .dispatch import Dispatcher, HostAlias, HostFunction
 from .embedding import Embedder
 from .errors import SettingsError
 from .memory.agent_memory import AgentMemory
@@ -25,93 +25,102 @@ from .memory.sections import Sections
 from .memory.sources import Sources
 from .presets import Preset, preset, text_of
 from .settings import MemorySettings, Settings
-from .step import Stepper
+from .step import AgentLoop
 from .storage import SaveAgent, Store
-from .talk import OLD_NAMES, Talk
-from .workshop import Workshop
+from .talk import OLD_NAMES, AgentSession
+from .workshop import FunctionService
 
-_ALIASES: Final[Mapping[str, Alias]] = {**ALIASES, **OLD_NAMES}
+_ALIASES: Final[Mapping[str, HostAlias]] = {**ALIASES, **OLD_NAMES}
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """What the agents of a workspace stand on."""
+class WorkspaceDeps:
+    """The dependencies that all agents of a workspace share."""
 
     root: Path
     settings: Settings
     store: Store
-    workshop: Workshop
-    cage: Cage
+    workshop: FunctionService
+    cage: SandboxClient
     clock: Clock
     embedder: Embedder | None
     open_model: OpenModel
 
 
-async def recruit(ground: Ground, name: str, memory: Memory | None = None) -> Agent:
-    """The agent of that name, taken up where it was left; a new one is made as the settings, or `memory`, say."""
-    made = await _made(ground, name, memory)
-    way = preset(ground.root, made["preset"])
-    remembered = _memory(ground, name, memory or _first_memory(ground, way, made["memory_class"]))
+async def recruit(ground: WorkspaceDeps, name: str, memory: Memory | None = None) -> Agent:
+    """Return the agent of that name with its state restored; a new one is built from the settings or `memory`."""
+    agent_settings = await _agent_settings(ground, name, memory)
+    agent_preset = preset(ground.root, agent_settings["preset"])
+    remembered = _memory(ground, name, memory or _first_memory(ground, agent_preset, agent_settings["memory_class"]))
     await remembered.load()
-    host = _host(way, remembered)
-    own = [each.function for each in host.values()]
-    about_memory = frozenset(each for each in host if each in way.functions)
+    host = _host(agent_preset, remembered)
+    own = [host_function.function for host_function in host.values()]
+    about_memory = frozenset(function_name for function_name in host if function_name in agent_preset.functions)
     turn, workshop = ground.settings.turn, ground.workshop
     shown = Shown(own, turn.shown_functions, workshop.quarantine, about_memory)
     dispatcher = Dispatcher(ground.cage, workshop, host, turn, ground.clock, aliases=_ALIASES, blocks=remembered.blocks)
-    asker = Asker(shown, ground.settings, ground.open_model, remembered, way.style, compaction=way.compaction)
-    stepper = Stepper(asker, dispatcher, workshop, turn.max_steps, remembered)
-    talk = Talk(name, ground.store, way.style, ground.settings.heartbeat, ground.clock)
+    asker = ModelSession(
+        shown, ground.settings, ground.open_model, remembered, agent_preset.style, compaction=agent_preset.compaction
+    )
+    stepper = AgentLoop(asker, dispatcher, workshop, turn.max_steps, remembered)
+    talk = AgentSession(name, ground.store, agent_preset.style, ground.settings.heartbeat, ground.clock)
     agent = Agent(name, ground.store, workshop, stepper, f"process {os.getpid()}", talk=talk, memory=remembered)
     await agent.restore()
     return agent
 
 
-async def _made(ground: Ground, name: str, memory: Memory | None) -> dict[str, Any]:  # Any: JSON
-    """What the agent was made as; kept when it is first made, and from then on what it is."""
-    wanted = ground.settings.memory
-    kept = await ground.store.memory.agent_settings(name) or {}
-    preset(ground.root, wanted.preset)  # a wrong name is an error whether or not the agent is new
-    made = {"preset": wanted.preset, "memory_class": "" if memory else wanted.class_name} | kept
-    if made != kept:
-        await ground.store.apply([SaveAgent(name, made)])
-    return made
+async def _agent_settings(ground: WorkspaceDeps, name: str, memory: Memory | None) -> dict[str, Any]:  # Any: JSON
+    """Return the settings the agent was created with; they are stored on creation and stay in force."""
+    defaults = ground.settings.memory
+    stored = await ground.store.memory.agent_settings(name) or {}
+    preset(ground.root, defaults.preset)  # a wrong name is an error whether or not the agent is new
+    settings = {"preset": defaults.preset, "memory_class": "" if memory else defaults.class_name} | stored
+    if settings != stored:
+        await ground.store.apply([SaveAgent(name, settings)])
+    return settings
 
 
-def _first_memory(ground: Ground, way: Preset, memory_class: str) -> Memory:
-    wanted: MemorySettings = ground.settings.memory
-    if memory_class not in ("", *KNOWN, wanted.class_name):  # the state travels with the folder, as the file does
-        what = f"This agent was made with the memory class `{memory_class}`, whose code is run when it is opened."
-        raise SettingsError(what, mend=f"If you know it: export TOOLWRIGHT_MEMORY_CLASS_NAME={memory_class}")
-    kind = named(memory_class or wanted.class_name)
+def _first_memory(ground: WorkspaceDeps, agent_preset: Preset, memory_class: str) -> Memory:
+    memory_settings: MemorySettings = ground.settings.memory
+    if memory_class not in (
+        "",
+        *KNOWN,
+        memory_settings.class_name,
+    ):  # the state travels with the folder, as the file does
+        message = f"This agent was made with the memory class `{memory_class}`, whose code is run when it is opened."
+        raise SettingsError(message, mend=f"If you know it: export TOOLWRIGHT_MEMORY_CLASS_NAME={memory_class}")
+    kind = named(memory_class or memory_settings.class_name)
     labels = {block.label for block in kind.starts_with}
-    given = {"persona": wanted.persona or way.persona, "human": wanted.human or way.human}
-    texts = {label: text_of(ground.root, label, given[label]) for label in ("persona", "human") if label in labels}
+    values = {
+        "persona": memory_settings.persona or agent_preset.persona,
+        "human": memory_settings.human or agent_preset.human,
+    }
+    texts = {label: text_of(ground.root, label, values[label]) for label in ("persona", "human") if label in labels}
     return kind(**texts)
 
 
-def sources_of(ground: Ground, name: str) -> Sources:
-    """What a human gave an agent to know, without the agent: it may be at work elsewhere."""
-    store, kept, clock = ground.store, ground.store.memory, ground.clock
-    return Sources(store, kept, Archival(store, kept, name, ground.embedder, clock), name, clock)
+def sources_of(ground: WorkspaceDeps, name: str) -> Sources:
+    """Return the sources that the user gave an agent, without the agent, which may be running elsewhere."""
+    store, memory_store, clock = ground.store, ground.store.memory, ground.clock
+    return Sources(store, memory_store, Archival(store, memory_store, name, ground.embedder, clock), name, clock)
 
 
-def _memory(ground: Ground, name: str, first: Memory) -> AgentMemory:
-    store, kept, clock = ground.store, ground.store.memory, ground.clock
+def _memory(ground: WorkspaceDeps, name: str, first: Memory) -> AgentMemory:
+    store, memory_store, clock = ground.store, ground.store.memory, ground.clock
     gap = ground.settings.memory.session_gap_minutes
-    archival = Archival(store, kept, name, ground.embedder, clock)
+    archival = Archival(store, memory_store, name, ground.embedder, clock)
     return AgentMemory(
         name,
         store,
-        kept,
-        Blocks(store, kept, name, first, clock),
-        Sections(store, kept, name, clock),
-        Recall(store, kept, name, ground.embedder, clock, gap_minutes=gap),
+        memory_store,
+        Blocks(store, memory_store, name, first, clock),
+        Sections(store, memory_store, name, clock),
+        Recall(store, memory_store, name, ground.embedder, clock, gap_minutes=gap),
         archival,
-        Sources(store, kept, archival, name, clock),
+        Sources(store, memory_store, archival, name, clock),
     )
 
 
-def _host(way: Preset, memory: AgentMemory) -> dict[str, HostFunction]:
-    found = hosted.standard() | hosted.of_memory(memory.blocks)
-    return {name: host for name, host in found.items() if way.has(name)}
+def _host(agent_preset: Preset, memory: AgentMemory) -> dict[str, HostFunction]:
+    functions = hosted.standard() | hosted.of_memory(memory.blocks)
+    return {name: host for name, host in functions.items() if agent_preset.has(name)}

@@ -1,4 +1,4 @@
-"""One call → one answer: a function of the host, or a function in a sandboxed worker.
+"""Answers each call: by a function of the host, or by a function in a sandboxed worker.
 
 Every call of a reply gets exactly one answer, whatever happens to it. Host functions run one after
 another in their order; workers run beside them. The translating edge between the sandbox and the rest.
@@ -13,9 +13,9 @@ from typing import Any, Protocol
 from sandbox import Killed, Raised, Refused, Returned
 
 from . import answers
-from .answers import CallOutcome, Interrupted, Skipped
+from .answers import CallOutcome, InterruptedCall, Skipped
 from .aside import aside
-from .cage import Cage
+from .cage import SandboxClient
 from .clock import Clock
 from .context import beginning
 from .debugging import Watch
@@ -24,17 +24,17 @@ from .grants import Denied, Permit
 from .interruption import Interrupted as StopRequested
 from .matching import nearest
 from .memory.blocks import Blocks
-from .memory.door import Door
+from .memory.door import FunctionMemoryApi
 from .messages import Call
 from .registry.arguments import renamed
 from .registry.function import Function
 from .registry.snapshot import Snapshot
-from .requests import Requests
-from .running import Running
+from .requests import WorkerApi
+from .running import CallRecord
 from .settings import TurnSettings
 from .storage import Entry, Write
 from .turn import Turn, call_started
-from .workshop import Author, Plan, Workshop, noted
+from .workshop import Author, FunctionService, PlannedChange, noted
 
 _log = logging.getLogger(__name__)
 
@@ -44,27 +44,27 @@ MOST_CHARS = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class HostFunction:
-    """A function that runs in the host with the agent as `self`: its schema, and the function itself."""
+    """A function that runs in the host with the agent as `self`: its schema and the function itself."""
 
     function: Function
-    run: Callable[..., Awaitable[Plan | str]]
+    run: Callable[..., Awaitable[PlannedChange | str]]
 
 
-class Alias(Protocol):
-    """A function of the host under an older name, or under its own with older names of its arguments."""
+class HostAlias(Protocol):
+    """An older name of a host function, or of arguments of a host function."""
 
     @property
     def name(self) -> str:
-        """What it is called today."""
+        """The current name."""
 
     @property
     def arguments(self) -> Mapping[str, str]:
-        """What its arguments are called today, by older names."""
+        """The current names of its arguments, by their older names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What came of one call; `arguments` and `outcome` are what decides whether it repeats.
+    """The result of one call; `arguments` and `outcome` decide whether it repeats.
 
     `heartbeat`: the call asked for another step.
     """
@@ -77,22 +77,22 @@ class Done:
 
     @property
     def failed(self) -> bool:
-        """Whether the call did not give what was asked."""
+        """True if the call did not return what was requested."""
         return self.outcome != "returned"
 
 
 class Dispatcher:
-    """Runs the calls of one reply after another's."""
+    """Runs the calls of one reply after another."""
 
     def __init__(  # noqa: PLR0913 - what it works with
         self,
-        cage: Cage,
-        workshop: Workshop,
+        cage: SandboxClient,
+        workshop: FunctionService,
         host: Mapping[str, HostFunction],
         settings: TurnSettings,
         clock: Clock,
         *,
-        aliases: Mapping[str, Alias] | None = None,
+        aliases: Mapping[str, HostAlias] | None = None,
         blocks: Blocks | None = None,
     ) -> None:
         self._cage = cage
@@ -105,27 +105,27 @@ class Dispatcher:
         self._slots = asyncio.Semaphore(settings.parallel)
 
     async def run(self, calls: Sequence[Call], snapshot: Snapshot, turn: Turn) -> list[Done]:
-        """Answer every call; what cannot run is answered too, and says why."""
+        """Answer every call; a call that cannot run is answered with the reason."""
         calls = [self._meant(call, snapshot) for call in calls]
-        taken, beyond = calls[: self._settings.max_calls], calls[self._settings.max_calls :]
-        host = [call for call in taken if call.name in self._host]
-        workers = [call for call in taken if self._runs(call, snapshot)]
+        accepted, beyond = calls[: self._settings.max_calls], calls[self._settings.max_calls :]
+        host = [call for call in accepted if call.name in self._host]
+        workers = [call for call in accepted if self._runs(call, snapshot)]
         async with asyncio.TaskGroup() as group:
             chain = group.create_task(self._in_order(host, snapshot, turn))
             running = [group.create_task(self._in_worker(call, snapshot, turn)) for call in workers]
-        done = {each.call.id: each for each in [*chain.result(), *(task.result() for task in running)]}
+        done = {result.call.id: result for result in [*chain.result(), *(task.result() for task in running)]}
         for call in calls:
             if call.id not in done:
                 done[call.id] = await self._not_run(call, snapshot, turn, is_beyond=call in beyond)
         return [done[call.id] for call in calls]
 
     def started_at_once(self, calls: Sequence[Call], snapshot: Snapshot) -> list[Entry]:
-        """The entries that say which calls will start as soon as the reply is on disk, to be written with it."""
+        """Return the entries for the calls that start as soon as the reply is on disk; they are written with it."""
         workers = [call for call in calls[: self._settings.max_calls] if self._runs(call, snapshot)]
         return [self._started(call, snapshot) for call in workers[: self._settings.parallel]]
 
     def _meant(self, call: Call, snapshot: Snapshot) -> Call:
-        """The call by the names of today; a function of the folder that has an older name is meant itself."""
+        """Return the call with current names; a workspace function with an older name is meant itself."""
         alias = self._aliases.get(call.name)
         if alias is None or alias.name not in self._host or call.name in snapshot.functions:
             return call
@@ -141,7 +141,7 @@ class Dispatcher:
         return [await self._in_host(call, snapshot, turn) for call in calls]
 
     async def _in_host(self, call: Call, snapshot: Snapshot, turn: Turn) -> Done:
-        running = Running(call, turn, self._clock, self._settings.answer_chars)
+        running = CallRecord(call, turn, self._clock, self._settings.answer_chars)
         if turn.interruption.requested:
             return await self._close(running, Skipped("the user ended the turn."))
         host = self._host[call.name]
@@ -154,7 +154,7 @@ class Dispatcher:
             async with turn.interruption:
                 plan = await host.run(turn.hand, **arguments)
         except StopRequested:
-            return await self._close(running, Interrupted())
+            return await self._close(running, InterruptedCall())
         except ToolwrightError as error:
             return await self._close(running, Refused(str(error)))
         except Exception:  # noqa: BLE001 - the named edge: one call's failure is an answer, and the log has the rest
@@ -163,11 +163,11 @@ class Dispatcher:
             return await self._close(running, Refused("internal error"), text)
         return await self._carry_out(running, plan)
 
-    async def _carry_out(self, running: "Running", plan: Plan | str) -> Done:
+    async def _carry_out(self, running: "CallRecord", plan: PlannedChange | str) -> Done:
         if isinstance(plan, str):
             return await self._close(running, None, plan)
 
-        async def record(plan: Plan) -> None:
+        async def record(plan: PlannedChange) -> None:
             running.plan = plan
             await running.record(plan.text, plan.outcome, plan.detail, plan.writes)
 
@@ -179,7 +179,7 @@ class Dispatcher:
         return Done(running.call, plan.text, plan.outcome, plan.excluded, running.heartbeat)
 
     async def _in_worker(self, call: Call, snapshot: Snapshot, turn: Turn) -> Done:
-        running = Running(call, turn, self._clock, self._settings.answer_chars)
+        running = CallRecord(call, turn, self._clock, self._settings.answer_chars)
         function = snapshot.functions[call.name]
         arguments = await aside(len(call.arguments), running.read, function)
         if not isinstance(arguments, dict):
@@ -189,36 +189,36 @@ class Dispatcher:
         watch.recording.turn = turn.id
         try:
             async with turn.interruption:
-                found = await self._workshop.granting.permit(function, snapshot)
-                if isinstance(found, Denied):
-                    return await self._close(running, Refused(found.text), found.text)
-                permit = found
+                decision = await self._workshop.granting.permit(function, snapshot)
+                if isinstance(decision, Denied):
+                    return await self._close(running, Refused(decision.text), decision.text)
+                permit = decision
                 async with self._slots:
                     outcome = await self._call(running, snapshot, arguments, permit, watch)
         except StopRequested:
-            outcome = Interrupted()
+            outcome = InterruptedCall()
         finally:
             watch.close()
             running.stood = watch.stood
         size, seconds = max(answers.size_of(outcome), len(call.arguments)), running.seconds()
-        kept = await aside(
+        records = await aside(
             size, noted, watch, function, snapshot, outcome, seconds=seconds, arguments=arguments, turn=turn.id
         )
         is_draft = isinstance(outcome, Returned) and await self._workshop.drafts.holds(function, snapshot)
         note = "\n".join(filter(None, (_lacking(outcome, permit), watch.note(snapshot))))
         lacks = self._noted(await aside(size, answers.answer, outcome, MOST_CHARS), note) if note else None
-        return await self._close(running, outcome, lacks, writes=kept, unproven=is_draft)
+        return await self._close(running, outcome, lacks, writes=records, unproven=is_draft)
 
     async def _call(
-        self, running: "Running", snapshot: Snapshot, arguments: dict[str, Any], permit: Permit, watch: Watch
+        self, running: "CallRecord", snapshot: Snapshot, arguments: dict[str, Any], permit: Permit, watch: Watch
     ) -> CallOutcome:
         if running.call.id not in running.turn.started:
             await running.turn.append([self._started(running.call, snapshot)])
         running.announce()
         running.restart_clock()
         turn, blocks, granting = running.turn, self._blocks, self._workshop.granting
-        door = Door(blocks, turn.agent, turn.id) if blocks is not None else None
-        requests = Requests(
+        door = FunctionMemoryApi(blocks, turn.agent, turn.id) if blocks is not None else None
+        requests = WorkerApi(
             self._cage,
             snapshot,
             running.tell_progress,
@@ -234,20 +234,20 @@ class Dispatcher:
         return call_started(call, snapshot.functions[call.name].version)
 
     async def _not_run(self, call: Call, snapshot: Snapshot, turn: Turn, *, is_beyond: bool) -> Done:
-        """The answer to a call that is one too many, or names nothing: after the others, which may have made it."""
-        running = Running(call, turn, self._clock, self._settings.answer_chars)
+        """Answer a call beyond the limit or of an unknown name; this runs last, as other calls may have created it."""
+        running = CallRecord(call, turn, self._clock, self._settings.answer_chars)
         if is_beyond:
             limit = f"one reply may ask for {self._settings.max_calls} calls; ask for this one again in the next step."
             return await self._close(running, Skipped(limit))
-        if held := snapshot.functions.get(call.name):
-            return await self._close(running, Refused(""), await self._workshop.quarantine.refusal(held))
+        if function := snapshot.functions.get(call.name):
+            return await self._close(running, Refused(""), await self._workshop.quarantine.refusal(function))
         made_now = call.name in self._workshop.registry.snapshot().functions
-        near = nearest(call.name, [*self._host, *snapshot.functions], 3)
-        return await self._close(running, Refused(""), answers.unknown_name(call.name, near, made_now=made_now))
+        suggestions = nearest(call.name, [*self._host, *snapshot.functions], 3)
+        return await self._close(running, Refused(""), answers.unknown_name(call.name, suggestions, made_now=made_now))
 
     async def _close(
         self,
-        running: "Running",
+        running: "CallRecord",
         outcome: CallOutcome | None,
         text: str | None = None,
         writes: Sequence[Write] = (),
@@ -260,17 +260,19 @@ class Dispatcher:
         detail = await aside(size, answers.outcome_json, outcome) if outcome is not None else {}
         if unproven:
             full, detail = self._noted(full, answers.UNPROVEN), {**detail, "unproven": True}
-        told = await running.record(full, word, detail, writes)
-        running.tell(told, word, detail)
-        return Done(running.call, told, word, heartbeat=running.heartbeat)
+        answer_text = await running.record(full, word, detail, writes)
+        running.tell(answer_text, word, detail)
+        return Done(running.call, answer_text, word, heartbeat=running.heartbeat)
 
     def _noted(self, text: str, note: str) -> str:
-        """An answer with a note: where it is seen, if only the beginning is shown."""
+        """Return an answer with a note, placed where it is seen if only the beginning is shown."""
         return f"{text}\n{note}" if len(text) <= self._settings.answer_chars else f"{note}\n{text}"
 
 
 def _lacking(outcome: CallOutcome, permit: Permit | None) -> str:
-    """What a call may have failed for want of; with nothing granted at all it may even have returned something else."""
+    """Return the missing grants that may have made a call fail; with no grants it may even have returned something
+    else.
+    """
     if permit is None or (isinstance(outcome, Returned) and permit.grants):
         return ""
     return permit.note if isinstance(outcome, Returned | Raised | Killed) else ""

@@ -1,4 +1,4 @@
-"""What this platform can do: Python, sandbox layers, endpoint, storage."""
+"""Reports what this platform can do: Python, sandbox layers, endpoint, storage."""
 
 import platform
 import sys
@@ -9,28 +9,28 @@ from typing import Any, TypeAlias
 from sandbox import Sandbox, SandboxUnavailable
 
 from . import __version__
-from .cage import Cage
+from .cage import SandboxClient
 from .embedding import Embedder
 from .errors import ModelError, ToolwrightError
 from .grants.addresses import UnconfirmedAddress, unconfirmed
 from .model.dialect import dialect_of
-from .model.discover import Chosen, asks_endpoint
+from .model.discover import DiscoveredModel, asks_endpoint
 from .model.strict import loosened
 from .registry.function import Function
 from .settings import ModelSettings, Settings
 from .storage import Store
 
-Choose: TypeAlias = Callable[[ModelSettings], Awaitable[Chosen]]
+Choose: TypeAlias = Callable[[ModelSettings], Awaitable[DiscoveredModel]]
 
 
 async def examine(
     settings: Settings,
-    cage: Cage,
+    cage: SandboxClient,
     store: Store,
     choose: Choose,
     functions: Iterable[Function],
 ) -> dict[str, Any]:  # Any: JSON
-    """The `doctor` shape; `choose` is how a turn finds its model, `functions` are those that a model is shown.
+    """Return the `doctor` shape; `choose` is how a turn finds its model, `functions` are those shown to a model.
 
     `ok` says that functions can be grown here: sandbox and storage are whole.
     """
@@ -53,19 +53,23 @@ async def examine(
     }
 
 
-async def embedding(name: str, made: Callable[[], Embedder | None]) -> dict[str, Any]:  # Any: JSON
-    """What finds texts by meaning, tried on one word."""
+async def embedding(name: str, factory: Callable[[], Embedder | None]) -> dict[str, Any]:  # Any: JSON
+    """Test the embedder that finds texts by meaning, with one word."""
     try:
-        found = made()
-        if found is not None:
-            await found.embed(["word"])
+        embedder = factory()
+        if embedder is not None:
+            await embedder.embed(["word"])
     except ToolwrightError as error:
         return {"ok": False, "name": name, "problem": f"{name}: {error.message}", "mend": error.mend}
-    return {"ok": True, "name": name, "why": found.space if found else "none: texts are found by their words alone"}
+    return {
+        "ok": True,
+        "name": name,
+        "why": embedder.space if embedder else "none: texts are found by their words alone",
+    }
 
 
 def check_address(settings: Settings, name: str | None = None, around: Mapping[str, str] | None = None) -> None:
-    """Refuse to send anything to an address that only the workspace's file names, before the user confirmed it.
+    """Raise if only the workspace's file names the model's address, and the user has not confirmed it yet.
 
     `name` is the model in question, if not the one that is set: the tour and the local models are asked elsewhere.
 
@@ -77,7 +81,7 @@ def check_address(settings: Settings, name: str | None = None, around: Mapping[s
 
 
 def check_texts(settings: Settings, around: Mapping[str, str] | None = None) -> None:
-    """Refuse the same for texts to be embedded, whatever model answers.
+    """Raise if the address for texts to be embedded is unconfirmed, whatever model answers.
 
     Raises:
         UnconfirmedAddress: the message says how to confirm the address.
@@ -86,20 +90,20 @@ def check_texts(settings: Settings, around: Mapping[str, str] | None = None) -> 
         raise UnconfirmedAddress(url)
 
 
-def level(found: Sandbox | SandboxUnavailable) -> str:
-    """The level of confinement as one word."""
-    return found.level if isinstance(found, Sandbox) else "none"
+def level(sandbox: Sandbox | SandboxUnavailable) -> str:
+    """Return the level of confinement as one word."""
+    return sandbox.level if isinstance(sandbox, Sandbox) else "none"
 
 
-def _sandbox(found: Sandbox | SandboxUnavailable) -> dict[str, Any]:
-    if isinstance(found, Sandbox):
+def _sandbox(sandbox: Sandbox | SandboxUnavailable) -> dict[str, Any]:
+    if isinstance(sandbox, Sandbox):
         return {
-            "level": found.level,
-            "layers": dict(found.layers),
-            "missing": list(found.missing),
-            "resources": found.resources,
+            "level": sandbox.level,
+            "layers": dict(sandbox.layers),
+            "missing": list(sandbox.missing),
+            "resources": sandbox.resources,
         }
-    return {"level": "none", "layers": {}, "missing": list(found.missing), "problem": str(found)}
+    return {"level": "none", "layers": {}, "missing": list(sandbox.missing), "problem": str(sandbox)}
 
 
 async def _model(settings: Settings, choose: Choose, functions: Iterable[Function]) -> dict[str, Any]:  # Any: JSON
@@ -109,15 +113,15 @@ async def _model(settings: Settings, choose: Choose, functions: Iterable[Functio
     except ModelError as error:
         return {"ok": False, "problem": error.message, "mend": error.mend}
     if chosen.kind == "local" and find_spec("xllamacpp") is None:
-        what = "The engine of the local model is not installed."
-        return {"ok": False, "problem": what, "mend": "pip install xllamacpp, or `make run` in a clone."}
-    found = {"ok": True, "name": chosen.model_name, "endpoint": chosen.endpoint_url, "why": chosen.why}
-    return {**found, "loosened": _loosened(chosen.endpoint_url, functions)}
+        message = "The engine of the local model is not installed."
+        return {"ok": False, "problem": message, "mend": "pip install xllamacpp, or `make run` in a clone."}
+    report = {"ok": True, "name": chosen.model_name, "endpoint": chosen.endpoint_url, "why": chosen.why}
+    return {**report, "loosened": _loosened(chosen.endpoint_url, functions)}
 
 
 def _loosened(url: str, functions: Iterable[Function]) -> dict[str, str]:
-    """The functions that the endpoint's strict mode cannot express, each with the reason."""
+    """Return the functions that the endpoint's strict mode cannot express, each with the reason."""
     if not dialect_of(url).strict:
         return {}
-    found = {function.name: loosened(function.parameters) for function in functions}
-    return {name: why for name, why in found.items() if why}
+    reasons = {function.name: loosened(function.parameters) for function in functions}
+    return {name: why for name, why in reasons.items() if why}

@@ -36,7 +36,7 @@ class ToolwrightError(Exception):
 
 
 class UsageError(ToolwrightError):
-    """The caller asked for something that cannot be."""
+    """The caller asked for something impossible."""
 
     code = "usage"
 
@@ -48,13 +48,13 @@ class SettingsError(UsageError):
 
 
 class WorkspaceError(ToolwrightError):
-    """The workspace's folder, its files or its lock are not as needed."""
+    """The workspace's folder, files or lock are not as required."""
 
     code = "workspace"
 
 
 class NoWorkspace(WorkspaceError):
-    """The folder has nothing of a workspace."""
+    """The folder contains no part of a workspace."""
 
 
 class AgentBusy(WorkspaceError):
@@ -64,7 +64,7 @@ class AgentBusy(WorkspaceError):
 
 
 class StaleFile(WorkspaceError):
-    """A file is no longer what the writer read, so it was not overwritten."""
+    """A file has changed since the writer read it, so it was not overwritten."""
 
     code = "stale-file"
 
@@ -76,7 +76,7 @@ class StorageError(ToolwrightError):
 
 
 class ModelError(ToolwrightError):
-    """The endpoint cannot be used, or its answer cannot."""
+    """The endpoint, or its answer, cannot be used."""
 
     code = "model"
 
@@ -88,16 +88,16 @@ class NoModel(ModelError):
 
 
 class ContextOverflow(ModelError):
-    """The endpoint says that the request is longer than its window."""
+    """The endpoint reports that the request is longer than its window."""
 
     code = "context-overflow"
 
 
 class IntegrityError(ToolwrightError):
-    """A download or a stored file is not what its hash says."""
+    """A download or a stored file does not match its hash."""
 
     code = "integrity"
 
 
 class LostLease(BaseException):
-    """Another runner has taken this turn over: stop at once and write nothing more."""
+    """Another runner has taken over this turn: stop at once and write nothing more."""

@@ -1,4 +1,4 @@
-"""What a turn tells its listeners: frozen dataclasses that every interface consumes.
+"""The events of a turn: frozen dataclasses that every interface consumes.
 
 The REPL, the one-shot command and the tests read the same events and reach past them to
 nothing. `to_json` gives the published shape: one object a line, `type` first.
@@ -17,7 +17,7 @@ class _Base:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnStarted(_Base):
-    """A message, or another `event` (heartbeat, login, system), was taken up; it is on disk."""
+    """A message, or another `event` (heartbeat, login, system), was picked up; it is on disk."""
 
     type: ClassVar[str] = "turn_started"
     agent: str
@@ -35,7 +35,7 @@ class Text(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thought(_Base):
-    """A piece of what the model thinks aloud and the human may see."""
+    """A piece of the model's reasoning that the user may see."""
 
     type: ClassVar[str] = "thought"
     text: str
@@ -53,7 +53,7 @@ class CallStarted(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress(_Base):
-    """A running function tells how far it is."""
+    """A running function reports its progress."""
 
     type: ClassVar[str] = "progress"
     call_id: str
@@ -65,7 +65,7 @@ class Progress(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Printed(_Base):
-    """A piece of what a running function prints, secrets masked; the answer has all of it again."""
+    """A piece of a running function's output, secrets masked; the answer has all of it again."""
 
     type: ClassVar[str] = "printed"
     call_id: str
@@ -75,7 +75,7 @@ class Printed(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantAsked(_Base):
-    """A human is asked before a function gets what it lacks; the turn waits. `question` names it for the answer.
+    """The user is asked before a function gets a grant; the turn waits. `question` names it for the answer.
 
     `moment` is join, call or run, and `caller` the function that calls it, if one does; `says` has a sentence for each
     of `missing`; `granted` is what the version before had, `why` the model's reason, `lines` are `[number, text]` of
@@ -103,7 +103,7 @@ class GrantAsked(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantAnswered(_Base):
-    """What was answered to such a question: once, yes or no, with a word for the model perhaps.
+    """The answer to such a question: once, yes or no, perhaps with a message for the model.
 
     `by` is human, policy (nobody could be asked: `command` grants it), earlier (a no of this turn, not asked again),
     often (several noes in this turn, and no question more), never (no human can grant it) or unavailable (what it needs
@@ -122,7 +122,7 @@ class GrantAnswered(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallAnswered(_Base):
-    """The answer to one call, as the model will read it; `outcome` is the published word.
+    """The answer to one call, as the model reads it; `outcome` is the published word.
 
     `detail` holds what an interface may show besides: a verdict's or an outcome's JSON.
     """
@@ -161,7 +161,7 @@ class FunctionsChanged(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quarantined(_Base):
-    """A function kept failing, and the model no longer sees it; told once.
+    """A function kept failing, and the model no longer sees it; reported once.
 
     `failures` are its last ones, shortly; `worked_version` is what returned last, if anything ever did, and when;
     `ways` are the commands out of it, without the program's name.
@@ -187,7 +187,7 @@ class MemoryChanged(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warned(_Base):
-    """Something the human should know; the turn goes on."""
+    """Something the user should know; the turn continues."""
 
     type: ClassVar[str] = "warning"
     message: str
@@ -208,7 +208,7 @@ class Usage(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnded(_Base):
-    """The agent hands back. `reason`: replied, interrupted, steps, repeated, failed, cancelled.
+    """The end of a turn. `reason`: replied, interrupted, steps, repeated, failed, cancelled.
 
     `usage` sums the turn's tokens; `made` lists functions created, changed or deleted in it, and blocks remembered.
     """
@@ -241,5 +241,5 @@ Event: TypeAlias = (
 
 
 def to_json(event: Event) -> dict[str, Any]:  # Any: values of JSON
-    """The published shape of one event."""
-    return {"type": event.type, **{each.name: getattr(event, each.name) for each in fields(event)}}
+    """Return the published shape of an event."""
+    return {"type": event.type, **{item.name: getattr(event, item.name) for item in fields(event)}}

@@ -1,4 +1,4 @@
-"""A stop that comes from outside a running turn.
+"""Interruption of a running turn from outside.
 
 Works as `asyncio.timeout` does: what runs inside the block is cancelled when `request` is called and
 the block is left with `Interrupted`, while a cancellation by anybody else stays a cancellation.
@@ -9,18 +9,18 @@ from types import TracebackType
 
 
 class Interrupted(Exception):
-    """The user asked for the turn to end."""
+    """Raised if the user asked for the turn to end."""
 
 
 class Interruption:
-    """One turn's stop switch; the block may be entered again and again, and stays shut once asked."""
+    """One turn's stop switch. The block can be entered repeatedly, and stays closed once a stop is requested."""
 
     def __init__(self) -> None:
         self.requested = False
         self._inside: set[asyncio.Task[object]] = set()
 
     def request(self) -> None:
-        """End the turn: what is inside the block is cancelled, and nobody enters it any more."""
+        """End the turn: cancel what is inside the block, and let nobody enter it any more."""
         self.requested = True
         for task in self._inside:
             task.cancel()

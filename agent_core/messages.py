@@ -1,4 +1,4 @@
-"""What is said in a conversation: system, user, assistant, call, answer, notice.
+"""The messages of a conversation: system, user, assistant, call, answer, notice.
 
 These are the inner values; `model/wire.py` turns them into what an endpoint reads, and is the
 one place where a function is called a tool.
@@ -13,7 +13,7 @@ SEND: Final = "send_message"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The model asks for a function: `arguments` is the JSON text exactly as it came."""
+    """A request by the model to call a function; `arguments` is the JSON text exactly as it arrived."""
 
     id: str
     name: str
@@ -22,14 +22,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """The instructions, or a further part of the system message; made anew for every request and never stored."""
+    """The instructions, or another part of the system message; rebuilt for every request and never stored."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """What the human says; `packed` is the same with type and time, for a model that is told it so.
+    """A message from the user; `packed` is the same message with type and time, for a model that reads that format.
 
     One that `is_imported` came with an agent's file: whoever wrote that may have put any words here.
     """
@@ -50,7 +50,7 @@ class Assistant:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of one call; every call gets exactly one."""
+    """The result of one call; every call gets exactly one."""
 
     call_id: str
     name: str
@@ -59,7 +59,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The program tells the model something, such as a function that changed by another hand; `packed` as in `User`.
+    """A notice from the program to the model, for example that someone else changed a function; `packed` as in `User`.
 
     One that `is_imported` came with an agent's file: somebody else wrote it.
     """

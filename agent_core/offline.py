@@ -1,4 +1,4 @@
-"""What needs no open workspace: the schemas of files, and the local models."""
+"""Commands that need no open workspace: the schemas of files, and the local models."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -7,16 +7,16 @@ from typing import Any
 
 from .errors import UsageError
 from .model.local import prefix, weights
-from .model.local.fetch import Progress, fetch, remove
+from .model.local.fetch import DownloadProgress, fetch, remove
 from .problem import Place, Problem
 from .registry.schema import read_module
-from .registry.source import Source, hash_of
+from .registry.source import ModuleSource, hash_of
 
 OnBytes = Callable[[int, int | None, str], None]
 
 
 def schema_of(paths: Iterable[Path]) -> dict[str, Any]:  # Any: JSON
-    """The `schema` shape of some files: read as text, nothing is run."""
+    """Return the `schema` shape of some files: they are read as text, and nothing is run."""
     functions: list[dict[str, Any]] = []
     problems: list[Problem] = []
     for path in paths:
@@ -25,26 +25,26 @@ def schema_of(paths: Iterable[Path]) -> dict[str, Any]:  # Any: JSON
         except (OSError, UnicodeDecodeError) as error:
             problems.append(Problem("unreadable", f"{path} cannot be read: {error}", Place(path.as_posix())))
             continue
-        reading = read_module(Source(path.stem, path.as_posix(), text, hash_of(text)))
+        reading = read_module(ModuleSource(path.stem, path.as_posix(), text, hash_of(text)))
         functions += [function.to_json() for function in reading.functions]
         problems += reading.problems
     return {"functions": functions, "problems": [problem.to_json() for problem in problems]}
 
 
 def list_models() -> list[dict[str, Any]]:
-    """The local models that this version knows, and which are here."""
+    """Return the local models that this version knows, with which of them are installed."""
     rows = []
-    for each in weights.available():
-        file = weights.path(each.name)
+    for entry in weights.available():
+        file = weights.path(entry.name)
         rows.append(
             {
-                "name": f"{weights.PREFIX}{each.name}",
-                "title": each.title,
-                "bytes": each.size,
-                "licence": each.licence,
-                "publisher": each.publisher,
-                "url": each.url,
-                "sha256": each.sha256,
+                "name": f"{weights.PREFIX}{entry.name}",
+                "title": entry.title,
+                "bytes": entry.size,
+                "licence": entry.licence,
+                "publisher": entry.publisher,
+                "url": entry.url,
+                "sha256": entry.sha256,
                 "path": str(file) if file else None,
                 "here": file is not None,
             }
@@ -53,15 +53,15 @@ def list_models() -> list[dict[str, Any]]:
 
 
 def installed_models() -> list[str]:
-    """The names of the local models whose weights are here, the one to take first."""
-    return [each.name for each in weights.available() if weights.path(each.name) is not None]
+    """Return the names of the local models with weights on this machine, the recommended one first."""
+    return [entry.name for entry in weights.available() if weights.path(entry.name) is not None]
 
 
 async def fetch_model(name: str, source: str | None, on_bytes: OnBytes) -> dict[str, Any]:
-    """Fetch a local model's weights, checked against their pinned hash; where they lie."""
+    """Download a local model's weights and verify them against their pinned hash; return where they are."""
     loop = asyncio.get_running_loop()
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: DownloadProgress) -> None:
         loop.call_soon_threadsafe(on_bytes, progress.done, progress.total, progress.note)
 
     path = await fetch(name, source, tell)
@@ -69,16 +69,16 @@ async def fetch_model(name: str, source: str | None, on_bytes: OnBytes) -> dict[
 
 
 def remove_model(name: str) -> dict[str, Any]:
-    """Delete a local model's weights and what belongs to them; which files went, and their bytes.
+    """Delete a local model's weights and what belongs to them; return the deleted files with their sizes in bytes.
 
     Raises:
         UsageError: there is no such model, or nothing of it is here.
         ModelError: another process fetches it.
         WorkspaceError: a file cannot be deleted.
     """
-    known = weights.named(name)
-    gone = remove(known) | prefix.remove(known)
-    if not gone:
-        raise UsageError(f"Nothing of `{known.name}` is here.", mend="toolwright models list says which are.")
-    removed = [str(file) for file in gone]
-    return {"name": f"{weights.PREFIX}{known.name}", "removed": removed, "bytes": sum(gone.values())}
+    entry = weights.named(name)
+    removed_files = remove(entry) | prefix.remove(entry)
+    if not removed_files:
+        raise UsageError(f"Nothing of `{entry.name}` is here.", mend="toolwright models list says which are.")
+    removed = [str(file) for file in removed_files]
+    return {"name": f"{weights.PREFIX}{entry.name}", "removed": removed, "bytes": sum(removed_files.values())}

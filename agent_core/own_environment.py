@@ -1,4 +1,4 @@
-"""The environment of this process, out of which the program takes keys and secrets when it starts.
+"""The environment of this process; the program removes keys and secrets from it when it starts.
 
 They are kept here, and handed to what needs one by name. So whatever a library starts, and whatever that starts,
 inherits none; nor does `/proc` show them. A program that embeds Toolwright keeps its own environment as it is.
@@ -21,16 +21,16 @@ _START_FIELD = 47  # of `/proc/self/stat`, behind the name of the program: where
 
 _OWN = str(Path(__file__).parent.parent)
 
-_taken: dict[str, str] = {}
+_removed: dict[str, str] = {}
 
 
 def environment() -> Mapping[str, str]:
-    """Return the variables of this process, those among them that it took out of its environment."""
-    return {**_taken, **os.environ}
+    """Return the variables of this process, including those that it removed from its environment."""
+    return {**_removed, **os.environ}
 
 
 def without_secrets(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return those that neither by their name nor by a login in their value are a key or a secret."""
+    """Return the variables that neither their name nor a login in their value marks as a key or a secret."""
     return {name: value for name, value in variables.items() if not _is_secret(name, value)}
 
 
@@ -40,13 +40,15 @@ def absolute(path: str) -> str:
 
 
 def places() -> list[str]:
-    """Return where this process looks for modules, but for the current folder, unless this package lies there."""
+    """Return the folders in which this process looks for modules, without the current one unless this package is
+    there.
+    """
     folder = str(Path.cwd())
     return [entry for entry in sys.path if entry == _OWN or (Path(entry).is_absolute() and entry != folder)]
 
 
 def enter() -> None:
-    """Begin as a program: take secrets out of the environment, and look for nothing in the current folder.
+    """Initialize the process as a program: remove secrets from the environment and the current folder from searches.
 
     A stranger's folder may be the current one. Where `PATH` or Python's own path has an entry that means it, a file
     in it would be executed, or imported as a module of ours.
@@ -55,12 +57,12 @@ def enter() -> None:
     if "PATH" in os.environ:
         os.environ["PATH"] = absolute(os.environ["PATH"]) or os.defpath  # an empty one means the current folder, too
     secrets = {name: value for name, value in os.environ.items() if _is_secret(name, value)}
-    _taken.update({name: value for name, value in secrets.items() if not _PROXY.fullmatch(name)})
-    for name in _taken.keys() & os.environ.keys():
+    _removed.update({name: value for name, value in secrets.items() if not _PROXY.fullmatch(name)})
+    for name in _removed.keys() & os.environ.keys():
         del os.environ[name]
-    if _taken and sys.platform == "linux":
+    if _removed and sys.platform == "linux":
         with suppress(OSError):  # a `/proc` that cannot be read shows nothing either
-            _wipe({os.fsencode(name) for name in _taken})
+            _wipe({os.fsencode(name) for name in _removed})
 
 
 def _is_secret(name: str, value: str) -> bool:
@@ -70,7 +72,7 @@ def _is_secret(name: str, value: str) -> bool:
 
 
 def _wipe(names: set[bytes]) -> None:
-    """Overwrite their values where the kernel laid them, which `/proc/PID/environ` shows to the user's processes."""
+    """Overwrite the values where the kernel put them: `/proc/PID/environ` shows them to the user's processes."""
     stat = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
     place, block = int(stat[_START_FIELD]), Path("/proc/self/environ").read_bytes()
     with Path("/proc/self/mem").open("r+b", buffering=0) as memory:

@@ -1,4 +1,4 @@
-"""How a turn goes on where the user is spoken to by a function: another step has to be asked for.
+"""The turn policy for agents that reach the user through a function: another step must be requested.
 
 Text that reaches nobody is not lost: who writes it is told once, and if nothing is sent then, the text is.
 """
@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from .course import Course, Ended, GoOn, stands_refused
+from .course import DirectReplyPolicy, Ended, GoOn, stands_refused
 from .dispatch import Done
 from .model.reply import Reply
 from .turn import Turn
@@ -19,20 +19,22 @@ SILENT: Final = "The agent handed back without a message."
 
 
 @dataclass(slots=True, kw_only=True)
-class ByFunction(Course):
-    """The course of a turn in which text is inner monologue."""
+class SendMessagePolicy(DirectReplyPolicy):
+    """The turn policy in which text is inner monologue."""
 
     turn: Turn
     _unheard: str = ""
     _was_told: bool = False
 
     def after_reply(
-        self, reply: Reply, refused: Sequence[str], made: Collection[str], *, more_waits: bool
+        self, reply: Reply, refused: Sequence[str], created: Collection[str], *, more_waits: bool
     ) -> GoOn | Ended:
-        """After a reply without a call: a thought, if nobody waits; else a message that was put in the wrong place."""
-        if reply.finish != "length" and (self.turn.said or not self.turn.is_asked):
+        """Decide after a reply without a call: a thought, if nobody waits; otherwise a message put in the wrong
+        place.
+        """
+        if reply.finish != "length" and (self.turn.function_messages or not self.turn.is_asked):
             return GoOn() if more_waits else self._handed_back()
-        follows = Course.after_reply(self, reply, refused, made, more_waits=more_waits)
+        follows = DirectReplyPolicy.after_reply(self, reply, refused, created, more_waits=more_waits)
         self._unheard = reply.text if reply.text.strip() else self._unheard
         if isinstance(follows, GoOn):
             return follows
@@ -42,13 +44,13 @@ class ByFunction(Course):
         return self._handed_back() if self._unheard or follows.reason == "replied" else follows
 
     def after_calls(self, done: Sequence[Done], cut: Sequence[str] = ()) -> GoOn | Ended:
-        """After calls: another step if one of them asked for it or failed, else the end."""
-        follows = Course.after_calls(self, done, cut)
+        """Decide after calls: another step if one of them asked for it or failed, otherwise the end."""
+        follows = DirectReplyPolicy.after_calls(self, done, cut)
         if isinstance(follows, Ended):
             return self._with_unheard(follows)
-        if any(each.failed for each in done):
+        if any(call.failed for call in done):
             return replace(follows, heartbeat=FAILED)
-        if any(each.heartbeat for each in done):
+        if any(call.heartbeat for call in done):
             return replace(follows, heartbeat=ASKED)
         if self.turn.refused and "refused" not in self._advised:
             self._advised.add("refused")
@@ -56,17 +58,17 @@ class ByFunction(Course):
         return follows if follows.advice else self._handed_back()
 
     def let_out(self) -> None:
-        """Show the user the text that reached nobody, if they were told nothing else."""
+        """Show the user the text that reached nobody, if they were shown nothing else."""
         turn = self.turn
-        if turn.is_asked and not turn.said and self._unheard:
+        if turn.is_asked and not turn.function_messages and self._unheard:
             turn.say(self._unheard)
 
     def _handed_back(self) -> Ended:
         return self._with_unheard(Ended("replied"))
 
     def _with_unheard(self, ended: Ended) -> Ended:
-        """The end with what the user was told; what they would have been told is told now."""
+        """Return the end with what the user was shown; what was still to be shown is shown now."""
         self.let_out()
         turn = self.turn
-        silent = turn.is_asked and not turn.said and ended.reason == "replied"
-        return replace(ended, reply="\n\n".join(turn.said), warning=SILENT if silent else ended.warning)
+        silent = turn.is_asked and not turn.function_messages and ended.reason == "replied"
+        return replace(ended, reply="\n\n".join(turn.function_messages), warning=SILENT if silent else ended.warning)

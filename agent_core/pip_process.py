@@ -1,4 +1,4 @@
-"""Starts pip of this Python, which alone needs the login to the user's package index: no key, no program of the user's.
+"""The start of pip, the only program with the login to the user's package index: no key, no program of the user's.
 
 It is isolated, and works in a folder of its own: neither a module nor a configuration of the current folder counts.
 """
@@ -23,7 +23,7 @@ _KEPT: Final = frozenset(
 
 
 def environment(around: Mapping[str, str], scratch: Path) -> dict[str, str]:
-    """Return what pip is given of the user's environment: where its configuration is, how the network is reached.
+    """Return the part of the user's environment that pip gets: where its configuration is, how the network is reached.
 
     It may hold a login, so pip finds no program to start (to describe this machine to the index it would run several),
     but where the user has it ask a keyring program for that login.

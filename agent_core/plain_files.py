@@ -1,4 +1,4 @@
-"""Reading files of a workspace, which may be a stranger's: ordinary files alone, up to a size, through no link.
+"""Reading of files in a workspace, which may come from a stranger: ordinary files only, up to a size, through no link.
 
 A pipe would stop the program where it is opened, and a link to a device has no end.
 """
@@ -13,11 +13,11 @@ _ADDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class NotPlainError(OSError):
-    """A file that is not read or written, though the system would; the message says why."""
+    """Error raised for a file that is not read or written, although the system would; the message says why."""
 
 
 def read_plain(path: Path, most_bytes: int) -> bytes:
-    """Return what an ordinary file holds.
+    """Return the contents of an ordinary file.
 
     Raises:
         OSError: it cannot be read; NotPlainError where it is a link, no file, or larger than that.
@@ -37,7 +37,7 @@ def read_end(path: Path, most_bytes: int) -> bytes:
 
 
 def add_to(path: Path, data: bytes) -> None:
-    """Write at the end of an ordinary file, which is made where there is none; OSError as above."""
+    """Append to an ordinary file, created if it does not exist; OSError as above."""
     with os.fdopen(_opened(path, _ADDING), "ab") as file:
         file.write(data)
 

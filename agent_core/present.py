@@ -1,4 +1,4 @@
-"""What is known about functions, as text for a model: short, in pages, and with the next thing to do."""
+"""Facts about functions as text for a model: short, in pages, and with the next thing to do."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,40 +16,40 @@ _MAX_SOURCE = 8_000
 Shape = Mapping[str, Any]  # Any: JSON of a published shape
 
 
-def listing(found: Shape, page: int) -> str:
-    """A page of functions, one line each, and how many there are besides."""
-    rows = found["functions"]
+def listing(data: Shape, page: int) -> str:
+    """Return a page of functions, one line each, and the number of the others."""
+    rows = data["functions"]
     pages = max((len(rows) + PAGE - 1) // PAGE, 1)
     page = min(max(page, 1), pages)
     shown = rows[(page - 1) * PAGE : page * PAGE]
     lines = [f"{len(rows)} functions, page {page} of {pages}." if rows else "There are no such functions."]
     lines += [f"- {_row(row)}" for row in shown]
-    lines += [f"Rejected: {_problem(problem)}" for problem in found["rejected"][:5]]
+    lines += [f"Rejected: {_problem(problem)}" for problem in data["rejected"][:5]]
     if page < pages:
         lines.append(f"Next: list_functions(page={page + 1}).")
     return "\n".join(lines)
 
 
-def introspection(found: Shape) -> str:
-    """A function's source with line numbers, and what is known of it."""
-    numbered = _numbered(found["source"], found["line"])
+def introspection(data: Shape) -> str:
+    """Return a function's source with line numbers, and what is known of it."""
+    numbered = _numbered(data["source"], data["line"])
     lines = [
-        f"`{found['name']}` in {found['path']}, standing {found['standing']}.",
-        *_quarantine(found.get("quarantine")),
+        f"`{data['name']}` in {data['path']}, standing {data['standing']}.",
+        *_quarantine(data.get("quarantine")),
         block(numbered, _MAX_SOURCE),
-        *_statistics(found["statistics"]),
-        *_granted(found["grants"]),
-        f"Used by: {', '.join(found['callers']) or 'no other'}. Uses: {', '.join(found['callees']) or 'none'}.",
-        f"{_versions(len(found['versions']))} of its module {'is' if len(found['versions']) == 1 else 'are'} kept.",
-        *_confirmed((found.get("verdict") or {}).get("confirmed")),
-        *_coverage(found.get("coverage")),
-        *_survivors(found["survivors"]),
+        *_statistics(data["statistics"]),
+        *_granted(data["grants"]),
+        f"Used by: {', '.join(data['callers']) or 'no other'}. Uses: {', '.join(data['callees']) or 'none'}.",
+        f"{_versions(len(data['versions']))} of its module {'is' if len(data['versions']) == 1 else 'are'} kept.",
+        *_confirmed((data.get("verdict") or {}).get("confirmed")),
+        *_coverage(data.get("coverage")),
+        *_survivors(data["survivors"]),
     ]
     return "\n".join(lines)
 
 
 def _coverage(coverage: Shape | None) -> list[str]:
-    """Which lines no example reaches, if any."""
+    """Return the lines that no example reaches, if any."""
     if not coverage or not coverage["missed"]:
         return []
     missed = ", ".join(map(str, coverage["missed"][:20]))
@@ -57,37 +57,37 @@ def _coverage(coverage: Shape | None) -> list[str]:
 
 
 def _granted(grants: Shape) -> list[str]:
-    """What a human lets it reach."""
+    """Return what the user granted it."""
     says = Grants.from_json(grants).sentences()
     return [f"A human lets it: {one_line('; '.join(says), 1_000)}."] if says else []
 
 
 def _confirmed(calls: Sequence[str] | None) -> list[str]:
-    """Which examples are weaker evidence, if any."""
+    """Return the examples that are weaker evidence, if any."""
     return [f"Taken as they came back, not as predicted: {'; '.join(map(fence, calls))}."] if calls else []
 
 
 def _survivors(rows: Sequence[Shape]) -> list[str]:
-    """The changes that its examples would let pass, and what to do about it."""
+    """Return the changes that its examples would not detect, and what to do about it."""
     if not rows:
         return []
     shown = [f"{block(row['diff'], 400)}\nNoticed by {one_line(row['kind_of_example'], 300)}." for row in rows]
     return ["No example of it notices if its body is changed so:", *shown, "Keep such examples with add_example."]
 
 
-def history(found: Shape) -> str:
-    """The versions of a function, the newest first, and how to go back to one."""
-    rows = found["versions"]
-    has = "is deleted; it had" if found["deleted"] else "has"
-    lines = [f"`{found['name']}` {has} {_versions(len(rows))}, the newest first:"]
+def history(data: Shape) -> str:
+    """Return the versions of a function, newest first, and how to go back to one."""
+    rows = data["versions"]
+    has = "is deleted; it had" if data["deleted"] else "has"
+    lines = [f"`{data['name']}` {has} {_versions(len(rows))}, the newest first:"]
     for row in reversed(rows[-_MOST_VERSIONS:]):
         lines += _version(row)
     if len(rows) > _MOST_VERSIONS:
         lines.append(f"- and {len(rows) - _MOST_VERSIONS} older ones.")
-    if not found["goes_back"]:
+    if not data["goes_back"]:
         return "\n".join([*lines, "There is no other text of it to go back to."])
-    which = f"rollback_function(function_name={found['name']!r}"
-    brings = "brings it back" if found["deleted"] else "puts the one before the current back"
+    which = f"rollback_function(function_name={data['name']!r}"
+    brings = "brings it back" if data["deleted"] else "puts the one before the current back"
     return "\n".join([*lines, f"{which}) {brings}; with version=… another one."])
 
 
@@ -106,30 +106,30 @@ def _version(row: Shape) -> list[str]:
     return [*lines, *(f"  {text}" for text in below)]
 
 
-def pending(name: str, kept: Shape) -> str:
-    """A candidate that stands refused: its text, and what is in the way."""
-    verdict = kept["verdict"]
-    source = verdict["source"] or kept["code"]
+def pending(name: str, pending_version: Shape) -> str:
+    """Return a rejected candidate: its text, and what is in the way."""
+    verdict = pending_version["verdict"]
+    source = verdict["source"] or pending_version["code"]
     numbered = _numbered(source, 1)
     reasons = [f"- {_problem(problem)}" for problem in verdict["problems"] if problem["severity"] == "refuses"]
     return "\n".join([f"`{name}` is not a function yet: it stands refused.", block(numbered, _MAX_SOURCE), *reasons])
 
 
-def reloaded(found: Shape) -> str:
-    """What a look at the folder changed."""
-    parts = [f"{what}: {', '.join(found[what])}." for what in ("loaded", "changed", "removed") if found[what]]
+def reloaded(data: Shape) -> str:
+    """Return what a look at the folder changed."""
+    parts = [f"{key}: {', '.join(data[key])}." for key in ("loaded", "changed", "removed") if data[key]]
     lines = [" ".join(parts).capitalize() if parts else "Nothing changed."]
-    lines += [f"Rejected: {_problem(problem)}" for problem in found["rejected"]]
+    lines += [f"Rejected: {_problem(problem)}" for problem in data["rejected"]]
     return "\n".join(lines)
 
 
-def tested(found: Shape) -> str:
-    """How examples, or one call, went."""
-    if found["outcome"] is not None:
-        return _outcome(found["outcome"])
-    rows = found["examples"]
+def tested(data: Shape) -> str:
+    """Return the result of examples, or of one call."""
+    if data["outcome"] is not None:
+        return _outcome(data["outcome"])
+    rows = data["examples"]
     if not rows:
-        return f"`{found['name']}` has no examples. Give it some, or test it with arguments."
+        return f"`{data['name']}` has no examples. Give it some, or test it with arguments."
     passed = sum(row["passed"] for row in rows)
     lines = [f"{passed} of {len(rows)} examples hold."]
     lines += [_example(row) for row in rows]
@@ -154,9 +154,9 @@ def _quarantine(case: Shape | None) -> list[str]:
 def _statistics(statistics: Shape) -> list[str]:
     if not statistics["calls"]:
         return ["It was never called."]
-    now = next((each["calls"] for each in statistics["versions"] if each["present"]), 0)
+    now = next((version["calls"] for version in statistics["versions"] if version["present"]), 0)
     counted = f"Called {statistics['calls']} times, {now} of them in this version: {statistics['returned']} returned"
-    kinds = [f"{fence(each['error'] or each['outcome'], 80)} {each['calls']} ×" for each in statistics["kinds"][:5]]
+    kinds = [f"{fence(kind['error'] or kind['outcome'], 80)} {kind['calls']} ×" for kind in statistics["kinds"][:5]]
     ended = f"; ended otherwise: {', '.join(kinds)}" if kinds else ""
     usual, longest = statistics["median_s"] * 1000, statistics["longest_s"] * 1000
     return [
@@ -184,10 +184,10 @@ def _numbered(source: str, first: int) -> str:
 
 def _outcome(outcome: Shape) -> str:
     error = outcome["error"]
-    said = fence(f"{error['type']}: {error['message']}") if error else fence(repr(outcome["value"]), 2_000)
+    result = fence(f"{error['type']}: {error['message']}") if error else fence(repr(outcome["value"]), 2_000)
     printed = f"\nIt printed:\n{block(outcome['output'], 2_000)}" if outcome["output"].strip() else ""
     debugged = f"\n{outcome['debugged']}" if outcome.get("debugged") else ""
-    return f"{outcome['outcome']} in {outcome['seconds'] * 1000:.1f} ms: {said}{printed}{debugged}"
+    return f"{outcome['outcome']} in {outcome['seconds'] * 1000:.1f} ms: {result}{printed}{debugged}"
 
 
 def _problem(problem: Shape) -> str:

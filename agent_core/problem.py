@@ -1,4 +1,4 @@
-"""What is wrong, where, and how to mend it: a value that many rooms return.
+"""A finding: what is wrong, where, and how to fix it. A value that many packages return.
 
 Problems come in numbers and are expected, so they are data and not exceptions. The JSON shape
 is a contract: fields may be added, never changed.
@@ -24,23 +24,23 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One finding: `code` is stable, `what` and `mend` are sentences for a human and a model."""
+    """One finding: `code` is stable; `message` and `mend` are sentences for the user and the model."""
 
     code: str
-    what: str
+    message: str
     where: Place
     mend: str | None = None
     severity: Severity = "refuses"
 
     def __str__(self) -> str:
         advice = f" — {self.mend}" if self.mend else ""
-        return f"{self.where} {self.code}: {self.what}{advice}"
+        return f"{self.where} {self.code}: {self.message}{advice}"
 
     def to_json(self) -> dict[str, str | int | None]:
-        """The published shape of a problem."""
+        """Return the published shape of a problem."""
         return {
             "code": self.code,
-            "message": self.what,
+            "message": self.message,
             "mend": self.mend,
             "path": self.where.path,
             "line": self.where.line,

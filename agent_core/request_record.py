@@ -1,4 +1,4 @@
-"""What a request showed, as the journal keeps it: with the messages of the turn it can be made again."""
+"""The record of a request in the journal: with the messages of the turn, the request can be reconstructed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,8 +17,8 @@ def recorded_request(
     model: str,
     parameters: Mapping[str, Any],  # Any: JSON
 ) -> tuple[list[Entry], list[Write]]:
-    """The entry, which names texts by their hashes, and the texts."""
-    names, texts = [each.name for each in functions], [section.text for section in sections]
+    """Return the entry, which refers to texts by their hashes, and the texts."""
+    names, texts = [function.name for function in functions], [section.text for section in sections]
     request = {
         "program": __version__,
         "model": model,

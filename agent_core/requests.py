@@ -1,4 +1,4 @@
-"""What a running function may ask of the host: to show progress, to call another function, to have what was granted.
+"""The host's API for a running function: show progress, call another function, use what was granted.
 
 Each request comes through the curtain of its call, so nothing here holds a secret's value: fetches and secrets are
 answered there. Arguments are checked like a model's, and depth is limited.
@@ -20,14 +20,14 @@ from sandbox.unhashed import Members, Pairs
 from .answers import answer, bad_arguments
 from .aside import aside, bulk
 from .broker import Broker
-from .cage import Cage
+from .cage import SandboxClient
 from .debugging.debugging import Watch
 from .grants import NOTHING, Denied, Grants, Permit
-from .memory.door import Door, DoorRefused
+from .memory.door import FunctionMemoryApi, MemoryAccessRefused
 from .registry.arguments import read as read_arguments
 from .registry.function import Function
 from .registry.snapshot import Snapshot
-from .secrets import Curtain, Session
+from .secrets import CallSecrets, Curtain
 
 MAX_DEPTH = 4
 MAX_NOTE = 400  # characters
@@ -37,23 +37,23 @@ OnOutput = Callable[[str], None]
 
 
 class Permits(Protocol):
-    """Says what a call may have, and asks a human for what it lacks."""
+    """The access rules of calls; for a missing grant they ask the user."""
 
     async def permit(self, function: Function, snapshot: Snapshot, caller: str = "") -> Permit | Denied:
-        """How a function is called, perhaps by another, or why it is not."""
+        """Return the permit with which a function is called, possibly by another, or the reason why it is denied."""
 
     async def want(self, function: str, snapshot: Snapshot, grants: Grants, caller: str = "") -> bool:
-        """Whether a function that runs, perhaps for another, may have more from now on."""
+        """Ask whether a running function, possibly on behalf of another, may have more from now on."""
 
     async def guarded(self, snapshot: Snapshot) -> frozenset[str]:
-        """The functions that only those may call that have the grant for it."""
+        """Return the functions that may be called only by those with the grant for it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Requests:
-    """Answers the requests of one call; what it calls runs on the same snapshot."""
+class WorkerApi:
+    """The handler for the requests of one call; what it calls runs on the same snapshot."""
 
-    cage: Cage
+    cage: SandboxClient
     snapshot: Snapshot
     on_progress: OnProgress
     permits: Permits
@@ -61,13 +61,13 @@ class Requests:
     broker: Broker = field(default_factory=Broker)
     caller: str = ""  # the function that runs, …
     grants: Grants = NOTHING  # … what it has, …
-    secrets: Session | None = None  # … and the secrets that it is given, which its callees' are masked with
+    secrets: CallSecrets | None = None  # … and the secrets that it is given, which its callees' are masked with
     watch: Watch | None = None  # who debugs and records it
-    memory: Door | None = None  # the blocks of the agent whose turn it is
+    memory: FunctionMemoryApi | None = None  # the blocks of the agent whose turn it is
     on_output: OnOutput | None = None  # hears what the call prints, masked; not what those print that it calls
 
     async def run(self, function: Function, arguments: Mapping[str, Any], permit: Permit) -> Outcome:  # Any: JSON
-        """Call a function and answer what it asks for; what it left open is closed, however it ends."""
+        """Call a function and answer its requests; whatever it left open is closed, however it ends."""
 
         async def want(grants: Grants) -> bool:
             return await self.permits.want(function.name, self.snapshot, grants, self.caller)
@@ -78,7 +78,7 @@ class Requests:
         async def want_secret(name: str) -> bool:
             return await want(Grants(secrets=(name,)))
 
-        secrets = Session(self.cage.secrets, function.name, permit.grants.secrets, want_secret, self.secrets)
+        secrets = CallSecrets(self.cage.secrets, function.name, permit.grants.secrets, want_secret, self.secrets)
         async with self.broker.session(function.name, permit.grants.network, want_host) as fetches:
             own = replace(self, secrets=secrets, caller=function.name, grants=permit.grants)
             is_first = self.depth == 1
@@ -103,7 +103,7 @@ class Requests:
                 )
 
     async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
-        """Answer one request, which is masked.
+        """Answer one request, which is already masked.
 
         Raises:
             RequestRefused: it cannot be; the message is for the function's author.
@@ -124,10 +124,10 @@ class Requests:
 
     def _progress(self, arguments: dict[str, Any]) -> None:
         done, total = arguments.get("done"), arguments.get("total")
-        given = [_number(one) for one in (done, total) if one is not None]
-        if done is None or None in given:
+        amounts = [_number(amount) for amount in (done, total) if amount is not None]
+        if done is None or None in amounts:
             raise RequestRefused("self.progress takes finite numbers: done, and total or None.")
-        numbers = [one for one in given if one is not None]
+        numbers = [amount for amount in amounts if amount is not None]
         note = str(arguments.get("note") or "")
         shown = note if len(note) <= MAX_NOTE else f"{note[:MAX_NOTE]}…"
         self.on_progress(numbers[0], None if total is None else numbers[1], shown)
@@ -141,15 +141,15 @@ class Requests:
             raise RequestRefused("no agent's memory is at hand here: `self.memory` works in what an agent calls")
         if not self.memory.has(label):
             raise RequestRefused(f"there is no memory block `{label}`")
-        wanted = Grants(memory=(label,))
-        if not self.grants.covers(wanted) and not await self.permits.want(self.caller, self.snapshot, wanted):
+        grants = Grants(memory=(label,))
+        if not self.grants.covers(grants) and not await self.permits.want(self.caller, self.snapshot, grants):
             how = f"toolwright functions grant {self.caller} --block {label}"
             raise RequestRefused(
                 f"the memory block `{label}` is not granted to `{self.caller}`. A human grants it: {how}"
             )
         try:
             return await self.memory.answer(self.caller, arguments, self._masked)
-        except DoorRefused as refusal:
+        except MemoryAccessRefused as refusal:
             raise RequestRefused(str(refusal)) from refusal
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> Any:
@@ -158,8 +158,8 @@ class Requests:
             raise RequestRefused(f"there is no function `{name}` that a function may call.")
         if self.depth >= MAX_DEPTH:
             raise RequestRefused(f"functions may call one another {MAX_DEPTH} deep, and `{name}` would be deeper.")
-        given = await aside(bulk(arguments), _as_text, arguments)
-        checked = await aside(len(given), read_arguments, given, function.parameters)
+        text = await aside(bulk(arguments), _as_text, arguments)
+        checked = await aside(len(text), read_arguments, text, function.parameters)
         if not isinstance(checked, dict):
             raise RequestRefused(bad_arguments(name, checked))
         permit = await self._permit_to_call(function)
@@ -169,17 +169,19 @@ class Requests:
         raise RequestRefused(f"`{name}`: {answer(outcome, 2_000)}")
 
     async def _permit_to_call(self, function: Function) -> Permit:
-        """What the other function has; who calls one that has grants needs the grant for it."""
-        wanted = Grants(functions=(function.name,))
+        """Return the permit of the other function; to call a function with grants, the caller needs the grant for
+        it.
+        """
+        grants = Grants(functions=(function.name,))
         is_guarded = function.name in await self.permits.guarded(self.snapshot)
         if (
             is_guarded
-            and not self.grants.covers(wanted)
-            and not await self.permits.want(self.caller, self.snapshot, wanted)
+            and not self.grants.covers(grants)
+            and not await self.permits.want(self.caller, self.snapshot, grants)
         ):
             how = f"toolwright functions grant {self.caller} --call {function.name}"
-            what = f"`{function.name}` has grants of its own, and `{self.caller}` may not call it"
-            raise RequestRefused(f"{what}. A human grants it with: {how}")
+            message = f"`{function.name}` has grants of its own, and `{self.caller}` may not call it"
+            raise RequestRefused(f"{message}. A human grants it with: {how}")
         permit = await self.permits.permit(function, self.snapshot, self.caller)
         if isinstance(permit, Denied):
             raise RequestRefused(permit.text)
@@ -188,10 +190,10 @@ class Requests:
 
 def _number(value: object) -> float | None:
     try:
-        found = float(value) if isinstance(value, int | float) else math.inf
+        number = float(value) if isinstance(value, int | float) else math.inf
     except OverflowError:
         return None
-    return found if math.isfinite(found) else None
+    return number if math.isfinite(number) else None
 
 
 def _as_text(arguments: object) -> str:
@@ -202,7 +204,7 @@ def _as_text(arguments: object) -> str:
 
 
 def _as_argument(value: object) -> object:
-    """What a schema has in the place of a value that JSON cannot hold; the worker builds the value again."""
+    """Return what a schema has in place of a value that JSON cannot hold; the worker rebuilds the value."""
     match value:
         case Members():
             return list(value.items)

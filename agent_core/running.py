@@ -1,4 +1,4 @@
-"""One call between its start and its answer: what it was given, what is written down and who is told."""
+"""One call between its start and its answer: its input, what is recorded, and who is notified."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,17 +6,17 @@ from typing import Any
 
 from . import events
 from .clock import Clock
-from .context import beginning, kept
+from .context import beginning, first_page
 from .messages import Call
 from .problem import Problem
 from .registry.arguments import read as read_arguments
 from .registry.function import Function
 from .storage import SaveBlock, Write
 from .turn import Turn, result
-from .workshop import Plan
+from .workshop import PlannedChange
 
 
-class Running:
+class CallRecord:
     """One call between its start and its answer."""
 
     def __init__(self, call: Call, turn: Turn, clock: Clock, answer_chars: int) -> None:
@@ -24,7 +24,7 @@ class Running:
         self.call = call
         self.turn = turn
         self.step = turn.step
-        self.plan: Plan | None = None
+        self.plan: PlannedChange | None = None
         self.heartbeat = False
         self._clock = clock
         self._began = clock.monotonic()
@@ -32,7 +32,7 @@ class Running:
         self._announced = False
 
     def read(self, function: Function) -> dict[str, Any] | tuple[Problem, ...]:
-        """The arguments without the wish for another step, which is kept; or what is wrong with them."""
+        """Return the arguments without the request for another step, which is kept; or the problems with them."""
         style, parameters = self.turn.style, function.parameters
         arguments = read_arguments(self.call.arguments, style.reading(parameters))
         if isinstance(arguments, dict):
@@ -40,15 +40,15 @@ class Running:
         return arguments
 
     def restart_clock(self) -> None:
-        """The time before it started does not count."""
+        """Restart the clock, so that the time before the start does not count."""
         self._began = self._clock.monotonic()
 
     def seconds(self) -> float:
-        """How long it has run, without the time for which a human had it stand still."""
+        """Return how long it has run, without the time for which the user paused it."""
         return max(0.0, self._clock.monotonic() - self._began - self.stood)
 
     def announce(self) -> None:
-        """Tell that it starts."""
+        """Announce the start of the call."""
         self._announced = True
         call = self.call
         self.turn.emit(
@@ -58,17 +58,17 @@ class Running:
         )
 
     async def record(self, text: str, word: str, detail: dict[str, Any], writes: Sequence[Write]) -> str:
-        """Put the answer on disk, with what must be true together with it; what is told of it at once.
+        """Store the answer together with the writes that belong to it; return the text that is shown at once.
 
         A longer one is kept whole beside its beginning, for `read_on`.
         """
-        said, whole = kept(text, self._answer_chars)
+        payload, whole = first_page(text, self._answer_chars)
         entry = result(self.call, text, word, self.seconds(), detail)
-        await self.turn.append([replace(entry, payload={**entry.payload, **said})], writes=(*writes, *whole))
+        await self.turn.append([replace(entry, payload={**entry.payload, **payload})], writes=(*writes, *whole))
         return beginning(text, self._answer_chars)
 
     def tell_progress(self, done: float, total: float | None, note: str) -> None:
-        """Tell how far it is."""
+        """Report the progress."""
         self.turn.emit(
             events.Progress(
                 turn=self.turn.id,
@@ -82,28 +82,28 @@ class Running:
         )
 
     def tell_printed(self, text: str) -> None:
-        """Tell a piece of what it prints."""
+        """Report a piece of the printed output."""
         call = self.call
         self.turn.emit(events.Printed(turn=self.turn.id, step=self.step, call_id=call.id, name=call.name, text=text))
 
-    def note_plan(self, plan: Plan) -> None:
-        """Keep for the turn's end what was made, and what stands refused."""
-        if plan.made is not None:
-            self.turn.note_made(plan.made[0], plan.made[1])
+    def note_plan(self, plan: PlannedChange) -> None:
+        """Keep what was created and what was rejected for the turn's end."""
+        if plan.completed_change is not None:
+            self.turn.note_made(plan.completed_change[0], plan.completed_change[1])
         if plan.refused is not None:
             self.turn.refused[plan.refused] = plan.text
 
     def tell_remembered(self, writes: Sequence[Write]) -> None:
-        """Say which blocks of memory are another now."""
+        """Report which memory blocks have changed."""
         for write in writes:
             if isinstance(write, SaveBlock):
                 self.turn.note_made("remembered", write.block.label)
                 self.turn.emit(
-                    events.MemoryChanged(turn=self.turn.id, step=self.step, block=write.block.label, what=write.what)
+                    events.MemoryChanged(turn=self.turn.id, step=self.step, block=write.block.label, what=write.action)
                 )
 
     def tell(self, text: str, word: str, detail: dict[str, Any]) -> None:
-        """Tell the answer."""
+        """Report the answer."""
         if not self._announced:
             self.announce()
         self.turn.emit(

@@ -1,4 +1,4 @@
-"""Seals with a key of this user, so that a folder that comes from somebody else brings nothing along that counts.
+"""Seals with a key of this user, so that nothing in a folder from someone else counts.
 
 The key is made once in the user's own data folder, readable by its owner alone. A seal is an HMAC over the values and,
 for what counts in one workspace only, its real path. Where the key cannot be trusted nothing counts.
@@ -20,7 +20,7 @@ _TRIES, _PAUSE_S = 20, 0.01
 
 
 class Sealer:
-    """Seals values for one workspace, or for every place where `root` is None, and tells its own seals from others."""
+    """A sealer of values for one workspace, or for every place if `root` is None; it recognizes its own seals."""
 
     def __init__(self, root: Path | None, folder: Path | None = None) -> None:
         self._root = str(root.resolve()) if root else ""
@@ -28,7 +28,7 @@ class Sealer:
         self._key = b""
 
     def seal(self, *values: str) -> str:
-        """Return the seal of these values here; the first time makes the key.
+        """Return the seal of these values here; the first call creates the key.
 
         Raises:
             WorkspaceError: the key cannot be made, or others could read it.
@@ -37,7 +37,7 @@ class Sealer:
         return _sealed(self._key, self._root, values)
 
     def require(self) -> None:
-        """See to it that there is a key that can be used.
+        """Ensure that there is a usable key.
 
         Raises:
             WorkspaceError: it cannot be made, or others could read it.
@@ -46,7 +46,7 @@ class Sealer:
             self._make()
 
     def holds(self, seal: str, *values: str) -> bool:
-        """Return whether this user sealed these values here."""
+        """Check whether this user sealed these values here."""
         key = self._read()
         return bool(key) and hmac.compare_digest(
             seal.encode("utf-8", "replace"), _sealed(key, self._root, values).encode()
@@ -73,20 +73,20 @@ class Sealer:
             file = self._file()
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            with os.fdopen(descriptor, "wb") as made:
-                made.write(os.urandom(_SIZE))
-                made.flush()
-                os.fsync(made.fileno())
+            with os.fdopen(descriptor, "wb") as key_file:
+                key_file.write(os.urandom(_SIZE))
+                key_file.flush()
+                os.fsync(key_file.fileno())
         except FileExistsError:
             pass  # made by another process in this moment, or not fit to be used
         except (OSError, RuntimeError) as error:
             raise WorkspaceError(f"The key of your grants and state cannot be made: {error}.", mend=_MEND) from error
         if not self._awaited():
-            what = f"The key of your grants and state, {self._file()}, is not yours alone, or not whole."
-            raise WorkspaceError(what, mend=_REMOVE)
+            message = f"The key of your grants and state, {self._file()}, is not yours alone, or not whole."
+            raise WorkspaceError(message, mend=_REMOVE)
 
     def _awaited(self) -> bytes:
-        """The key; another process may have made its file and be about to write it."""
+        """Return the key; another process may have created its file and be about to write it."""
         for _ in range(_TRIES):
             if key := self._read():
                 return key
@@ -101,7 +101,7 @@ _REMOVE = (
 
 
 def is_private(descriptor: int) -> bool:
-    """Return whether it is a plain file of this user that nobody else can read or change."""
+    """Check whether it is a plain file of this user that nobody else can read or change."""
     status = os.fstat(descriptor)
     return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
 

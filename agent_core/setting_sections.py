@@ -1,18 +1,18 @@
-"""The tables of the settings file, one class each: what can be set, what it means, what it is if unset."""
+"""The tables of the settings file, one class each: what can be set, what it means, and the default."""
 
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class Section(BaseModel):
-    """A table of the settings file: unknown keys are errors."""
+class SettingsSection(BaseModel):
+    """A table of the settings file; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class ModelSettings(Section):
-    """Which model answers, and how it is asked."""
+class ModelSettings(SettingsSection):
+    """The model to use, and the options of its requests."""
 
     name: str | None = Field(None, description="Model at the chosen endpoint, or `local/…`.")
     base_url: str | None = Field(None, description="Address of an endpoint that speaks chat completions.")
@@ -32,7 +32,7 @@ class ModelSettings(Section):
     threads: int | None = Field(None, ge=1, description="Threads of the local model; cores − 1 if unset.")
 
 
-class TurnSettings(Section):
+class TurnSettings(SettingsSection):
     """The limits of one turn."""
 
     max_steps: int = Field(30, ge=1, description="Model replies in one turn.")
@@ -44,8 +44,8 @@ class TurnSettings(Section):
     answer_chars: int = Field(12_000, ge=500, description="Longest answer of one call that the model reads.")
 
 
-class SandboxSettings(Section):
-    """The limits of one call, and what workers may import."""
+class SandboxSettings(SettingsSection):
+    """The limits of one call, and the packages that workers may import."""
 
     wall_s: float = Field(10, gt=0, description="Wall-clock limit of one call in seconds.")
     memory_mib: int = Field(512, ge=64, le=1 << 20, description="Address space of one worker in MiB.")
@@ -63,8 +63,8 @@ class SandboxSettings(Section):
     )
 
 
-class GateSettings(Section):
-    """What the gate mends and how strict it is with a human's files."""
+class GateSettings(SettingsSection):
+    """The fixes that the gate makes, and how strict it is with the user's files."""
 
     strict: bool = Field(False, description="Hold saved files to the rules for the agent's functions.")
     mends: bool = Field(True, description="Mend what is mechanical.")
@@ -73,8 +73,10 @@ class GateSettings(Section):
     module_kib: int = Field(256, ge=1, description="Largest module in KiB.")
 
 
-class StandingSettings(Section):
-    """How recorded calls move a function's standing, what is kept of them, and when one counts as unused."""
+class StandingSettings(SettingsSection):
+    """The rules by which recorded calls change a function's standing, what is kept of them, and when it counts as
+    unused.
+    """
 
     trial_calls: int = Field(3, ge=1, description="Calls in a row that returned, after which a draft is on trial.")
     trusted_calls: int = Field(20, ge=1, description="Calls in a row that returned, after which one is trusted, …")
@@ -88,8 +90,8 @@ class StandingSettings(Section):
     keep_calls: int = Field(100, ge=1, description="Calls of a function that are kept one by one; totals stay.")
 
 
-class GrantSettings(Section):
-    """When a human is asked before a function gets what it needs."""
+class GrantSettings(SettingsSection):
+    """The cases in which the user is asked before a function gets what it needs."""
 
     ask: Literal["grants", "always", "never"] = Field(
         "grants",
@@ -104,8 +106,8 @@ class GrantSettings(Section):
     )
 
 
-class MemorySettings(Section):
-    """What agents remember, how it is searched, and when the conversation is made shorter."""
+class MemorySettings(SettingsSection):
+    """The rules for what agents remember, how memory is searched, and when the conversation is shortened."""
 
     preset: str = Field("direct", description="How a new agent works: `direct`, `memgpt` or one of your own.")
     class_name: str = Field(
@@ -130,15 +132,15 @@ class MemorySettings(Section):
     session_gap_minutes: float = Field(60, gt=0, description="Silence after which a new session begins, for search.")
 
 
-class HeartbeatSettings(Section):
-    """When an agent of the MemGPT style is woken without a message."""
+class HeartbeatSettings(SettingsSection):
+    """The rules for waking an agent of the MemGPT style without a message."""
 
     every_minutes: float = Field(0, ge=0, description="Minutes between timed heartbeats; 0: none.")
     pause_max_minutes: float = Field(360, gt=0, description="Longest pause that an agent can give itself, in minutes.")
 
 
-class ReplSettings(Section):
-    """How the prompt looks, sounds and takes keys."""
+class ReplSettings(SettingsSection):
+    """The look, sounds and keys of the prompt."""
 
     keys: Literal["emacs", "vi"] = Field("emacs", description="How the input line is edited.")
     theme: Literal["auto", "dark", "light"] = Field(

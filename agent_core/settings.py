@@ -31,7 +31,7 @@ from .setting_sections import (
     ModelSettings,
     ReplSettings,
     SandboxSettings,
-    Section,
+    SettingsSection,
     StandingSettings,
     TurnSettings,
 )
@@ -62,7 +62,7 @@ SECRET = f"{PREFIX}SECRET_"  # what functions are given by name, and no setting
 
 
 class Settings(BaseSettings):
-    """Everything that can be set, one section a room."""
+    """All settings, one section per package."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, env_nested_delimiter="_", env_nested_max_split=1, extra="forbid", frozen=True
@@ -77,7 +77,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what `load` hands in: it has read the other sources, in their order, from the right folder."""
+        """Return only what `load` passes in: it has read the other sources, in their order, from the right folder."""
         return (init_settings,)
 
     # The folder whose file alone names `model.base_url`, and travels with it: nothing goes there unasked.
@@ -105,18 +105,18 @@ def address_of_file(settings: Settings, environment: Mapping[str, str]) -> tuple
 
 
 def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any: checked by the model
-    """The settings of a workspace; flags name a key as `section.key`, and None stands for "not given".
+    """Return the settings of a workspace; flags name a key as `section.key`, and None means "not given".
 
     Raises:
         SettingsError: a key is unknown or a value does not fit; the message names it.
     """
-    given = [(key.split("."), value) for key, value in (flags or {}).items() if value is not None]
+    overrides = [(key.split("."), value) for key, value in (flags or {}).items() if value is not None]
     named = [name for name in os.environ if name.startswith(PREFIX) and not name.startswith(SECRET)]
     unknown = [name for name in named if name not in _variables()]
     if unknown:
         raise _unknown(unknown[0], [*_variables()])
     try:
-        return _combine(root, _read_file(root / FILE_NAME), given)
+        return _combine(root, _read_file(root / FILE_NAME), overrides)
     except ValidationError as error:
         raise _explain(error) from error
     except UnreadableVariable as error:
@@ -127,10 +127,10 @@ def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any
         ) from error
 
 
-def _combine(root: Path, file: dict[str, Any], given: list[tuple[list[str], Any]]) -> Settings:
+def _combine(root: Path, file: dict[str, Any], overrides: list[tuple[list[str], Any]]) -> Settings:
     _check_file(file)
     mine: dict[str, Any] = EnvSettingsSource(Settings)()
-    for path, value in given:
+    for path, value in overrides:
         nested = value
         for part in reversed(path):
             nested = {part: nested}
@@ -166,11 +166,11 @@ def _section(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def known_keys() -> list[str]:
-    """Every settable key, dotted."""
+    """Return every settable key, dotted."""
     keys = []
     for name, field in Settings.model_fields.items():
         section = field.annotation
-        if isinstance(section, type) and issubclass(section, Section):
+        if isinstance(section, type) and issubclass(section, SettingsSection):
             keys += [f"{name}.{inner}" for inner in section.model_fields]
         else:
             keys.append(name)
@@ -215,7 +215,7 @@ def _explain(error: ValidationError) -> SettingsError:
     )
 
 
-def _unknown(key: str, known: list[str]) -> SettingsError:
-    near = nearest(key, known)
-    hint = f"Did you mean `{near[0]}`?" if near else f"Known are: {', '.join(sorted(known))}."
+def _unknown(key: str, keys: list[str]) -> SettingsError:
+    matches = nearest(key, keys)
+    hint = f"Did you mean `{matches[0]}`?" if matches else f"Known are: {', '.join(sorted(keys))}."
     return SettingsError(f"`{key}` is not a setting.", mend=hint)

@@ -1,4 +1,4 @@
-"""Changes single values in `toolwright.toml` and leaves everything else as it stands: comments, order, layout.
+"""Changes to single values in `toolwright.toml` that leave everything else as it is: comments, order, layout.
 
 The new text is read again before it is written: it must hold exactly what was meant, or nothing is written.
 """
@@ -23,7 +23,7 @@ Values: TypeAlias = Mapping[str, Value]
 
 
 def write_values(root: Path, values: Values) -> Path:
-    """Set these values (`section.key`) in the workspace's settings file; the file.
+    """Set these values (`section.key`) in the workspace's settings file; return the file.
 
     Raises:
         SettingsError: it cannot be changed safely; the message has the lines to put in by hand.
@@ -42,7 +42,7 @@ def write_values(root: Path, values: Values) -> Path:
 
 
 def with_values(text: str, values: Values) -> str:
-    """The text with these values in it.
+    """Return the text with these values in it.
 
     Raises:
         SettingsError: the text is written in a way that cannot be changed safely.
@@ -54,7 +54,7 @@ def with_values(text: str, values: Values) -> str:
     for key, value in values.items():
         section, _, name = key.rpartition(".")
         lines = _with_value(lines, section, name, value)
-    changed = "".join(f"{each}\n" for each in lines)
+    changed = "".join(f"{line}\n" for line in lines)
     if _parsed(changed) != _merged(before, values):
         raise _by_hand(f"{FILE_NAME} is written in a way that cannot be changed safely.", values)
     return changed
@@ -75,21 +75,21 @@ def _with_value(lines: list[str], section: str, name: str, value: Value) -> list
 
 
 def _section(lines: list[str], section: str) -> tuple[int, int]:
-    """Where the lines of a section begin and end; behind the end of all if it is not there."""
-    headers = [at for at, each in enumerate(lines) if re.match(r"\s*\[", each)]
+    """Return the first and last line of a section; the end of the file if it does not exist."""
+    headers = [at for at, line in enumerate(lines) if re.match(r"\s*\[", line)]
     if not section:
         return 0, headers[0] if headers else len(lines)
     for at in headers:
         if re.match(rf"\s*\[\s*{re.escape(section)}\s*\]\s*(#.*)?$", lines[at]):
-            return at + 1, next((other for other in headers if other > at), len(lines))
+            return at + 1, next((header for header in headers if header > at), len(lines))
     return len(lines) + 1, len(lines) + 1
 
 
 def _comment(line: str) -> str:
-    """The comment at the end of a line with a value, with the space before it."""
-    for found in re.finditer(r"\s*#", line):
-        if _parsed(line[: found.start()]) is not None:
-            return line[found.start() :]
+    """Return the comment at the end of a line with a value, including the space before it."""
+    for match in re.finditer(r"\s*#", line):
+        if _parsed(line[: match.start()]) is not None:
+            return line[match.start() :]
     return ""
 
 
@@ -115,7 +115,7 @@ def _toml(value: Value) -> str:
         return "true" if value else "false"
     if not isinstance(value, str):
         return repr(value)
-    return '"' + "".join(_escape(each) for each in value) + '"'
+    return '"' + "".join(_escape(character) for character in value) + '"'
 
 
 def _escape(character: str) -> str:
@@ -124,23 +124,23 @@ def _escape(character: str) -> str:
 
 
 def _replace(path: Path, text: str) -> None:
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        Path(beside).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
-        Path(beside).replace(path)
+        Path(temporary).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
+        Path(temporary).replace(path)
     except OSError:
         with contextlib.suppress(OSError):
-            Path(beside).unlink()
+            Path(temporary).unlink()
         raise
 
 
-def _by_hand(what: str, values: Values) -> SettingsError:
+def _by_hand(message: str, values: Values) -> SettingsError:
     lines = []
     for key, value in values.items():
         section, _, name = key.rpartition(".")
         lines.append(f"[{section}] {name} = {_toml(value)}" if section else f"{name} = {_toml(value)}")
-    return SettingsError(what, mend="Put it in by hand:\n" + "\n".join(lines))
+    return SettingsError(message, mend="Put it in by hand:\n" + "\n".join(lines))

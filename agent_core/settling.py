@@ -1,22 +1,22 @@
-"""How a turn is closed: the answers to calls that have none, so that its history is valid, and its last event."""
+"""The end of a turn: answers to calls that have none, so that its history is valid, and its last event."""
 
 from collections.abc import Sequence
 
 from . import events
 from .answers import Skipped, Unknown, answer, word
 from .course import Ended
+from .storage import ClaimedTurn as Claimed
 from .storage import Entry, Store
-from .storage import Turn as Claimed
-from .talk import Talk
+from .talk import AgentSession
 from .turn import Turn, entry_of, notice, unanswered
 
 
 def closing_answers(entries: Sequence[Entry]) -> list[Entry]:
-    """An answer to each call of a turn's last reply that has none; one that was started may have taken effect."""
+    """Return an answer for each unanswered call of a turn's last reply; one that was started may have taken effect."""
     return [_unsettled(call.id, call.name, started=started) for call, started in unanswered(entries)]
 
 
-async def settle(store: Store, claimed: Claimed, talk: Talk) -> str:
+async def settle(store: Store, claimed: Claimed, talk: AgentSession) -> str:
     """Close a turn that another process left open: every call gets its one answer."""
     entries = await store.load(claimed.id)
     closing = closing_answers(entries)
@@ -33,12 +33,12 @@ async def settle(store: Store, claimed: Claimed, talk: Talk) -> str:
 
 def _unsettled(call_id: str, name: str, *, started: bool) -> Entry:
     outcome = Unknown() if started else Skipped("the turn ended before it was started.")
-    said = {"call_id": call_id, "name": name, "text": answer(outcome, 1000)}
-    return Entry("result", {**said, "outcome": word(outcome), "seconds": 0.0, "detail": {}})
+    payload = {"call_id": call_id, "name": name, "text": answer(outcome, 1000)}
+    return Entry("result", {**payload, "outcome": word(outcome), "seconds": 0.0, "detail": {}})
 
 
 def last_event(turn: Turn, ended: Ended) -> events.TurnEnded:
-    """What is told at the end of a turn."""
+    """Return the event at the end of a turn."""
     return events.TurnEnded(
         turn=turn.id,
         step=turn.step,
@@ -46,5 +46,5 @@ def last_event(turn: Turn, ended: Ended) -> events.TurnEnded:
         reply=ended.reply,
         steps=turn.step,
         usage=turn.tokens,
-        made=turn.made,
+        made=turn.completed_changes,
     )

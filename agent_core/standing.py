@@ -1,4 +1,4 @@
-"""Where a function stands: what the gate gave, and the recorded calls of its present version. Pure; the rules are data.
+"""A function's standing: the gate's verdict, and the recorded calls of its present version. Pure; the rules are data.
 
 `draft` → `trial` → `trusted` by calls that returned; `quarantined` by failures in a row, until a human releases it or
 another version takes its place.
@@ -15,32 +15,32 @@ STANDINGS: tuple[Standing, ...] = ("draft", "trial", "trusted", "quarantined")
 _DAY = 86_400.0
 
 
-def standing(given: Standing, stats: Stats | None, rules: StandingSettings) -> Standing:
-    """The standing now; `given` is the gate's, `stats` are the calls of the present version."""
+def standing(current: Standing, stats: Stats | None, rules: StandingSettings) -> Standing:
+    """Return the standing now; `current` is the gate's, `stats` are the calls of the present version."""
     if stats is None:
-        return given
+        return current
     if is_quarantined(stats, rules):
         return "quarantined"
     if stats.holding >= rules.trusted_calls and _days_held(stats) >= rules.trusted_days:
         return "trusted"
-    if given == "draft" and stats.holding >= rules.trial_calls:
+    if current == "draft" and stats.holding >= rules.trial_calls:
         return "trial"
-    return given
+    return current
 
 
 def is_quarantined(stats: Stats, rules: StandingSettings) -> bool:
-    """Whether this version failed so often in a row that the model no longer sees it."""
+    """Check whether this version failed so often in a row that the model no longer sees it."""
     return 0 < rules.quarantine_failures <= stats.worst
 
 
 def is_unused(joined: float, called: float | None, now: float, rules: StandingSettings) -> bool:
-    """Whether nobody called a function for so long, counted from its joining, that it may be retired."""
+    """Check whether a function has been unused for so long, counted from its joining, that it may be retired."""
     since = max(joined, called or joined)
     return rules.retire_days > 0 and now - since >= rules.retire_days * _DAY
 
 
 def summed(rows: list[Stats]) -> Stats | None:
-    """The calls of all versions of a function together; what holds in a row is that of the version called last."""
+    """Return the calls of all versions of a function together; counts in a row are those of the version called last."""
     if not rows:
         return None
     last = max(rows, key=lambda row: row.last_called)

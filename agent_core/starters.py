@@ -24,48 +24,48 @@ _SETTINGS = """\
 
 
 def create(root: Path) -> list[str]:
-    """Make what is missing of a workspace; the paths that were made, relative to it.
+    """Create what is missing in a workspace; return the created paths, relative to it.
 
     Raises:
         WorkspaceError: the folder cannot be written, or a link would lead out of it.
     """
     starters = sources()
-    made = []
+    created = []
     try:
         root.mkdir(parents=True, exist_ok=True)
-        if link := within.leaving(root, [FOLDER, FILE_NAME, *(f"{FOLDER}/{one.name}" for one in starters)]):
-            what = f"{link} is a link that leaves the workspace, or leads nowhere, so nothing was made."
-            raise WorkspaceError(what, mend="Remove it, or put the file or folder itself there.")
-        with within.folder(root.resolve(), _inside(root), make=True) as held:
-            new = [one.name for one in starters if within.create(one.name, held, one.read_bytes())]
-        made += [f"{FOLDER}/{name}" for name in new]
-        with within.folder(root.resolve(), ()) as held:
-            made += [FILE_NAME] if within.create(FILE_NAME, held, _SETTINGS.encode()) else []
+        if link := within.leaving(root, [FOLDER, FILE_NAME, *(f"{FOLDER}/{file.name}" for file in starters)]):
+            message = f"{link} is a link that leaves the workspace, or leads nowhere, so nothing was made."
+            raise WorkspaceError(message, mend="Remove it, or put the file or folder itself there.")
+        with within.folder(root.resolve(), _inside(root), make=True) as folder_fd:
+            new = [file.name for file in starters if within.create(file.name, folder_fd, file.read_bytes())]
+        created += [f"{FOLDER}/{name}" for name in new]
+        with within.folder(root.resolve(), ()) as folder_fd:
+            created += [FILE_NAME] if within.create(FILE_NAME, folder_fd, _SETTINGS.encode()) else []
     except OSError as error:
         raise WorkspaceError(
             f"The workspace {root} cannot be made: {error}.", mend="Choose a folder that you may write to."
         ) from error
-    return made
+    return created
 
 
 def _inside(root: Path) -> tuple[str, ...]:
-    """Return the way to the folder of functions, which a link may put elsewhere in the workspace."""
+    """Return the path parts to the folder of functions, which a link may put elsewhere in the workspace."""
     return (root / FOLDER).resolve().relative_to(root.resolve()).parts
 
 
 def functions() -> frozenset[str]:
-    """The names of the functions in them."""
+    """Return the names of the starter functions."""
     return frozenset(name for path in sources() for name in _DEFINED.findall(path.read_text("utf-8")))
 
 
 def sources() -> list[Path]:
-    """Where the starters are: beside a source checkout, or among the files of the installed distribution."""
-    beside = Path(__file__).parent.parent / "functions"
-    found = [beside / name for name in NAMES if (beside / name).is_file()]
-    if len(found) == len(NAMES):
-        return found
+    """Return the files of the starters: next to a source checkout, or in the installed distribution."""
+    folder = Path(__file__).parent.parent / "functions"
+    shipped_files = [folder / name for name in NAMES if (folder / name).is_file()]
+    if len(shipped_files) == len(NAMES):
+        return shipped_files
     try:
         shipped = files("toolwright") or []
     except PackageNotFoundError:
         shipped = []
-    return [Path(str(each.locate())) for each in shipped if each.name in NAMES and each.parent.name == "functions"]
+    return [Path(str(entry.locate())) for entry in shipped if entry.name in NAMES and entry.parent.name == "functions"]

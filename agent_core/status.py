@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from .asking import Asker
+from .asking import ModelSession
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
-    """What a bottom bar shows about an agent."""
+class AgentStatus:
+    """The figures about an agent in a bottom bar."""
 
     agent: str
     model: str
@@ -17,8 +17,8 @@ class Status:
     functions_known: int
 
 
-def status_of(agent: str, asker: Asker, functions: int) -> Status:
-    """How an agent stands that has so many functions in its workspace."""
-    known = functions + asker.shown.pinned_count
-    shown = min(len(asker.functions()), known)
-    return Status(agent, asker.model_name, asker.context_tokens, asker.context_limit, shown, known)
+def status_of(agent: str, asker: ModelSession, functions: int) -> AgentStatus:
+    """Return the status of an agent with so many functions in its workspace."""
+    total = functions + asker.shown.pinned_count
+    shown = min(len(asker.functions()), total)
+    return AgentStatus(agent, asker.model_name, asker.context_tokens, asker.context_limit, shown, total)

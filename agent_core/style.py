@@ -1,4 +1,4 @@
-"""How an agent talks: `direct`, or as MemGPT does, by `send_message`, with heartbeats and packed messages.
+"""Message protocols of an agent: `direct`, or as in MemGPT with `send_message`, heartbeats and packed messages.
 
 A value that the loop asks at the few places where the two differ. Direct gives back what it was given.
 A model in constrained mode writes a thought and a reply at each step already: there the reply is the message, and
@@ -30,7 +30,7 @@ _ASKED: Final[_Schema] = {
 
 @dataclass(slots=True)
 class _Kept:
-    """What was made of functions before, held with what it was made of: the same object gives the same object."""
+    """A cache of converted functions, held with their originals: the same object gives the same object."""
 
     line: Line | None = None
     mode: Mode = "native"
@@ -40,8 +40,8 @@ class _Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
-    """A way to talk. `instructions` (empty: the usual ones) and `brief` (for small models) are the preset's.
+class MessageProtocol:
+    """A message protocol. `instructions` (empty: the usual ones) and `brief` (for small models) come from the preset.
 
     `preset` is where it is from. `verify` wants a thought and a message in an agent's first reply, and asks for it
     again up to `attempts` times.
@@ -57,67 +57,69 @@ class Style:
 
     @property
     def packs(self) -> bool:
-        """Whether messages and events are told as JSON with type and time."""
+        """Whether messages and events are packed as JSON with type and time."""
         return self.name == "memgpt"
 
     def by_function(self, mode: Mode) -> bool:
-        """Whether the user is spoken to by `send_message`, text is inner, and another step has to be asked for."""
+        """Return whether the user is addressed by `send_message`, text is inner, and another step must be requested."""
         return self.name == "memgpt" and mode == "native"
 
     def shown(self, line: Line, mode: Mode = "native") -> Line:
-        """The functions as this style shows them; what did not change is the same object."""
-        kept = self._kept
+        """Return the functions as this style shows them. Unchanged functions give the same object."""
+        cache = self._kept
         if not self.packs:
             return line
-        if line is not kept.line or mode != kept.mode:
-            kept.functions = {id(each): kept.functions.get(id(each)) or _made_of(each) for each in line}
-            kept.line, kept.mode = line, mode
+        if line is not cache.line or mode != cache.mode:
+            cache.functions = {
+                id(function): cache.functions.get(id(function)) or _made_of(function) for function in line
+            }
+            cache.line, cache.mode = line, mode
             if mode == "constrained":
-                kept.shown = tuple(each for each in line if each.name != SEND)
+                cache.shown = tuple(function for function in line if function.name != SEND)
             else:
-                kept.shown = tuple(kept.functions[id(each)][1] for each in line)
-        return kept.shown
+                cache.shown = tuple(cache.functions[id(function)][1] for function in line)
+        return cache.shown
 
     def reading(self, parameters: _Schema) -> _Schema:
-        """The schema by which a call's arguments are read: whatever stands for the heartbeat does not refuse it."""
+        """Return the schema for reading a call's arguments. It accepts any value for the heartbeat."""
         if not self.packs or HEARTBEAT in parameters.get("properties", {}):
             return parameters
-        kept = self._kept.schemas.get(id(parameters))
-        if kept is None or kept[0] is not parameters:
+        entry = self._kept.schemas.get(id(parameters))
+        if entry is None or entry[0] is not parameters:
             if len(self._kept.schemas) >= _MOST_KEPT:
                 self._kept.schemas.clear()
             properties = {**parameters.get("properties", {}), HEARTBEAT: {}}
-            kept = self._kept.schemas[id(parameters)] = parameters, {**parameters, "properties": properties}
-        return kept[1]
+            entry = self._kept.schemas[id(parameters)] = parameters, {**parameters, "properties": properties}
+        return entry[1]
 
     def take_heartbeat(self, arguments: dict[str, Any], parameters: _Schema) -> bool:  # Any: JSON
-        """Take the wish for another step out of a call's arguments; whether there was one."""
+        """Remove the heartbeat request from a call's arguments. Return whether there was one."""
         if not self.packs or HEARTBEAT in parameters.get("properties", {}):
             return False
-        asked = arguments.pop(HEARTBEAT, False)
-        return str(asked).strip().lower() in {"true", "1", "yes"}
+        heartbeat = arguments.pop(HEARTBEAT, False)
+        return str(heartbeat).strip().lower() in {"true", "1", "yes"}
 
     def packs_user(self, text: str, now: float) -> str:
-        """A user's message as the model reads it."""
+        """Return a user's message as the model reads it."""
         return self.event("user_message", {"message": text}, now) or text
 
-    def event(self, kind: str, said: Mapping[str, Any], now: float) -> str:  # Any: JSON
-        """What happened as the model reads it: user_message, heartbeat, login or system_alert; empty for direct."""
+    def event(self, kind: str, fields: Mapping[str, Any], now: float) -> str:  # Any: JSON
+        """Return an event as the model reads it: user_message, heartbeat, login or system_alert. Empty for direct."""
         if not self.packs:
             return ""
-        return json.dumps({"type": kind, **said, "time": moment(now)}, ensure_ascii=False)
+        return json.dumps({"type": kind, **fields, "time": moment(now)}, ensure_ascii=False)
 
 
-DIRECT: Final = Style()
+DIRECT: Final = MessageProtocol()
 
 
 def moment(at: float) -> str:
-    """A time as packed messages tell it, in the zone of this machine."""
+    """Return a time as packed messages show it, in the time zone of this machine."""
     return shown_time(at, _TIME)
 
 
 def _made_of(function: FunctionShown) -> tuple[FunctionShown, FunctionShown]:
-    """A function and what is shown of it; the first is held so that its identity is nobody else's."""
+    """Return a function and its shown form. The function is held so that its id is not reused."""
     return function, _with_heartbeat(function)
 
 

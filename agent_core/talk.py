@@ -1,4 +1,4 @@
-"""What an agent hears and says beside messages, in its style: the boot, logins, timed heartbeats and their pauses."""
+"""Events and messages of an agent apart from the conversation: the boot, logins, timed heartbeats and their pauses."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from .model.reply import Model, Reply
 from .model.request import Request
 from .settings import HeartbeatSettings
 from .storage import Entry, Inbound, Post, SaveAgent, Store
-from .style import DIRECT, Style
+from .style import DIRECT, MessageProtocol
 from .turn import Turn, assistant, entry_of, login, result
 
 Kind: TypeAlias = Literal["login", "heartbeat", "system"]
@@ -20,7 +20,7 @@ Kind: TypeAlias = Literal["login", "heartbeat", "system"]
 
 @dataclass(frozen=True, slots=True)
 class Older:
-    """What a function was called before, as the dispatcher understands it."""
+    """Former names of a function, as the dispatcher understands them."""
 
     name: str
     arguments: Mapping[str, str] = field(default_factory=dict)
@@ -34,14 +34,14 @@ SENT: Final = "The user was shown it."
 _FIRST: Final = "Hello! I am here."
 
 
-class Talk:
-    """The style of one agent, and how it stands with its user in this session."""
+class AgentSession:
+    """The session of one agent with its user, in the agent's style."""
 
     def __init__(
         self,
         agent: str,
         store: Store,
-        style: Style = DIRECT,
+        style: MessageProtocol = DIRECT,
         heartbeat: HeartbeatSettings | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -58,25 +58,25 @@ class Talk:
         self._paused_until = 0.0
 
     async def opening(self, event: Inbound, *, is_first: bool) -> list[Entry]:
-        """What a turn begins with: the boot of a new agent, the login of a new session, and what the turn is about."""
+        """Return the first entries of a turn: the boot of a new agent, the login of a new session, and the event."""
         began = entry_of(event, self.style, self.clock.now())
         if not self.style.packs or (self._is_here and not is_first):
             return [began]
         self._is_here = True
-        came = login(await self._last_said(), self.style, self.clock.now())
+        login_entry = login(await self._last_said(), self.style, self.clock.now())
         if event.kind == "login":
-            return [came]
+            return [login_entry]
         # The login first: there are endpoints that want a user's message before an assistant's.
-        return [came, *(_boot(self.clock.new_id()) if is_first else ()), began]
+        return [login_entry, *(_boot(self.clock.new_id()) if is_first else ()), began]
 
     def send(self, message: str) -> str:
-        """Show the user a message of the running turn; what the model is told of it."""
+        """Show the user a message of the running turn. Return the answer for the model."""
         if self.turn is not None:
             self.turn.say(message)
         return SENT
 
     async def ask(self, message: str) -> str:
-        """What the agent's model says to one message by itself: no persona, no memory, no functions.
+        """Return the answer of the agent's model to one message alone: no persona, no memory, no functions.
 
         Raises:
             ModelError: there is no usable answer.
@@ -91,7 +91,7 @@ class Talk:
         return reply.text
 
     async def post(self, kind: Kind, text: str = "") -> None:
-        """Let an event wait that the next turn, or the running one at its next step, takes up.
+        """Queue an event for the next turn, or for the next step of the running one.
 
         `login`: the user is there and has not spoken, so that the agent speaks first; `heartbeat`: `text` is why;
         `system`: `text` is what the program tells the agent.
@@ -100,7 +100,7 @@ class Talk:
         await self._store.post(Post(self._agent, kind, payload, due=self.clock.now()))
 
     async def heartbeats(self, is_busy: Callable[[], bool]) -> AsyncIterator[None]:
-        """Comes each time that a heartbeat is due, which then waits in the inbox; nothing where there are none."""
+        """Yield each time that a heartbeat is due, after queuing it in the inbox. Without heartbeats, yield nothing."""
         every = self._settings.every_minutes * 60
         if not (every and self.style.packs):
             return
@@ -117,28 +117,28 @@ class Talk:
                 yield
 
     async def pause(self, minutes: float) -> str:
-        """No timed heartbeat for so long, capped by the settings; what it came to, in a sentence."""
+        """Pause timed heartbeats for this long, capped by the settings. Return a sentence that says the result."""
         most = self._settings.pause_max_minutes
         for_minutes = max(min(minutes, most), 0)
         self._paused_until = self.clock.now() + for_minutes * 60
-        kept = {**await self._kept(), "paused_until": self._paused_until}
-        await self._store.apply([SaveAgent(self._agent, kept)])
+        settings = {**await self._kept(), "paused_until": self._paused_until}
+        await self._store.apply([SaveAgent(self._agent, settings)])
         capped = f", which is the longest that may be ({minutes:g} were asked for)" if minutes > most else ""
         return f"No timed heartbeat for {for_minutes:g} minutes{capped}."
 
     def touch(self) -> None:
-        """Something happened: the next heartbeat is a whole interval away."""
+        """Restart the heartbeat interval, because something happened."""
         self._woken = self.clock.now()
 
     async def _kept(self) -> dict[str, Any]:  # Any: JSON
         return await self._store.memory.agent_settings(self._agent) or {}
 
     async def _last_said(self) -> float | None:
-        said = await self._store.history(self._agent, kinds=("user",))
-        return said[-1].at if said else None
+        messages = await self._store.history(self._agent, kinds=("user",))
+        return messages[-1].at if messages else None
 
 
 def _boot(call_id: str) -> list[Entry]:
-    """An example of how it talks, as a small model needs one; the user is not shown it."""
+    """Return an example conversation for a small model, which the user is not shown."""
     call = Call(f"boot-{call_id[-8:]}", SEND, json.dumps({"message": _FIRST}))
     return [assistant(Assistant(_BOOTED, (call,))), result(call, SENT, "returned", 0.0, {})]

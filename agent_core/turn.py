@@ -1,4 +1,4 @@
-"""One open turn: where its entries go, whom it tells, and the switch that stops it.
+"""One open turn: its journal, its listeners, and its cancellation.
 
 Every entry is on disk before anybody is told of it, and the history in memory follows the disk.
 """
@@ -14,7 +14,7 @@ from .context import History
 from .interruption import Interruption
 from .messages import Answer, Assistant, Call, Message, Notice, User
 from .storage import Entry, Inbound, Shape, Store, Write, fitting
-from .style import DIRECT, Style, moment
+from .style import DIRECT, MessageProtocol, moment
 from .untrusted import one_line
 
 Emit = Callable[[events.Event], None]
@@ -22,7 +22,7 @@ Emit = Callable[[events.Event], None]
 
 @dataclass(slots=True)
 class Turn:
-    """The running turn of one agent; `n` counts its entries in storage, `hand` is the `self` of meta-functions."""
+    """The running turn of one agent. `n` counts its entries in storage, `hand` is the `self` of meta-functions."""
 
     id: str
     agent: str
@@ -40,20 +40,20 @@ class Turn:
     tokens: dict[str, int] = field(
         default_factory=lambda: {"prompt_tokens": 0, "completion_tokens": 0, "cached_tokens": 0}
     )
-    made: dict[str, list[str]] = field(default_factory=dict)
+    completed_changes: dict[str, list[str]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-    style: Style = DIRECT
+    style: MessageProtocol = DIRECT
     clock: Clock = field(default_factory=Clock)
     verify: bool = False  # whether its first reply must have a thought and a message
     is_asked: bool = True  # whether somebody waits for an answer: not where a heartbeat began it
-    said: list[str] = field(default_factory=list)  # what the user was told by a function
+    function_messages: list[str] = field(default_factory=list)  # what the user was told by a function
     started: set[str] = field(default_factory=set)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def append(
         self, entries: Sequence[Entry], *, writes: Sequence[Write] = (), takes: Sequence[str] = ()
     ) -> None:
-        """Put entries on disk, with what must be true together with them, and then into the history."""
+        """Store entries with the writes that must be atomic with them, then add them to the history."""
         if self.style.packs:
             entries = [self._packed(entry) for entry in entries]
         async with self._lock:
@@ -66,12 +66,12 @@ class Turn:
                 self.history.add(self.id, messages_of([entry]), seq, entry.payload.get("chars", 0))
 
     def say(self, text: str) -> None:
-        """Tell the user something that is on disk."""
-        self.emit(events.Text(turn=self.id, step=self.step, text=f"\n\n{text}" if self.said else text))
-        self.said.append(text)
+        """Show the user something that is on disk."""
+        self.emit(events.Text(turn=self.id, step=self.step, text=f"\n\n{text}" if self.function_messages else text))
+        self.function_messages.append(text)
 
     def _packed(self, entry: Entry) -> Entry:
-        """A message with type and time beside its text; what is packed already stays."""
+        """Return the entry with its message packed with type and time. A packed entry is returned unchanged."""
         if entry.kind not in ("user", "notice") or entry.payload.get("packed"):
             return entry
         kind = "user_message" if entry.kind == "user" else "system_alert"
@@ -79,11 +79,11 @@ class Turn:
         return replace(entry, payload={**entry.payload, "packed": packed})
 
     def taken_up(self, event: Inbound) -> Entry:
-        """The entry of something that was taken from the inbox."""
+        """Return the entry of an event that was taken from the inbox."""
         return entry_of(event, self.style, self.clock.now())
 
     def warn(self, message: str) -> None:
-        """Tell the human something; the turn goes on."""
+        """Show the user a warning. The turn goes on."""
         self.emit(events.Warned(turn=self.id, step=self.step, message=message))
 
     def count(self, prompt: int, completion: int, cached: int) -> None:
@@ -92,39 +92,39 @@ class Turn:
         self.tokens["completion_tokens"] += completion
         self.tokens["cached_tokens"] += cached
 
-    def note_made(self, what: str, name: str) -> None:
-        """Remember for the turn's last line that a function was created, changed or deleted."""
-        names = self.made.setdefault(what, [])
+    def note_made(self, deed: str, name: str) -> None:
+        """Record that a function was created, changed or deleted, for the turn's last line."""
+        names = self.completed_changes.setdefault(deed, [])
         if name not in names:
             names.append(name)
         self.refused.pop(name, None)
 
 
 def user(text: str) -> Entry:
-    """The entry of a user's message."""
+    """Return the entry of a user's message."""
     return Entry("user", {"text": text})
 
 
 def notice(text: str) -> Entry:
-    """The entry of something that the program tells the model."""
+    """Return the entry of a notice from the program to the model."""
     return Entry("notice", {"text": text})
 
 
-def heartbeat(reason: str, style: Style, now: float) -> Entry:
-    """The entry of a heartbeat: the agent is awake, and why."""
+def heartbeat(reason: str, style: MessageProtocol, now: float) -> Entry:
+    """Return the entry of a heartbeat, which says that the agent is awake, and why."""
     packed = style.event("heartbeat", {"reason": reason}, now)
     return Entry("notice", {"text": f"Heartbeat: {reason}", "packed": packed})
 
 
-def login(last: float | None, style: Style, now: float) -> Entry:
-    """The entry that says the user is there, and when they were the last time."""
+def login(last: float | None, style: MessageProtocol, now: float) -> Entry:
+    """Return the entry that says that the user is there, and when they were there last."""
     before = "never: this is the first time" if last is None else moment(last)
     text = f"The user is here. The last time was: {before}."
     return Entry("notice", {"text": text, "packed": style.event("login", {"last_login": before}, now)})
 
 
-def entry_of(event: Inbound, style: Style, now: float) -> Entry:
-    """The entry of something that was taken from the inbox: a message, heartbeat, login, or a word of the system."""
+def entry_of(event: Inbound, style: MessageProtocol, now: float) -> Entry:
+    """Return the entry of an inbox event: a message, heartbeat, login or system alert."""
     text = str(event.payload.get("text", ""))
     match event.kind:
         case "message":
@@ -138,34 +138,34 @@ def entry_of(event: Inbound, style: Style, now: float) -> Entry:
 
 
 def said_by(event: Inbound) -> str:
-    """What an event says: the user's message, or why it came."""
+    """Return the text of an event: the user's message, or why it came."""
     return str(event.payload.get("text") or event.payload.get("reason") or "")
 
 
 def assistant(message: Assistant) -> Entry:
-    """The entry of a model's reply."""
+    """Return the entry of a model's reply."""
     calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.calls]
     return Entry("assistant", {"text": message.text, "thought": message.thought, "calls": calls})
 
 
 def call_started(call: Call, version: str | None) -> Entry:
-    """The entry that says a call is about to run: from here on its effects are possible."""
+    """Return the entry that says that a call is about to run: from then on its effects are possible."""
     return Entry("call", {"id": call.id, "name": call.name, "version": version})
 
 
 def result(call: Call, text: str, outcome: str, seconds: float, detail: dict[str, Any]) -> Entry:
-    """The entry of a call's answer."""
-    said = {"call_id": call.id, "name": call.name, "text": text}
-    return Entry("result", {**said, "outcome": outcome, "seconds": round(seconds, 6), "detail": detail})
+    """Return the entry of a call's answer."""
+    payload = {"call_id": call.id, "name": call.name, "text": text}
+    return Entry("result", {**payload, "outcome": outcome, "seconds": round(seconds, 6), "detail": detail})
 
 
 def messages_of(entries: Sequence[Entry]) -> list[Message]:
-    """What the model reads of a turn's entries; those for the record alone are passed over."""
+    """Return the messages of a turn's entries that the model reads. Entries for the record alone are skipped."""
     return [_READERS[entry.kind](_checked(entry), entry.is_imported) for entry in entries if entry.kind in _READERS]
 
 
 def unanswered(entries: Sequence[Entry]) -> list[tuple[Call, bool]]:
-    """The calls of a turn's last reply that have no answer, each with whether it had been started."""
+    """Return the calls of a turn's last reply that have no answer, each with whether it had been started."""
     last = max((place for place, entry in enumerate(entries) if entry.kind == "assistant"), default=None)
     if last is None:
         return []
@@ -185,7 +185,7 @@ _NEEDED: Mapping[str, Shape] = {
 
 
 def _checked(entry: Entry) -> dict[str, Any]:  # Any: JSON
-    """The payload of an entry, which somebody else may have written into the state file."""
+    """Return the payload of an entry, which someone else may have written into the state file."""
     payload: dict[str, Any] = fitting(
         entry.payload, _NEEDED[entry.kind], f"An entry of the conversation (`{one_line(entry.kind, 40)}`)"
     )

@@ -1,4 +1,4 @@
-"""Text that agent-written code or a model produced, made fit to be shown.
+"""Sanitizing of text that agent-written code or a model produced, for display.
 
 It may hold escape sequences for a terminal, instructions for a model, or megabytes. Every control, every mark of
 direction and everything that no eye sees, but newline and tab, becomes its escaped form, so that nothing acts on a
@@ -34,55 +34,55 @@ _ACTING = re.compile(f"[{CONTROLS}{UNSEEN}]")
 
 
 def visible(text: str) -> str:
-    """The text as it may be printed: lines and tabs kept, everything that acts escaped."""
+    """Return the text in printable form: lines and tabs are kept, every control character is escaped."""
     text = text.replace("\r\n", "\n")
     shown = text.translate(_ESCAPES) if _ACTING.search(text) else text
     return shown if shown.isascii() else _FLOOD.sub(_without_flood, shown)
 
 
 def in_json(document: str) -> str:
-    """A JSON document with the same characters as JSON's own escapes: it means the same, and acts on no terminal."""
+    """Return a JSON document with the same characters as JSON escapes: same meaning, no effect on a terminal."""
     return document.translate(_JSON_ESCAPES) if _ACTING.search(document) else document
 
 
 def one_line(text: str, limit_chars: int = 200) -> str:
-    """The text on one line, cut at the limit: for lists, calls and answers shown compactly."""
+    """Return the text on one line, cut at the limit: for lists, calls and answers shown compactly."""
     shown = visible(text[: limit_chars * 2].strip()).replace("\n", "\\n").replace("\t", "\\t")
     return shown if len(shown) <= limit_chars else shown[: limit_chars - 1] + "…"
 
 
 def whole_line(text: str) -> str:
-    """The text on one line, whole: for what a human decides by."""
+    """Return the complete text on one line, for data that the user bases a decision on."""
     return visible(text.strip()).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def fence(text: str, limit_chars: int = 400) -> str:
-    """One line between backquotes, which the text itself cannot close."""
+    """Return one line between backquotes, which the text itself cannot close."""
     return f"`{one_line(text, limit_chars).replace('`', chr(39))}`"
 
 
 def block(text: str, limit_chars: int) -> str:
-    """Many lines in a fence of three backquotes, which the text itself cannot close."""
+    """Return many lines in a fence of three backquotes, which the text itself cannot close."""
     inside = shorten(visible(text.rstrip()), limit_chars).replace("```", "'''")
     return f"```\n{inside}\n```"
 
 
 def shorten(text: str, limit_chars: int) -> str:
-    """The text, or its two ends with a line that says how much is left out between them."""
+    """Return the text, or its two ends with a line between them that says how much is omitted."""
     if len(text) <= limit_chars:
         return text
     head, tail = text[: limit_chars * 2 // 3], text[len(text) - limit_chars // 3 :]
     return f"{head}\n… {len(text) - len(head) - len(tail):,} characters left out …\n{tail}"
 
 
-def _without_flood(found: re.Match[str]) -> str:
-    if not any(unicodedata.category(char) in ("Mn", "Me") for char in found[1]):
-        return found[0]
-    return found[1] + found[2].encode("unicode_escape").decode("ascii")
+def _without_flood(match: re.Match[str]) -> str:
+    if not any(unicodedata.category(char) in ("Mn", "Me") for char in match[1]):
+        return match[0]
+    return match[1] + match[2].encode("unicode_escape").decode("ascii")
 
 
 class _Escapes(dict[int, str]):
-    """What stands for each character that was met: a text may hold nothing but such as act, a million times."""
+    """A cache of escapes per character: a text may consist of a million control characters."""
 
     def __init__(self, escape: Callable[[str], str]) -> None:
         self._escape = escape

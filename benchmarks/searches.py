@@ -17,7 +17,7 @@ from agent_core.clock import Clock
 from agent_core.embedding import embedder
 from agent_core.memory.archival import Archival, Piece
 from agent_core.memory.recall import Recall
-from agent_core.memory.said import Line, derive
+from agent_core.memory.said import JournalMessage, derive
 from agent_core.storage import SaveSaid, SqliteStore, open_store
 from benchmarks.measure import Row, line
 from benchmarks.passages import PATHS, Taken
@@ -75,7 +75,7 @@ async def filled(store: SqliteStore, agent: str, passages: list[str]) -> tuple[R
     lines = []
     for number, text in enumerate(passages, start=1):
         at += PAUSE_S if number % SESSION == 0 else 60
-        lines.append(Line(number, "user" if number % 2 else "assistant", text, at))
+        lines.append(JournalMessage(number, "user" if number % 2 else "assistant", text, at))
     said = derive(agent, lines, None, 60)
     for start in range(0, len(said), BATCH):
         await store.apply([SaveSaid(tuple(said[start : start + BATCH]))])

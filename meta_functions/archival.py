@@ -1,9 +1,9 @@
 """Put facts and texts aside, and find them again."""
 
-from agent_core import Agent, Plan
+from agent_core import Agent, PlannedChange
 
 
-async def archival_memory_insert(self: Agent, content: str, tags: list[str] | None = None) -> Plan:
+async def archival_memory_insert(self: Agent, content: str, tags: list[str] | None = None) -> PlannedChange:
     """Keep a text in archival memory, which has no limit and is found by search.
 
     Args:
@@ -11,7 +11,7 @@ async def archival_memory_insert(self: Agent, content: str, tags: list[str] | No
         tags: Words to find it by later, such as a project's name.
     """
     edit = await self.memory.archival.insert(content, tags or ())
-    return Plan(edit.text, writes=edit.writes)
+    return PlannedChange(edit.text, writes=edit.writes)
 
 
 async def archival_memory_search(self: Agent, query: str, page: int = 0, tags: list[str] | None = None) -> str:
@@ -25,11 +25,11 @@ async def archival_memory_search(self: Agent, query: str, page: int = 0, tags: l
     return str(await self.memory.archival.search(query, tags or (), page))
 
 
-async def archival_memory_delete(self: Agent, id: str) -> Plan:
+async def archival_memory_delete(self: Agent, id: str) -> PlannedChange:
     """Delete one passage from archival memory.
 
     Args:
         id: The passage's id, as a search shows it.
     """
     edit = await self.memory.archival.delete(id)
-    return Plan(edit.text, writes=edit.writes)
+    return PlannedChange(edit.text, writes=edit.writes)

@@ -1,4 +1,4 @@
-"""Which functions this agent always has at hand."""
+"""The functions that this agent is always shown."""
 
 from agent_core import Agent
 

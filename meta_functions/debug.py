@@ -1,4 +1,4 @@
-"""Look into a running function: breakpoints that record, and traces of one call."""
+"""Debugging of functions: breakpoints that record, and traces of one call."""
 
 from typing import Any  # whatever the function's own schema takes
 
@@ -28,11 +28,11 @@ async def debugger(  # noqa: PLR0913, PLR0917 - what a breakpoint has
         every: Then only each so-many-th hit counts.
         once: Only the first hit that counts, then it is gone.
     """
-    wanted = Breakpoint(0, function_name, "", 0, condition, tuple(expressions or ()), after, every, once, "agent")
+    request = Breakpoint(0, function_name, "", 0, condition, tuple(expressions or ()), after, every, once, "agent")
     workshop = self.workshop
-    placed = workshop.calls.debugging.breakpoints.arm(wanted, line, workshop.registry.snapshot())
-    said = [f"Breakpoint {placed.text} is set.", placed.moved]
-    return f"{' '.join(filter(None, said))} Call `{function_name}` now: the answer says what it saw."
+    placed = workshop.calls.debugging.breakpoints.arm(request, line, workshop.registry.snapshot())
+    sentences = [f"Breakpoint {placed.text} is set.", placed.moved]
+    return f"{' '.join(filter(None, sentences))} Call `{function_name}` now: the answer says what it saw."
 
 
 async def clear_debugger(self: Agent, function_name: str = "", line: int = 0) -> str:
@@ -43,8 +43,10 @@ async def clear_debugger(self: Agent, function_name: str = "", line: int = 0) ->
         line: Only the one at this line; 0 for all of the function.
     """
     workshop = self.workshop
-    gone = workshop.calls.debugging.breakpoints.clear(function_name, line, workshop.registry.snapshot())
-    return "\n".join(["Taken away:", *(one.text for one in gone)] if gone else ["There is no such breakpoint."])
+    cleared = workshop.calls.debugging.breakpoints.clear(function_name, line, workshop.registry.snapshot())
+    return "\n".join(
+        ["Taken away:", *(point.text for point in cleared)] if cleared else ["There is no such breakpoint."]
+    )
 
 
 async def trace_function(self: Agent, function_name: str, arguments: dict[str, Any]) -> str:
@@ -54,5 +56,5 @@ async def trace_function(self: Agent, function_name: str, arguments: dict[str, A
         function_name: The function to call.
         arguments: The arguments of the call.
     """
-    found = await self.workshop.trace(function_name, arguments)
-    return f"{present.tested({**found, 'examples': []})}\n{found['text']}"
+    trace = await self.workshop.trace(function_name, arguments)
+    return f"{present.tested({**trace, 'examples': []})}\n{trace['text']}"

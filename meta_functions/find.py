@@ -1,4 +1,4 @@
-"""What there is: list and look into functions."""
+"""Listing and introspection of functions."""
 
 from agent_core import Agent, present
 

@@ -1,6 +1,6 @@
-"""What a function was, and the way back to it."""
+"""The history of a function, and rollback."""
 
-from agent_core import Agent, Plan, present
+from agent_core import Agent, PlannedChange, present
 
 
 async def function_history(self: Agent, function_name: str) -> str:
@@ -12,7 +12,7 @@ async def function_history(self: Agent, function_name: str) -> str:
     return present.history(await self.workshop.past.history(function_name))
 
 
-async def rollback_function(self: Agent, function_name: str, version: str = "") -> Plan:
+async def rollback_function(self: Agent, function_name: str, version: str = "") -> PlannedChange:
     """Put an earlier version of a function back, or bring a deleted function back. It passes the gate as any change.
 
     Args:

@@ -1,4 +1,4 @@
-"""Prove that a function does what it should."""
+"""Tests that a function does what it should."""
 
 from typing import Any  # whatever the function's own schema takes
 

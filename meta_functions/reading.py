@@ -1,4 +1,4 @@
-"""Read on where a long message or answer was shown in part."""
+"""Further pages of long messages and answers that were shown in part."""
 
 from agent_core import Agent
 

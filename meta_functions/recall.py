@@ -1,4 +1,4 @@
-"""Search what was said, however long ago."""
+"""Search in past messages, however old."""
 
 from agent_core import Agent
 

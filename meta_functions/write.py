@@ -1,11 +1,11 @@
-"""Make, change and delete functions; every change goes through the gate."""
+"""Creation, change and deletion of functions. Every change goes through the gate."""
 
-from agent_core import Agent, Plan, present
+from agent_core import Agent, PlannedChange, present
 
 
 async def create_function(
     self: Agent, function_name: str, function_code_with_docstring: str, module_name: str = "grown", reason: str = ""
-) -> Plan:
+) -> PlannedChange:
     """Make a new Python function, which can be called in your next step if it passes the gate.
 
     The code needs type hints, and a docstring with a description, `Args:` and two examples with different results.
@@ -21,7 +21,9 @@ async def create_function(
     )
 
 
-async def edit_function(self: Agent, function_name: str, old_text: str, new_text: str, reason: str = "") -> Plan:
+async def edit_function(
+    self: Agent, function_name: str, old_text: str, new_text: str, reason: str = ""
+) -> PlannedChange:
     """Change one place in the source of a function, or of a candidate that was refused.
 
     Args:
@@ -33,8 +35,8 @@ async def edit_function(self: Agent, function_name: str, old_text: str, new_text
     return await self.workshop.plans.edit(function_name, old_text, new_text, reason, self.author)
 
 
-async def replace_function(self: Agent, function_name: str, code: str, reason: str = "") -> Plan:
-    """Give a function, or a candidate that was refused, wholly new source.
+async def replace_function(self: Agent, function_name: str, code: str, reason: str = "") -> PlannedChange:
+    """Replace the whole source of a function or of a rejected candidate.
 
     Args:
         function_name: The function or refused candidate.
@@ -44,7 +46,7 @@ async def replace_function(self: Agent, function_name: str, code: str, reason: s
     return await self.workshop.plans.replace(function_name, code, reason, self.author)
 
 
-async def confirm_function(self: Agent, function_name: str, reason: str = "") -> Plan:
+async def confirm_function(self: Agent, function_name: str, reason: str = "") -> PlannedChange:
     """Admit a refused candidate when only the expected results in its examples were wrong.
 
     The examples then hold what the function really returned. Do this only if those results are right.
@@ -56,7 +58,7 @@ async def confirm_function(self: Agent, function_name: str, reason: str = "") ->
     return await self.workshop.plans.confirm(function_name, reason, self.author)
 
 
-async def add_example(self: Agent, function_name: str, call: str, expected: str) -> Plan:
+async def add_example(self: Agent, function_name: str, call: str, expected: str) -> PlannedChange:
     """Keep one more example with a function: a case that every later version has to get right.
 
     Args:
@@ -67,7 +69,7 @@ async def add_example(self: Agent, function_name: str, call: str, expected: str)
     return await self.workshop.past.add_example(function_name, call, expected, self.author)
 
 
-async def delete_function(self: Agent, function_name: str) -> Plan:
+async def delete_function(self: Agent, function_name: str) -> PlannedChange:
     """Delete a function that no other function uses. Its history is kept: rollback_function brings it back.
 
     Args:

@@ -1,4 +1,4 @@
-"""The most that a worker may claim: it cuts to these caps itself, and the host takes nothing beyond them.
+"""The caps on what a worker may claim. The worker cuts to these caps itself, and the host takes nothing beyond them.
 
 A cap that the worker alone keeps is none, for whatever arrives may be forged. Both sides import the same numbers.
 """

@@ -28,7 +28,7 @@ _ESCAPED: Final = re.compile(r"\\([0-7]{3})")
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a zygote and its workers may have together."""
+    """The resources that a zygote and its workers may use together."""
 
     memory: int
     pids: int
@@ -36,8 +36,8 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A folder in which groups of ours can be made, and the controllers that they then have."""
+class CgroupFolder:
+    """A folder in which this process can create groups, and the controllers that they then have."""
 
     version: Version
     folder: Path
@@ -46,25 +46,27 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One made group, a folder in each hierarchy; `held` is controller → version, `missing` controller → why not."""
+    """One group, a folder in each hierarchy. `active_controllers` has their versions, `missing` the reasons."""
 
     folders: tuple[Path, ...] = ()
-    held: tuple[tuple[str, Version], ...] = ()
+    active_controllers: tuple[tuple[str, Version], ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
 
     def take(self, pid: int) -> "Group":
-        """Put a process in, and with it all that it will fork; the group as it then holds."""
+        """Put a process and all that it will fork into the group. Return the group with its active controllers."""
         try:
             for folder in self.folders:
                 folder.joinpath("cgroup.procs").write_text(str(pid))
         except OSError as error:
             self.close()
-            lost = tuple((name, f"a process could not be put in: {error.strerror}") for name, _version in self.held)
+            lost = tuple(
+                (name, f"a process could not be put in: {error.strerror}") for name, _version in self.active_controllers
+            )
             return Group(missing=self.missing + lost)
         return self
 
     def close(self) -> None:
-        """Remove it; its processes have been ended, and may need a moment to be gone."""
+        """Remove the group. Its processes have been ended, and may need a moment to exit."""
         patience = time.monotonic() + _PATIENCE_S
         for folder in self.folders:
             while not _remove(folder) and time.monotonic() < patience:
@@ -72,34 +74,34 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class System:
-    """The control groups as a process sees them; another tree and another user than its own only in tests."""
+class CgroupTree:
+    """The control groups as a process sees them. Only tests use another tree and another user than its own."""
 
     root: Path = Path("/")
     user: int | None = None
 
     def read(self, path: str) -> str:
-        """A file's text; empty where it cannot be read."""
+        """Return a file's text, empty if it cannot be read."""
         with contextlib.suppress(OSError):
             return (self.root / path).read_text()
         return ""
 
     def is_ours(self, folder: Path, *, is_all: bool) -> bool:
-        """Whether groups may be made in it: it is all that we see, or its manager or its owner's name says so."""
+        """Return whether groups may be created in it: it is all that is visible, or its manager or owner allows it."""
         if not os.access(folder, os.W_OK) or not os.access(folder / "cgroup.procs", os.W_OK):
             return False
         user = os.geteuid() if self.user is None else self.user
         return is_all or _is_delegated(folder) or folder.stat().st_uid == user != 0
 
 
-HERE: Final = System()
+HERE: Final = CgroupTree()
 
 
-def make(share: Share, system: System = HERE) -> Group:
-    """A group with this share as far as one can be made; what dead hosts left is removed first."""
+def make(share: Share, system: CgroupTree = HERE) -> Group:
+    """Create a group with this share, as far as possible. Groups left by dead hosts are removed first."""
     name = f"{_PREFIX}{os.getpid()}-{_started(os.getpid())}-{next(_NUMBERS)}"
     folders: list[Path] = []
-    held: dict[str, Version] = {}
+    versions: dict[str, Version] = {}
     missing = dict.fromkeys(CONTROLLERS, "no control group here was delegated to this process")
     for place in find(system):
         sweep(place.folder)
@@ -113,9 +115,9 @@ def make(share: Share, system: System = HERE) -> Group:
             missing |= dict.fromkeys(place.controllers, f"{error.strerror}: {error.filename}")
             continue
         folders.append(folder)
-        held |= dict.fromkeys(place.controllers, place.version)
-    lacks = tuple((controller, why) for controller, why in missing.items() if controller not in held)
-    return Group(tuple(folders), tuple(held.items()), lacks)
+        versions |= dict.fromkeys(place.controllers, place.version)
+    lacks = tuple((controller, why) for controller, why in missing.items() if controller not in versions)
+    return Group(tuple(folders), tuple(versions.items()), lacks)
 
 
 _SETTINGS: Final[dict[tuple[Version, str], Callable[[Share], Settings]]] = {
@@ -141,8 +143,8 @@ def _limit(folder: Path, settings: Settings) -> None:
             folder.joinpath(file).write_text(text)
 
 
-def find(system: System = HERE) -> Iterator[Place]:
-    """Where groups of ours can be made."""
+def find(system: CgroupTree = HERE) -> Iterator[CgroupFolder]:
+    """Yield the places where this process can create groups."""
     mounts = dict(_mounts(system.read("proc/self/mountinfo")))
     folders: dict[Path, list[str]] = {}
     for line in system.read("proc/self/cgroup").splitlines():
@@ -155,11 +157,11 @@ def find(system: System = HERE) -> Iterator[Place]:
                 yield from _unified(folder, path, system)
             elif system.is_ours(folder, is_all=path == "/"):
                 folders.setdefault(folder, []).append(name)
-    yield from (Place("v1", folder, tuple(names)) for folder, names in folders.items())
+    yield from (CgroupFolder("v1", folder, tuple(names)) for folder, names in folders.items())
 
 
 def _mounts(mountinfo: str) -> Iterator[tuple[str, str]]:
-    """Controller → where its hierarchy is mounted; the empty name is that of version 2."""
+    """Yield controller → mount point of its hierarchy. The empty name is that of version 2."""
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
         kind, _source, options = (*after.split(), "", "", "")[:3]
@@ -170,11 +172,11 @@ def _mounts(mountinfo: str) -> Iterator[tuple[str, str]]:
             yield from ((name, point) for name in options.split(",") if name in CONTROLLERS)
 
 
-def _unified(folder: Path, own: str, system: System) -> Iterator[Place]:
-    """The nearest group of ours that passes controllers on; one with limits of its own is not left."""
+def _unified(folder: Path, own: str, system: CgroupTree) -> Iterator[CgroupFolder]:
+    """Yield the nearest usable group that passes controllers on, without leaving one with limits of its own."""
     for _depth in Path(own).parts:
         if system.is_ours(folder, is_all=own == "/") and (enabled := _passed_on(folder)):
-            yield Place("v2", folder, enabled)
+            yield CgroupFolder("v2", folder, enabled)
             return
         if _limits(folder):
             return
@@ -182,9 +184,9 @@ def _unified(folder: Path, own: str, system: System) -> Iterator[Place]:
 
 
 def _passed_on(folder: Path) -> tuple[str, ...]:
-    """The controllers that groups made here have."""
-    known = _words(folder / "cgroup.controllers")
-    for controller in (name for name in CONTROLLERS if name in known - _words(folder / "cgroup.subtree_control")):
+    """Return the controllers of groups created here, after enabling them."""
+    available = _words(folder / "cgroup.controllers")
+    for controller in (name for name in CONTROLLERS if name in available - _words(folder / "cgroup.subtree_control")):
         with contextlib.suppress(OSError):  # it has processes of its own
             folder.joinpath("cgroup.subtree_control").write_text(f"+{controller}")
     return tuple(name for name in CONTROLLERS if name in _words(folder / "cgroup.subtree_control"))
@@ -202,7 +204,7 @@ def _limits(folder: Path) -> bool:
 
 
 def _is_delegated(folder: Path) -> bool:
-    """Whether the manager of the groups has marked it as its user's own."""
+    """Return whether the manager of the groups has marked it as its user's own."""
     for name in ("user.delegate", "trusted.delegate"):
         with contextlib.suppress(OSError):
             if os.getxattr(folder, name) == b"1":
@@ -211,15 +213,15 @@ def _is_delegated(folder: Path) -> bool:
 
 
 def sweep(folder: Path) -> None:
-    """Remove the groups of hosts that are no more; one with processes in it stays, as the kernel has it."""
-    for left in folder.glob(f"{_PREFIX}*"):
-        pid, _, started = left.name.removeprefix(_PREFIX).rpartition("-")[0].partition("-")
+    """Remove the groups of hosts that no longer exist. The kernel keeps one with processes in it."""
+    for stale_group in folder.glob(f"{_PREFIX}*"):
+        pid, _, started = stale_group.name.removeprefix(_PREFIX).rpartition("-")[0].partition("-")
         if pid.isdecimal() and _started(int(pid)) != started:
-            _remove(left)
+            _remove(stale_group)
 
 
 def _started(pid: int) -> str:
-    """When a process began, in the kernel's ticks: with its number it names it for ever."""
+    """Return the start of a process in the kernel's ticks, which together with its number identifies it forever."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:
@@ -237,13 +239,13 @@ def _remove(folder: Path) -> bool:
 
 
 def share_of(memory: int, slots: int, threads: int) -> Share:
-    """A zygote's share: three quarters of the machine's memory, though one call's; not quite every processor."""
+    """Return a zygote's share: three quarters of the memory, at least one call's, and 90 percent of the processors."""
     whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return Share(max(memory, whole * 3 // 4), threads + slots, 0.9 * (os.cpu_count() or 1))
 
 
 def described(group: Group) -> dict[str, str]:
-    """Controller → what holds it: a group, or only each worker's own limit, and why there is no group."""
-    said = {name: f"cgroup {version}" for name, version in group.held}
-    said |= {name: f"limits of each worker: {why}" for name, why in group.missing}
-    return {name: said[name] for name in CONTROLLERS if name in said}
+    """Return controller → what enforces it: a group, or only each worker's own limit, and why there is no group."""
+    descriptions = {name: f"cgroup {version}" for name, version in group.active_controllers}
+    descriptions |= {name: f"limits of each worker: {why}" for name, why in group.missing}
+    return {name: descriptions[name] for name in CONTROLLERS if name in descriptions}

@@ -1,4 +1,4 @@
-"""The host's checks of what a worker claims, against the caps that the worker keeps and the texts that it was sent."""
+"""The host's checks of a worker's claims, against the caps that the worker keeps and the texts that it received."""
 
 import re
 import unicodedata
@@ -15,30 +15,30 @@ _SMALL: Final = 8  # what counts for an item that is no text
 _NAMED: Final = re.compile(r"\b(?:def|class)\s+(\w+)")
 
 
-def within(what: str, size: int, most: int) -> None:
-    """Reject a claim that is larger than it may be."""
+def within(label: str, size: int, most: int) -> None:
+    """Raise ProtocolError if a claim is larger than it may be."""
     if not 0 <= size <= most:
-        raise ProtocolError(f"it claims {size:,} {what}, and the most is {most:,}")
+        raise ProtocolError(f"it claims {size:,} {label}, and the most is {most:,}")
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """The text of a module that a call was sent, cut into lines once."""
+class SentText:
+    """The text of a module that a call received, cut into lines once."""
 
     lines: list[str]
     names: frozenset[str]  # of what it defines
 
     @classmethod
-    def of(cls, text: str) -> "Text":
-        """Cut a text."""
+    def of(cls, text: str) -> "SentText":
+        """Cut a text into lines and names."""
         return cls(bare_lines(text), frozenset(_NAMED.findall(unicodedata.normalize("NFKC", text))))
 
     def line(self, number: int) -> str:
-        """Return a line, stripped; nothing where there is none."""
+        """Return a stripped line, empty if there is none."""
         return self.lines[number - 1].strip() if 0 < number <= len(self.lines) else ""
 
     def holds(self, line: object, function: str) -> bool:
-        """Return whether there is such a line, and such a function by its qualified name."""
+        """Return whether this line and this function, by its qualified name, exist."""
         parts = [part for part in function.split(".") if not part.startswith("<")]
         if len(function) >= MOST_NAME:  # the worker has cut it
             parts = parts[:-1]
@@ -47,13 +47,13 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A claim of the debugger in a worker, checked before anything in it is masked, shown or kept."""
+    """Validator of the debugger's claims from a worker, applied before anything in them is masked, shown or kept."""
 
-    text: Callable[[str], Text | None]  # of the path of a module that the call was sent
+    text: Callable[[str], SentText | None]  # of the path of a module that the call was sent
     _known: set[tuple[object, ...]] = field(default_factory=set)
 
     def check(self, claim: Frame) -> None:
-        """Reject a claim that is too large, or that speaks of a place which its call does not have."""
+        """Raise ProtocolError if a claim is too large, or refers to a place that its call does not have."""
         _count(claim)
         if claim.get("event") == "record":
             self._place(claim.get("path"), claim.get("line"), claim.get("function"))
@@ -81,13 +81,13 @@ def _rows(rows: object) -> list[list[object]]:
 
 
 def _count(claim: Frame) -> None:
-    """Count all that a claim holds, before any of it is read."""
-    left = MOST_CLAIM
+    """Count everything that a claim holds, before any of it is read."""
+    budget = MOST_CLAIM
     values: list[Any] = [claim]  # Any: JSON
     while values:
         value = values.pop()
-        left -= ITEM + len(value) if isinstance(value, str) else _SMALL
-        if left < 0:
+        budget -= ITEM + len(value) if isinstance(value, str) else _SMALL
+        if budget < 0:
             raise ProtocolError(f"its debugger says more than {MOST_CLAIM:,} characters at once")
         values += value if isinstance(value, list) else ()
         values += [*value, *value.values()] if isinstance(value, dict) else ()

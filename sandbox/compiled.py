@@ -1,4 +1,4 @@
-"""Modules compiled once: the bytes that a compile-only worker gave, kept for later workers.
+"""A cache of compiled modules: the bytes from a compile-only worker, kept for later workers.
 
 The host never looks into the bytes. A compile-only worker runs no line of what it compiles, so
 what it says (the code, and which names are imported) is as good as the compiler.
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from .caps import MOST_IMPORTS, MOST_MESSAGE
-from .claims import Text
-from .code import Modules, Source
+from .claims import SentText
+from .code import Modules, SourceText
 from .outcome import Failure, Frame, Killed, Outcome, Raised, TimedOut
 from .protocol import Frame as Message
 
@@ -29,7 +29,7 @@ class Compiled:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class UncompilableModule:
     """A module that cannot be compiled."""
 
     path: str
@@ -39,59 +39,59 @@ class Broken:
 
     @property
     def message(self) -> Message:
-        """What a worker is told that imports it."""
+        """The message to a worker that imports the module."""
         return {"kind": "broken", "path": self.path, "line": self.line, "message": self.reason}
 
     @property
     def outcome(self) -> Outcome:
-        """What the caller is told."""
-        frame = Frame(self.path, self.line, "<module>", Text.of(self.text).line(self.line))
+        """The outcome for the caller."""
+        frame = Frame(self.path, self.line, "<module>", SentText.of(self.text).line(self.line))
         return Raised(Failure("SyntaxError", f"{self.reason} ({self.path}, line {self.line})", (frame,)), "", 0.0)
 
 
 Compile: TypeAlias = Callable[[Message], Awaitable[Message | Killed | TimedOut]]  # by a worker of its own
 
 
-class Shelf:
-    """Compiled modules by the version of their text; the one used least leaves first."""
+class CompiledCache:
+    """A cache of compiled modules by the version of their text. The least recently used one is dropped first."""
 
     def __init__(self, compile_: Compile) -> None:
         self._compile = compile_
-        self._kept: OrderedDict[tuple[str, str, str], Compiled | Broken] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str, str], Compiled | UncompilableModule] = OrderedDict()
 
-    async def get(self, source: Source) -> Compiled | Broken | Killed | TimedOut:
-        """The module's code, compiled now if it was not before."""
+    async def get(self, source: SourceText) -> Compiled | UncompilableModule | Killed | TimedOut:
+        """Return the module's code, and compile it first if necessary."""
         key = (source.version, source.path, source.module)
-        found = self._kept.get(key)
-        if found is not None:
+        cached = self._kept.get(key)
+        if cached is not None:
             self._kept.move_to_end(key)
-            return found
-        made = _read(await self._compile(_job(source)), source)
-        if isinstance(made, Compiled | Broken):
-            self._kept[key] = made
+            return cached
+        compiled = _read(await self._compile(_job(source)), source)
+        if isinstance(compiled, Compiled | UncompilableModule):
+            self._kept[key] = compiled
             if len(self._kept) > _MAX_KEPT:
                 self._kept.popitem(last=False)
-        return made
+        return compiled
 
     async def closure(self, modules: Modules, module: str) -> dict[str, Compiled]:
-        """The module and every workspace module that its import statements reach, compiled."""
-        found: dict[str, Compiled] = {}
+        """Return the module and every workspace module that its import statements reach, compiled."""
+        closure: dict[str, Compiled] = {}
         waiting, seen = [module], {module}
-        while waiting and len(found) < _MAX_CLOSURE:
+        while waiting and len(closure) < _MAX_CLOSURE:
             name = waiting.pop()
             source = modules.get(name)
             compiled = None if source is None else await self.get(source)
             if not isinstance(compiled, Compiled):
                 continue
-            found[name] = compiled
+            closure[name] = compiled
             fresh = [name for name in _neighbours(compiled, modules) if name not in seen]
             seen.update(fresh)
             waiting += fresh
-        return found
+        return closure
 
 
 def imported_names(closure: Mapping[str, Compiled]) -> set[str]:
-    """Every name that an import statement of the closure mentions."""
+    """Return every name that an import statement of the closure mentions."""
     return {name for compiled in closure.values() for name in compiled.imports}
 
 
@@ -100,11 +100,11 @@ def _neighbours(compiled: Compiled, modules: Modules) -> list[str]:
     return [name for name in names if name in modules]
 
 
-def _job(source: Source) -> Message:
+def _job(source: SourceText) -> Message:
     return {"kind": "compile", "module": source.module, "path": source.path, "text": source.text}
 
 
-def _read(reply: Message | Killed | TimedOut, source: Source) -> Compiled | Broken | Killed | TimedOut:
+def _read(reply: Message | Killed | TimedOut, source: SourceText) -> Compiled | UncompilableModule | Killed | TimedOut:
     match reply:
         case Killed() | TimedOut():
             return reply
@@ -112,8 +112,8 @@ def _read(reply: Message | Killed | TimedOut, source: Source) -> Compiled | Brok
             message = {"kind": "code", "path": source.path, "code": code}
             return Compiled(message, tuple(name for name in imports if isinstance(name, str)))
         case {"kind": "broken", "line": int(line), "message": str(reason)} if len(reason) <= MOST_MESSAGE:
-            return Broken(source.path, line, reason, source.text)
+            return UncompilableModule(source.path, line, reason, source.text)
         case {"kind": "raised", "type": str(kind)}:
-            return Broken(source.path, 0, f"too large to be compiled: {kind}", source.text)
+            return UncompilableModule(source.path, 0, f"too large to be compiled: {kind}", source.text)
         case _:
             return Killed("the worker that compiled it gave no code", "", 0.0)

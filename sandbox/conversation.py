@@ -1,4 +1,4 @@
-"""One conversation with one worker: give it the job, serve what it asks, take one reply, nothing more.
+"""One conversation with one worker: send the job, serve its requests, take one reply, nothing more.
 
 Everything that arrives is a claim of code that is not trusted. Frames are capped before they are
 read, checked for shape, and a worker that breaks a rule is reported as killed.
@@ -33,7 +33,7 @@ class Late:
 
 
 class Output:
-    """What the worker prints, up to the cap; the rest is read and dropped, so that printing never blocks."""
+    """The output of a worker, up to the cap. The rest is read and dropped, so that printing never blocks."""
 
     def __init__(self, descriptor: int, limit: int, tell: OnOutput | None = None) -> None:
         self._descriptor = descriptor
@@ -44,27 +44,27 @@ class Output:
         self._seen = 0
 
     def read(self) -> bool:
-        """Take what is there; False where nothing more will come."""
+        """Read available output. Return False if nothing more will come."""
         try:
             data = os.read(self._descriptor, _READ)
         except BlockingIOError:
             return True
         self._seen += len(data)
-        taken = data[: max(0, self._limit - len(self._kept))]
-        self._kept += taken
-        if taken and self._tell is not None:
-            self._tell(self._decoder.decode(taken))
+        chunk = data[: max(0, self._limit - len(self._kept))]
+        self._kept += chunk
+        if chunk and self._tell is not None:
+            self._tell(self._decoder.decode(chunk))
         return bool(data)
 
     def drain(self) -> None:
-        """Take what a worker that has ended left behind."""
+        """Read what a worker that has ended left behind."""
         while self._seen <= self._limit:
             seen = self._seen
             if not self.read() or self._seen == seen:
                 return
 
     def empty(self) -> None:
-        """Take all that a worker that goes on has printed up to now."""
+        """Read everything that a continuing worker has printed up to now."""
         seen = -1
         while seen != self._seen and not self.is_flood:
             seen = self._seen
@@ -77,12 +77,12 @@ class Output:
 
     @property
     def text(self) -> str:
-        """What was kept, and whether something was dropped."""
+        """The kept output, with a note if something was dropped."""
         text = self._kept.decode("utf-8", "replace")
         return text if self._seen <= self._limit else f"{text}\n[output cut after {self._limit} bytes]"
 
 
-class Conversation:
+class WorkerConversation:
     """The host's side of one worker's socket."""
 
     def __init__(self, worker: Worker, limits: Limits, on_output: OnOutput | None = None) -> None:
@@ -97,7 +97,7 @@ class Conversation:
         self.output = Output(worker.output, limits.output, on_output)
 
     def listen(self) -> None:
-        """Take what the worker prints; called whenever there is something."""
+        """Read the worker's output. It is called whenever there is some."""
         if not self.output.read():
             self._loop.remove_reader(self._worker.output)
         if self.output.is_flood:
@@ -105,34 +105,34 @@ class Conversation:
 
     @property
     def has_frame(self) -> bool:
-        """Whether a whole frame is here already."""
+        """Whether a whole frame has arrived."""
         return self._frames.has_frame
 
     async def ready(self) -> bool:
-        """Wait until the worker says that it is confined; False where it died instead."""
+        """Wait until the worker reports that it is confined. Return False if it died instead."""
         frame = await self._hear()
         self.was_confined = frame is not None and frame["kind"] == "ready"
         return self.was_confined
 
     async def hold(self, job: bytes, serve: Serve) -> Message | None:
-        """Give the job and serve requests until the one reply; None where the worker died without."""
+        """Send the job and serve requests until the one reply. Return None if the worker died without a reply."""
         frame = await self.go_on(job, serve)
         if frame is not None:
             await self.end()
         return frame
 
     async def go_on(self, job: bytes, serve: Serve) -> Message | None:
-        """The reply to a job, after which the worker may be given another; None where it died without."""
+        """Return the reply to a job, after which the worker may get another. Return None if it died without a reply."""
         await self.say(job)
         return await self.reply(serve)
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing is left of what the worker said and printed."""
+        """Whether everything that the worker said and printed has been read."""
         return self._frames.is_empty and not self.output.is_flood
 
     async def reply(self, serve: Serve) -> Message | None:
-        """Serve requests until a reply; None where the worker died without."""
+        """Serve requests until a reply. Return None if the worker died without a reply."""
         while (frame := await self._hear()) is not None and frame["kind"] in _REQUESTS:
             self._requests += 1
             if self._requests > self._limits.requests:
@@ -142,7 +142,7 @@ class Conversation:
         return frame
 
     async def reply_within(self, seconds: float, serve: Serve) -> Message | Late | None:
-        """The next reply; what has arrived counts even where this host was too busy to look at it in time."""
+        """Return the next reply. What has arrived counts, even if this host was too busy to look at it in time."""
         frame = self._frames.next()
         if frame is not None and frame["kind"] not in _REQUESTS:
             return frame
@@ -160,14 +160,14 @@ class Conversation:
             await self._loop.sock_sendall(self._worker.channel, data)
 
     async def end(self) -> None:
-        """Wait until the worker has closed its end; ProtocolError where it says something more."""
+        """Wait until the worker has closed its end. Raise ProtocolError if it says something more."""
         if await self._hear() is not None or not self._frames.is_empty:
             raise ProtocolError("it sent something after its reply")
 
     async def _hear(self) -> Message | None:
         if self._held is not None:
-            held, self._held = self._held, None
-            return held
+            message, self._held = self._held, None
+            return message
         while (frame := self._frames.next()) is None:
             try:
                 data = await self._loop.sock_recv(self._worker.channel, _READ)
@@ -186,7 +186,7 @@ _REQUESTS = frozenset({"module", "source", "request"})
 
 
 def judge(reply: Message, output: str, seconds: float, most_shown: int = caps.MOST_SHOWN) -> Outcome:
-    """The outcome that a reply claims; ProtocolError where it has no known shape, or claims too much."""
+    """Return the outcome that a reply claims. Raise ProtocolError if its shape is unknown or it claims too much."""
     match reply:
         case {"kind": "returned", "value": value, "shown": str(shown)}:
             within("characters of a representation", len(shown), most_shown)

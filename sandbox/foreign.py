@@ -1,4 +1,4 @@
-"""JSON and TOML that others wrote → plain values, within bounds: the one place of this program that parses either.
+"""JSON and TOML from others → plain values, within bounds: the only place in this program that parses either.
 
 Whatever is wrong with a text (too long, too deep, a number without end, a key twice, half a character) is one error,
 `Malformed`, which says what was expected, what is there, and where. Depth is bounded, so that whoever walks, compares,
@@ -32,21 +32,21 @@ _LONG_KEY: Final = re.compile(rf"(?<![\w.-]){_NAME}(?:[ \t]*+\.[ \t]*+{_NAME}){{
 
 
 class Malformed(SandboxError, ValueError):
-    """A text that is not what it should be; `code` says in which way, the message what was expected and where."""
+    """A malformed text. `code` says in which way, the message what was expected and where."""
 
     def __init__(self, message: str, code: Code = "syntax", position: int = 0, text: str | None = None) -> None:
         self.code = code
         self.position = position
-        known = text or ""
-        self.line = known.count("\n", 0, position) + 1
-        self.column = position - known.rfind("\n", 0, position)
+        content = text or ""
+        self.line = content.count("\n", 0, position) + 1
+        self.column = position - content.rfind("\n", 0, position)
         where = "" if text is None else f" at line {self.line} column {self.column}"
         super().__init__(message.replace("{where}", where))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Strictness:
-    """How strict a reader is.
+    """The strictness of a reader.
 
     `unique`: a key stands once. `constants`: NaN and Infinity are rejected; `finite`: and so is what becomes one.
     `whole`: no half of a surrogate pair. `bare`: text may hold line breaks as they are. `numbers`: else they stay text.
@@ -70,7 +70,7 @@ LOOSE: Final = Strictness(unique=False, constants=False, finite=False, whole=Fal
 def read_json(
     text: str | bytes, strictness: Strictness = STRICT, *, most: int = MOST, deepest: int = DEEPEST
 ) -> Any:  # Any: JSON
-    """The value that a text holds.
+    """Return the value that a text holds.
 
     Raises:
         Malformed: it holds none within these bounds.
@@ -84,7 +84,7 @@ def read_json(
 def read_next(
     text: str, at: int, strictness: Strictness = STRICT, *, deepest: int = DEEPEST
 ) -> tuple[Any, int]:  # Any: JSON
-    """The value that begins at a place of a text, and where it ends.
+    """Return the value that begins at a place of a text, and the place where it ends.
 
     Raises:
         Malformed: none begins there.
@@ -98,12 +98,12 @@ def read_next(
 
 
 def with_plain_escapes(text: str) -> str:
-    """Return JSON in which escapes that JSON does not have, such as those of patterns, stand for what they show."""
+    """Return JSON with invalid escapes, such as those of regular expressions, changed to stand for what they show."""
     return _ESCAPE.sub(lambda match: match[0] if _IS_ESCAPE.fullmatch(match[0]) else f"\\{match[0]}", text)
 
 
 def read_toml(text: str | bytes, *, most: int = _MOST_TOML, deepest: int = DEEPEST) -> dict[str, Any]:  # Any: TOML
-    """The table that a text holds.
+    """Return the table that a text holds.
 
     Raises:
         Malformed: it holds none within these bounds.
@@ -111,8 +111,8 @@ def read_toml(text: str | bytes, *, most: int = _MOST_TOML, deepest: int = DEEPE
     import tomllib  # noqa: PLC0415  (no worker reads TOML, and most ways to the prompt do not)
 
     text = _text(text, most)
-    if found := _LONG_KEY.search(text):  # the parser takes the square of their number
-        raise Malformed(f"expected at most {deepest} parts of a key, got more{{where}}", "depth", found.start(), text)
+    if match := _LONG_KEY.search(text):  # the parser takes the square of their number
+        raise Malformed(f"expected at most {deepest} parts of a key, got more{{where}}", "depth", match.start(), text)
     try:
         value = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -178,7 +178,7 @@ def _check(span: _Span, value: Any, strictness: Strictness, deepest: int) -> Non
 
 
 def _may_be_deeper(text: str, deepest: int) -> bool:
-    """Return whether the brackets of valid JSON leave room for more levels: most texts are settled in no time."""
+    """Return whether the brackets of valid JSON leave room for more levels, which settles most texts in no time."""
     quoted = text.encode("utf-8", "surrogatepass").replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
     brackets = b"".join(quoted[::2]).translate(None, _NO_BRACKETS)
     for _ in range(_PASSES):
@@ -204,7 +204,7 @@ def _too_deep(text: str, at: int, deepest: int) -> Malformed:
 
 
 def _depths(text: str, at: int) -> Iterator[tuple[int, int]]:
-    """Every opening bracket that stands in no string, with how many are open then."""
+    """Yield every opening bracket outside of strings, with the number of brackets open then."""
     depth = 0
     for token in _TOKEN.finditer(text, at):
         if token[0] in "[{":
@@ -224,12 +224,12 @@ def _decoder(strictness: Strictness) -> json.JSONDecoder:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    data = dict(pairs)
+    if len(data) < len(pairs):
         seen: set[str] = set()
         double = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value] # `add` gives None
         raise Malformed(f"expected each key once, got `{double[:60]}` twice", "key")
-    return found
+    return data
 
 
 def _no_constant(name: str) -> NoReturn:

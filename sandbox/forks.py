@@ -1,4 +1,4 @@
-"""The host's hold on a zygote that imports packages: it forks when it was ordered to, and stands still between calls.
+"""The host's control of a zygote that imports packages: it forks only when ordered to, and is stopped between calls.
 
 The zygote's filter asks here about each fork. Leave is given once for each order; a fork that nobody ordered fails as
 it does in a worker. What the package's code does with its leave is looked at too: each must come back as a new worker.
@@ -26,7 +26,7 @@ _MOST_REFUSED: Final = 1000  # forks without an order, after which a zygote is e
 
 
 class Forks:
-    """The forks of one zygote, from before it imports anything; `due` counts the workers that are still to come."""
+    """The forks of one zygote, from before it imports anything. `due` counts the workers that are still to come."""
 
     def __init__(self, listener: int, pidfd: int, due: Callable[[], int], give_up: Callable[[], None]) -> None:
         self._listener = listener
@@ -63,13 +63,13 @@ class Forks:
             self._give_up()
 
     def _is_asked(self) -> bool:
-        """Return whether there is a question: some kernels wait for one, should there be none to receive."""
-        asked = select.poll()
-        asked.register(self._listener, select.POLLIN)
-        return any(events & select.POLLIN for _descriptor, events in asked.poll(0))
+        """Return whether there is a question. Some kernels block if there is none to receive."""
+        poller = select.poll()
+        poller.register(self._listener, select.POLLIN)
+        return any(events & select.POLLIN for _descriptor, events in poller.poll(0))
 
     def is_sound(self, worker: int | None) -> bool:
-        """Whether the answer to an order to fork is true, with the number of the new worker if it has one.
+        """Return whether the answer to a fork order is true, with the number of the new worker if it has one.
 
         No leave may be used for anything but a worker that was ordered, and no thread runs beside the zygote's own.
         """
@@ -81,22 +81,22 @@ class Forks:
         return self._given < self._due() and not self.has_threads
 
     def forget(self, worker: int) -> None:
-        """Note that a worker has been reaped: its number may be another's now."""
+        """Note that a worker has been reaped. Its number may be reused now."""
         self._workers.discard(worker)
 
     @property
     def has_threads(self) -> bool:
-        """Whether the zygote does more than one thing at once."""
+        """Whether the zygote has more than one thread."""
         return threads_of(self._pid) > 1
 
     def wake(self) -> None:
-        """Let the zygote go on, for there is an order."""
+        """Wake the zygote, because there is an order."""
         if self._rest is not None:
             self._rest.cancel()
         self._signal(signal.SIGCONT)
 
     def let_rest(self) -> None:
-        """Have it stand still in a moment: what a package set going in it does not go on between calls."""
+        """Stop the zygote in a moment, so that background work of packages does not run between calls."""
         if self._rest is not None:
             self._rest.cancel()
         self._rest = self._loop.call_later(STILL_S, self._signal, signal.SIGSTOP)
@@ -106,7 +106,7 @@ class Forks:
             signal.pidfd_send_signal(self._pidfd, number)
 
     def close(self) -> None:
-        """Give the descriptors back; who still asks is refused."""
+        """Close the descriptors. Further questions are refused."""
         if self._rest is not None:
             self._rest.cancel()
         self._loop.remove_reader(self._listener)

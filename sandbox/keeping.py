@@ -1,4 +1,4 @@
-"""Workers that are kept: the calls of one key go on in the same worker, one after another.
+"""Stateful workers: the calls of one key run in the same worker, one after another.
 
 What a call leaves behind is there for the next of its key and for nobody else. Between two calls a worker stands
 still, its threads too. Anything but a good return ends it, and so do other code, other reach, many calls, a long
@@ -13,14 +13,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from .calls import Call
+from .calls import CallServer
 from .launch import Worker
 from .outcome import Outcome, Refused, Returned
 from .policy import Limits
 from .pool import Places, Pool, kernel_limits
 from .protocol import Frame as Message
 from .protocol import pack
-from .running import NOBODY, Onlookers, Session, judged, told
+from .running import NOBODY, StreamListeners, WorkerSession, judged, session_result
 
 MOST: Final = 8  # workers that rest at once
 REST_S: Final = 600.0  # after which a worker that nobody calls ends
@@ -29,28 +29,28 @@ _HELD: ContextVar[frozenset[str]] = ContextVar("held", default=frozenset())
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """One call, ready to be made; `seal` names all that must be the same for a worker to go on."""
+class KeptCall:
+    """One call, ready to be made. `seal` names everything that must be unchanged for a worker to go on."""
 
     pool: Callable[[], Awaitable[Pool]]
     seal: Callable[[frozenset[str]], Hashable]  # of the modules that earlier calls asked for
     job: Message
     limits: Limits
-    call: Call
-    onlookers: Onlookers = NOBODY
+    call: CallServer
+    onlookers: StreamListeners = NOBODY
 
 
 @dataclass(slots=True)
-class Kept:
-    """What there is for one key: whose turn it is, and the worker while it rests."""
+class StatefulWorker:
+    """The state of one key: the lock for its calls, and the worker while it rests."""
 
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     pool: Pool | None = None
     worker: Worker | None = None
     seal: Hashable = None
-    asked: frozenset[str] = frozenset()
+    requested_modules: frozenset[str] = frozenset()
     calls: int = 0
-    rest: asyncio.TimerHandle | None = None
+    rest_timer: asyncio.TimerHandle | None = None
 
     def end(self) -> None:
         """End the resting worker, if there is one."""
@@ -59,91 +59,97 @@ class Kept:
             self.pool.give_back(worker)
 
     def take(self) -> Worker | None:
-        """The resting worker, which rests no more."""
-        if self.rest is not None:
-            self.rest.cancel()
-        worker, self.worker, self.rest = self.worker, None, None
+        """Return the resting worker after waking it."""
+        if self.rest_timer is not None:
+            self.rest_timer.cancel()
+        worker, self.worker, self.rest_timer = self.worker, None, None
         if worker is not None:
             worker.go_on()
         return worker
 
     def lay_down(self, worker: Worker) -> None:
-        """Let the worker rest: it stands still until it is taken."""
+        """Stop the worker until it is taken."""
         worker.stop()
         self.worker = worker
-        self.rest = asyncio.get_running_loop().call_later(REST_S, self.end)
+        self.rest_timer = asyncio.get_running_loop().call_later(REST_S, self.end)
 
 
-class Keeper:
-    """The workers of one sandbox that go on."""
+class StatefulWorkers:
+    """The stateful workers of one sandbox."""
 
     def __init__(self, places: Places) -> None:
         self._places = places
-        self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self._kept: OrderedDict[str, StatefulWorker] = OrderedDict()
         self._is_closed = False
 
-    async def call(self, key: str, work: Work) -> Outcome:
+    async def call(self, key: str, work: KeptCall) -> Outcome:
         """Make the call in the key's worker, when it is its turn."""
         if key in _HELD.get():
             return Refused("a stateful function has one worker, which is busy: it cannot be called by its own call")
-        kept = self._kept.setdefault(key, Kept())
-        async with kept.turn, self._places:
-            self._kept[key] = kept
+        slot = self._kept.setdefault(key, StatefulWorker())
+        async with slot.turn, self._places:
+            self._kept[key] = slot
             self._kept.move_to_end(key)
             token = _HELD.set(_HELD.get() | {key})
             try:
-                return await self._call(kept, work)
+                return await self._call(slot, work)
             finally:
                 _HELD.reset(token)
 
-    async def _call(self, kept: Kept, work: Work) -> Outcome:
-        if kept.seal != work.seal(kept.asked) or kept.calls >= work.limits.calls or not _is_silent(kept.worker):
-            kept.end()
-        worker = kept.take()
+    async def _call(self, slot: StatefulWorker, work: KeptCall) -> Outcome:
+        if (
+            slot.seal != work.seal(slot.requested_modules)
+            or slot.calls >= work.limits.calls
+            or not _is_silent(slot.worker)
+        ):
+            slot.end()
+        worker = slot.take()
         is_new = worker is None
         if worker is None:
             self._make_room()
-            kept.pool = await work.pool()
+            slot.pool = await work.pool()
             cpu_s = work.limits.cpu_s * work.limits.calls  # the kernel counts all calls of a process together
-            worker = await kept.pool.take(kernel_limits(replace(work.limits, cpu_s=cpu_s)))
-            kept.calls, kept.asked = 0, frozenset()
-        assert kept.pool is not None
-        work.call.know(kept.asked)
-        async with Session(kept.pool, work.limits, worker, was_used=not is_new, onlookers=work.onlookers) as session:
+            worker = await slot.pool.take(kernel_limits(replace(work.limits, cpu_s=cpu_s)))
+            slot.calls, slot.requested_modules = 0, frozenset()
+        assert slot.pool is not None
+        work.call.know(slot.requested_modules)
+        async with WorkerSession(
+            slot.pool, work.limits, worker, was_used=not is_new, onlookers=work.onlookers
+        ) as session:
             reply = await session.reply(lambda: session.talk.go_on(pack(work.job), work.call.serve))
             session.talk.output.empty()
             session.goes_on = isinstance(reply, dict) and reply.get("kind") == "returned" and session.talk.is_well
         outcome: Outcome | None = None
         try:
-            outcome = await judged(await told(session, reply))
+            outcome = await judged(await session_result(session, reply))
         finally:
             if session.goes_on:
-                self._let_rest(kept, worker, work, stays=isinstance(outcome, Returned))
+                self._let_rest(slot, worker, work, stays=isinstance(outcome, Returned))
         return outcome
 
-    def _let_rest(self, kept: Kept, worker: Worker, work: Work, *, stays: bool) -> None:
-        kept.calls, kept.asked = kept.calls + 1, kept.asked | work.call.asked
-        kept.seal = work.seal(kept.asked)
-        kept.lay_down(worker)
+    def _let_rest(self, slot: StatefulWorker, worker: Worker, work: KeptCall, *, stays: bool) -> None:
+        slot.calls, slot.requested_modules = slot.calls + 1, slot.requested_modules | work.call.asked
+        slot.seal = work.seal(slot.requested_modules)
+        slot.lay_down(worker)
         if not stays or self._is_closed:
-            kept.end()
+            slot.end()
 
     def _make_room(self) -> None:
-        for key in [key for key, kept in self._kept.items() if kept.worker is None and not kept.turn.locked()]:
+        for key in [key for key, slot in self._kept.items() if slot.worker is None and not slot.turn.locked()]:
             del self._kept[key]
-        resting = [kept for kept in self._kept.values() if kept.worker is not None]
-        for kept in resting[: max(0, len(resting) - MOST + 1)]:
-            kept.end()
+        resting = [slot for slot in self._kept.values() if slot.worker is not None]
+        for resting_slot in resting[: max(0, len(resting) - MOST + 1)]:
+            resting_slot.end()
 
     def close(self) -> None:
-        """End them all."""
+        """End all workers."""
         self._is_closed = True
-        for kept in self._kept.values():
-            kept.end()
+        for slot in self._kept.values():
+            slot.end()
 
 
 def _is_silent(worker: Worker | None) -> bool:
-    """Whether a resting worker is alive and said nothing after its last reply."""
+    """Return whether a resting worker is alive and said nothing after its last reply."""
     if worker is None:
         return False
     try:

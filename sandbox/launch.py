@@ -26,9 +26,9 @@ from . import cgroup
 from .errors import SandboxError
 from .foreign import MESSAGE, Malformed, read_json
 from .forks import Forks
-from .plan import THREADS, Plan, Rlimits
+from .plan import THREADS, Rlimits, ZygotePlan
 from .policy import Limits
-from .usage import NOT_SEEN, Sight, descends, number_of, pid_of
+from .usage import NOT_SEEN, WorkerUsage, descends, number_of, pid_of
 
 _MAX_ANSWER = 1 << 16
 _FAREWELL_S = 5.0
@@ -50,7 +50,7 @@ _ENVIRONMENT = {"MALLOC_ARENA_MAX": "1", "LD_BIND_NOW": "1", "LANG": "C.UTF-8", 
 
 
 class ZygoteEnded(SandboxError):
-    """The warm process has gone; whoever needs a worker starts another."""
+    """The warm process is gone. Whoever needs a worker starts another."""
 
 
 class NoPlace(SandboxError):
@@ -58,7 +58,7 @@ class NoPlace(SandboxError):
 
 
 class LayerFailed(SandboxError):
-    """A layer could not be put on, so the zygote has ended itself."""
+    """A layer could not be applied, so the zygote has ended itself."""
 
     def __init__(self, layer: str, reason: str) -> None:
         super().__init__(f"{layer}: {reason}")
@@ -66,30 +66,30 @@ class LayerFailed(SandboxError):
 
 
 class ThreadsLeft(LayerFailed):
-    """What was imported ahead left threads running, and no worker can be forked from more than one."""
+    """A package imported ahead left threads running, and no worker can be forked from more than one thread."""
 
 
 @dataclass(slots=True)
 class Worker:
-    """One forked worker, as descriptors; `close` and `Zygote.release` end it."""
+    """One forked worker, as descriptors. `close` and `Zygote.release` end it."""
 
     zygote: "Zygote"
     pid: int  # as the zygote numbers it
     channel: socket.socket
     output: int
     pidfd: int
-    sight: Sight = NOT_SEEN
+    sight: WorkerUsage = NOT_SEEN
 
     def kill(self) -> None:
-        """End it now, whatever it does."""
+        """End the worker now, whatever it does."""
         self._signal(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Have it stand still, its threads too."""
+        """Stop the worker and its threads."""
         self._signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Let it go on."""
+        """Resume the worker."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
@@ -97,7 +97,7 @@ class Worker:
             signal.pidfd_send_signal(self.pidfd, number)
 
     def close(self) -> None:
-        """Give the descriptors back."""
+        """Close the descriptors."""
         self.channel.close()
         self.sight.close()
         os.close(self.output)
@@ -108,9 +108,9 @@ Answer: TypeAlias = asyncio.Future[tuple[dict[str, Any], Worker | None]]  # JSON
 
 
 class Zygote:
-    """A running zygote. Made by `start`."""
+    """A running zygote, created by `start`."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", control: socket.socket, plan: Plan) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", control: socket.socket, plan: ZygotePlan) -> None:
         self._process = process
         self._control = control
         self._plan = plan
@@ -125,8 +125,8 @@ class Zygote:
         self.group = cgroup.Group()
 
     @classmethod
-    async def start(cls, plan: Plan) -> "Zygote":
-        """A zygote that stands ready; LayerFailed where a layer did not hold."""
+    async def start(cls, plan: ZygotePlan) -> "Zygote":
+        """Return a zygote that stands ready. Raise LayerFailed if a layer did not hold."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             process = subprocess.Popen(  # noqa: ASYNC220 - takes a millisecond
@@ -152,7 +152,7 @@ class Zygote:
         return await zygote._greeted(hello)
 
     def _share_out(self, slots: int) -> None:
-        """Give it a control group, while its interpreter starts: the kernel takes its time."""
+        """Create a control group while the interpreter starts: the kernel takes its time."""
         self.group = cgroup.make(cgroup.share_of(Limits().memory, slots, THREADS))
         self.group = self.group.take(self._process.pid)
 
@@ -167,12 +167,12 @@ class Zygote:
         return self
 
     def order(self, limits: Rlimits, *, ahead: bool = False) -> Answer:
-        """Ask for a new worker; `collect` waits for it. One that is made ahead warms itself up."""
+        """Ask for a new worker; `collect` waits for it. A worker that is made ahead warms itself up."""
         self._clear_away()
         return self._send("fork", _fork_order(limits, ahead=ahead))
 
     async def collect(self, ordered: Answer) -> Worker:
-        """The worker that was ordered: confined or dying, and given nothing yet."""
+        """Return the worker that was ordered: confined or dying, and given nothing yet."""
         try:
             _answer, worker = ordered.result() if ordered.done() else await asyncio.shield(ordered)
         except asyncio.CancelledError:
@@ -183,7 +183,7 @@ class Zygote:
         return worker
 
     def _worker(self, pid: int, descriptors: list[int]) -> Worker | None:
-        """The worker of these descriptors; None where it is no new worker of this zygote."""
+        """Return the worker of these descriptors, or None if it is no new worker of this zygote."""
         channel, output, pidfd = descriptors
         seen_as = pid_of(pidfd) if self.imports else number_of(pidfd)
         if self.imports and not (
@@ -194,17 +194,17 @@ class Zygote:
         ):
             return None
         os.set_blocking(output, False)
-        worker = Worker(self, pid, socket.socket(fileno=channel), output, pidfd, Sight.of(seen_as))
+        worker = Worker(self, pid, socket.socket(fileno=channel), output, pidfd, WorkerUsage.of(seen_as))
         worker.channel.setblocking(False)
         return worker
 
     def discard(self, ordered: Answer) -> None:
-        """A worker that nobody waits for any more: end it at once."""
+        """End a worker that nobody waits for any longer."""
         if not ordered.cancelled() and ordered.exception() is None and (worker := ordered.result()[1]) is not None:
             self.release(worker)
 
     def release(self, worker: Worker) -> Answer:
-        """Kill a worker now, and let the zygote reap it in a moment; the future's answer has its exit status."""
+        """Kill a worker now, and let the zygote reap it in a moment. Return a future with its exit status."""
         worker.kill()
         reaped: Answer = self._loop.create_future()
         self._killed.append((worker, reaped))
@@ -212,7 +212,7 @@ class Zygote:
         return reaped
 
     def _clear_away(self) -> None:
-        """What nobody waits for, done when whoever had the worker has gone on, and before another is ordered."""
+        """Close and reap killed workers, after their users have gone on and before another is ordered."""
         while self._killed:
             worker, reaped = self._killed.popleft()
             worker.close()
@@ -250,7 +250,7 @@ class Zygote:
         self._give_up() if data else self._end()
 
     def _take(self, answer: dict[str, Any], descriptors: list[int]) -> bool:
-        """Pass an answer on to whoever waits for it; false where it is not as it must be."""
+        """Pass an answer on to whoever waits for it. Return False if it is not valid."""
         match answer["kind"]:
             case "guarded":
                 return self._guard(*descriptors)
@@ -273,18 +273,18 @@ class Zygote:
         return self.imports and "seccomp" in self._plan.layers and not self._plan.tolerant
 
     def _guard(self, listener: int, pidfd: int) -> bool:
-        """Take hold of a zygote that is about to import packages."""
+        """Take control of a zygote that is about to import packages."""
         if self._forks is not None or not self.imports:
             return False
         self._forks = Forks(listener, pidfd, self._due, self._give_up)
         return True
 
     def _due(self) -> int:
-        """The number of workers that were ordered and are not here yet."""
+        """Return the number of workers that were ordered and have not arrived."""
         return sum(order == "fork" for order, _future in self._waiting)
 
     def _give_up(self) -> None:
-        """End a zygote that says nothing, or what is no answer."""
+        """End a zygote that says nothing, or gives an invalid answer."""
         if not self._plan.has_outer:  # which ends it when the host closes its end
             self._process.kill()
         self._end()
@@ -305,7 +305,7 @@ class Zygote:
                 future.exception()
 
     async def aclose(self) -> None:
-        """End the zygote and every worker with it, and wait until it has gone."""
+        """End the zygote and every worker with it, and wait until it has exited."""
         self._end()
         try:
             await asyncio.to_thread(self._process.wait, _FAREWELL_S)
@@ -325,7 +325,7 @@ def _is(kind: Callable[[int], bool], descriptor: int) -> bool:
 
 
 def _answer(data: bytes, descriptors: list[int], order: str) -> dict[str, Any] | None:
-    """An answer to this kind of order, if it is one."""
+    """Return an answer to this kind of order, if it is one."""
     try:
         answer = read_json(data, MESSAGE)
         shape = _ANSWERS[order][answer["kind"]]
@@ -340,7 +340,7 @@ def _forget(forks: Forks, worker: int, _reaped: Answer) -> None:
 
 
 def _zone() -> dict[str, str]:
-    """The one thing of the host's environment that function code may know: where the clocks are."""
+    """Return the only part of the host's environment that function code may know: the time zone."""
     return {"TZ": os.environ["TZ"]} if "TZ" in os.environ else {}
 
 

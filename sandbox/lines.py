@@ -25,7 +25,7 @@ def bare_lines(text: str) -> list[str]:
 
 def first_lines(text: str, count: int) -> list[str]:
     """Return the first lines of a text without their ends; the rest is not looked at."""
-    return [found[0].rstrip("\r\n") for found in islice(_LINE.finditer(text), count)]
+    return [match[0].rstrip("\r\n") for match in islice(_LINE.finditer(text), count)]
 
 
 def reader_of(text: str) -> Callable[[], str]:

@@ -1,4 +1,4 @@
-"""The profile for sandbox-exec on macOS, as a pure function of a plan. Written and reviewed, never run.
+"""The profile for sandbox-exec on macOS, as a pure function of a plan. It is written and reviewed, but never run.
 
 Nothing calls it: on macOS `Sandbox.start` refuses, until a zygote of its own stands under this profile and the
 self-test passes there. docs/platforms.md has the review: each line against the attempts that it stops or lets
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from .plan import Plan
+from .plan import ZygotePlan
 
 _SYSTEM: Final = ("/usr/lib", "/System/Library", "/System/Volumes/Preboot/Cryptexes/OS")  # what the loader maps
 _DEVICES: Final = ("/dev/null", "/dev/random", "/dev/urandom")
@@ -26,8 +26,8 @@ _NEVER_WRITTEN: Final = (
 _ODD: Final = ("SYMLINK", "SOCKET", "FIFO", "CHARACTER-DEVICE", "BLOCK-DEVICE")
 
 
-def profile(plan: Plan, interpreter: str) -> str:
-    """The text of the profile; ValueError where a path cannot be written in one.
+def profile(plan: ZygotePlan, interpreter: str) -> str:
+    """Return the text of the profile. Raise ValueError if a path cannot be written in one.
 
     The last rule that matches decides, so what is taken back stands after what is allowed.
     """
@@ -55,7 +55,7 @@ def profile(plan: Plan, interpreter: str) -> str:
     )
 
 
-def _taken_back(plan: Plan) -> Iterator[str]:
+def _taken_back(plan: ZygotePlan) -> Iterator[str]:
     yield f"(deny {' '.join(_NEVER_WRITTEN)})"
     yield f"(deny file-write-create {' '.join(f'(vnode-type {kind})' for kind in _ODD)})"
     if plan.guarded:
@@ -75,5 +75,5 @@ def _quoted(text: str) -> str:
 
 
 def _ways_to(paths: Sequence[str]) -> tuple[str, ...]:
-    """The folders on the way to these paths, whose names alone may be looked up."""
+    """Return the folders on the way to these paths, in which only names may be looked up."""
     return tuple(dict.fromkeys(str(above) for path in paths for above in reversed(Path(path).parents)))

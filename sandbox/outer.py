@@ -1,4 +1,4 @@
-"""The outer process of a zygote: it imports nothing, waits, and ends all that is left when the host or the zygote ends.
+"""The outer process of a zygote. It imports nothing, waits, and ends everything left when the host or zygote ends.
 
 What a package starts while it is imported cannot leave the zygote's group of processes, so one signal ends it, whatever
 it closed or ignores; what lost its parent comes to the outer process and is collected here.
@@ -15,7 +15,7 @@ from .confine import limits
 
 
 def enter(control: socket.socket) -> None:
-    """Return in a child that leads a group of its own; this process stays outside and ends the group in the end."""
+    """Return in a child that leads its own group. This process stays outside and ends the group at the end."""
     limits.adopt_orphans()
     child = os.fork()
     with suppress(PermissionError):  # the child has done it

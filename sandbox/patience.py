@@ -1,4 +1,4 @@
-"""The wall clock of a call, which stands still while a human is asked.
+"""The wall clock of a call, which stops while the user is asked.
 
 Calls nest: while one that a function has called waits for a human, the clocks of all around it wait too.
 """
@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
 
-_RUNNING: ContextVar["Clock | None"] = ContextVar("clock", default=None)
+_RUNNING: ContextVar["PausableClock | None"] = ContextVar("clock", default=None)
 
 
-class Clock:
-    """Raises TimeoutError in its block when the seconds have passed, those not counted in which it stood."""
+class PausableClock:
+    """A timeout that raises TimeoutError in its block when the seconds have passed, not counting stopped time."""
 
     def __init__(self, seconds: float) -> None:
         self._timeout = asyncio.timeout(seconds)
@@ -24,7 +24,7 @@ class Clock:
         self._is_over = False
         self.stood = 0.0
 
-    async def __aenter__(self) -> "Clock":
+    async def __aenter__(self) -> "PausableClock":
         await self._timeout.__aenter__()
         self._outer = _RUNNING.get()
         self._token = _RUNNING.set(self)
@@ -43,7 +43,7 @@ class Clock:
         return self._timeout.expired()
 
     def stop(self) -> None:
-        """Stand still, and let every clock around stand still."""
+        """Stop this clock and every clock around it."""
         when = self._timeout.when()
         if self._stops == 0 and when is not None and not self._is_over:
             self._since = self._loop.time()
@@ -54,7 +54,7 @@ class Clock:
             self._outer.stop()
 
     def resume(self) -> None:
-        """Go on, with the time that was left."""
+        """Continue, with the time that was left."""
         self._stops -= 1
         if self._stops == 0:
             now = self._loop.time()
@@ -67,7 +67,7 @@ class Clock:
 
 @contextmanager
 def standing_still() -> Iterator[None]:
-    """While this lasts, the clock of the call that runs here stands still."""
+    """Stop the clock of the current call for the duration of the block."""
     clock = _RUNNING.get()
     if clock is not None:
         clock.stop()

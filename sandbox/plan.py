@@ -1,4 +1,4 @@
-"""What a zygote is told at its start: what may be seen, what is imported ahead, which layers are put on.
+"""The start configuration of a zygote: visible paths, packages imported ahead, layers applied.
 
 A value that both sides share; it crosses as JSON, once, before any call.
 """
@@ -14,7 +14,7 @@ LAYERS: Final = ("namespaces", "landlock", "seccomp", "limits", "privileges")
 
 @dataclass(frozen=True, slots=True)
 class Rlimits:
-    """The part of `policy.Limits` that the kernel keeps; workers forked ahead are told apart by it."""
+    """The part of `policy.Limits` that the kernel enforces. Workers forked ahead are distinguished by it."""
 
     cpu_s: int
     memory: int
@@ -23,8 +23,8 @@ class Rlimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """One zygote. `packages` maps names that may be imported from beside the standard library to their folder."""
+class ZygotePlan:
+    """One zygote. `packages` maps importable names outside the standard library to their folders."""
 
     readable: tuple[str, ...]
     hidden: tuple[str, ...]
@@ -43,16 +43,16 @@ class Plan:
 
     @property
     def has_outer(self) -> bool:
-        """Whether a process of our own stands around the zygote: its parent, which ends what it leaves."""
+        """Whether an outer process surrounds the zygote: its parent, which ends what it leaves."""
         return "namespaces" in self.layers or bool(self.access.packages)
 
     def to_json(self) -> dict[str, Any]:  # JSON
-        """As it crosses."""
+        """Return the form that is sent to the zygote."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> "Plan":  # JSON, from the host
-        """As it arrives."""
+    def from_json(cls, data: dict[str, Any]) -> "ZygotePlan":  # JSON, from the host
+        """Return the plan sent by the host."""
         values: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in data.items()
         }

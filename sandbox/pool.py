@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import replace
 
 from .launch import Answer, LayerFailed, ThreadsLeft, Worker, Zygote, ZygoteEnded
-from .plan import Plan, Rlimits
+from .plan import Rlimits, ZygotePlan
 from .policy import Limits
 
 MAX_ATTEMPTS = 2
@@ -21,14 +21,14 @@ SPARES = 2  # what is saved or made is compiled in one worker and imported in th
 
 
 def kernel_limits(limits: Limits) -> Rlimits:
-    """What of a call's limits the kernel keeps."""
+    """Return the part of a call's limits that the kernel enforces."""
     return Rlimits(limits.cpu_s, limits.memory, limits.file_size, limits.open_files)
 
 
 class Pool:
-    """Gives workers, takes them back; a zygote that died is started anew at the next take."""
+    """A pool that gives workers and takes them back. A zygote that died is started anew at the next take."""
 
-    def __init__(self, plan: Plan, *, spare: bool = True) -> None:
+    def __init__(self, plan: ZygotePlan, *, spare: bool = True) -> None:
         self.plan = plan
         self.zygote: Zygote | None = None
         self.taken = 0
@@ -38,7 +38,7 @@ class Pool:
         self._starting = asyncio.Lock()
 
     async def started(self) -> Zygote:
-        """The running zygote."""
+        """Return the running zygote."""
         async with self._starting:
             if self.zygote is None or self.zygote.ended:
                 if self.zygote is not None:
@@ -48,7 +48,7 @@ class Pool:
             return self.zygote
 
     async def _start(self) -> Zygote:
-        """Start a zygote; where packages leave threads running in it, another that leaves them to the workers."""
+        """Start a zygote. If packages leave threads running in it, start one that leaves the imports to the workers."""
         try:
             async with asyncio.timeout(START_S):
                 return await Zygote.start(self.plan)
@@ -56,11 +56,11 @@ class Pool:
             self.plan = replace(self.plan, access=replace(self.plan.access, preload=()))
             return await self._start()
         except TimeoutError as error:
-            what = ", ".join(self.plan.access.preload) or "its parent process"
-            raise LayerFailed("start", f"{what} took more than {START_S:.0f} s to be imported") from error
+            subject = ", ".join(self.plan.access.preload) or "its parent process"
+            raise LayerFailed("start", f"{subject} took more than {START_S:.0f} s to be imported") from error
 
     async def take(self, limits: Rlimits) -> Worker:
-        """A worker of one's own; give it back whatever happens."""
+        """Return a worker for exclusive use. Give it back whatever happens."""
         self.taken += 1  # from the first moment: a pool that is being waited for is not idle
         try:
             return await self._worker(limits)
@@ -85,7 +85,7 @@ class Pool:
         return self._spares.popleft() if self._spares and limits == self._default else None
 
     def give_back(self, worker: Worker) -> Answer:
-        """Kill the worker; when the caller has gone on, have it reaped and its scratch emptied, and a spare forked."""
+        """Kill the worker. After the caller has gone on, have it reaped, its scratch emptied, and a spare forked."""
         self.taken -= 1
         reaped = worker.zygote.release(worker)  # its own: there may be another by now
         asyncio.get_running_loop().call_soon(self.refill)
@@ -101,7 +101,7 @@ class Pool:
                 asyncio.get_running_loop().call_later(SETTLE_S, self._let_rest, spare)
 
     def _let_rest(self, spare: Answer) -> None:
-        """Have a spare worker stand still until it is taken: what a package left in it does not run before its call."""
+        """Stop a spare worker until it is taken, so that background work of packages does not run before its call."""
         if spare in self._spares and spare.done() and spare.exception() is None:
             worker = spare.result()[1]
             if worker is not None:
@@ -112,7 +112,7 @@ class Pool:
             self._spares.popleft().add_done_callback(zygote.discard)
 
     async def aclose(self) -> None:
-        """End the zygote and what it forked, and remove its scratch folders where they were on the disk."""
+        """End the zygote and what it forked, and remove its scratch folders if they are on disk."""
         if self.zygote is None:
             return
         self._keeps_spare = False
@@ -123,7 +123,7 @@ class Pool:
 
 
 class Places:
-    """How many calls may run at once; whoever waits for another call gives the place up meanwhile."""
+    """The number of calls that may run at once. A call that waits for another call gives its place up meanwhile."""
 
     def __init__(self, count: int) -> None:
         self._free = count
@@ -149,7 +149,7 @@ class Places:
         self._wake()
 
     def resume(self) -> None:
-        """Take the place back without waiting: for a moment there may be one call more."""
+        """Take the place back without waiting. For a moment there may be one call more."""
         self._free -= 1
 
     def _wake(self) -> None:

@@ -1,4 +1,4 @@
-"""Which pool a call is for: the lean one, or one whose zygote has imported ahead what the call's code imports.
+"""Selection of the pool for a call: the lean one, or one with a zygote that has imported its packages ahead.
 
 A zygote that holds more is slower to fork from, so packages (and asyncio) have zygotes of their
 own, started when they are first needed; those that are idle end when there are too many.
@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from . import visible
 from .access import NOTHING, Access, Identities
 from .compiled import Compiled, imported_names
-from .plan import Plan, Rlimits
+from .plan import Rlimits, ZygotePlan
 from .policy import Limits
 from .pool import Pool, kernel_limits
 
@@ -31,7 +31,7 @@ _Key: TypeAlias = tuple[tuple[str, ...], int, Access, Identities, bool, Rlimits 
 class Pools:
     """The pools of one sandbox."""
 
-    def __init__(self, plan: Plan, lean: Pool) -> None:
+    def __init__(self, plan: ZygotePlan, lean: Pool) -> None:
         self.lean = lean
         self._plan = plan
         self._made = 0
@@ -40,25 +40,25 @@ class Pools:
         self._ending: set[asyncio.Task[None]] = set()
 
     async def get(
-        self, ahead: tuple[str, ...], limits: Limits, access: Access = NOTHING, *, kept: bool = False
+        self, ahead: tuple[str, ...], limits: Limits, access: Access = NOTHING, *, stateful: bool = False
     ) -> Pool:
-        """The pool with these names imported ahead, scratch and a ceiling for these limits, and this within reach.
+        """Return the pool with these names imported ahead, scratch and a ceiling for these limits, and this access.
 
         Workers that are kept have pools of their own, so that they take no slot from others.
         """
         ceiling = _ceiling(limits) if access.packages else None
-        key = (ahead, limits.scratch, access, access.identities, kept, ceiling)
+        key = (ahead, limits.scratch, access, access.identities, stateful, ceiling)
         if key not in self._pools:
             await self._end_an_idle_one(_is_default(key))
         if key not in self._pools:  # somebody else may have made it meanwhile
-            self._pools[key] = Pool(self._plan_for(ahead, limits.scratch, access, ceiling), spare=not kept)
+            self._pools[key] = Pool(self._plan_for(ahead, limits.scratch, access, ceiling), spare=not stateful)
         self._pools.move_to_end(key)
         if not _is_default(key):
             self._expect_rest(key)
         return self._pools[key]
 
     def _expect_rest(self, key: _Key) -> None:
-        """End the pool when nobody has wanted it for long."""
+        """End the pool when nobody has used it for long."""
         if key in self._rests:
             self._rests[key].cancel()
         self._rests[key] = asyncio.get_running_loop().call_later(REST_S, self._end_if_idle, key)
@@ -73,7 +73,7 @@ class Pools:
             self._ending.add(task := asyncio.ensure_future(pool.aclose()))
             task.add_done_callback(self._ending.discard)
 
-    def _plan_for(self, ahead: tuple[str, ...], scratch: int, access: Access, ceiling: Rlimits | None) -> Plan:
+    def _plan_for(self, ahead: tuple[str, ...], scratch: int, access: Access, ceiling: Rlimits | None) -> ZygotePlan:
         self._made += 1
         plan = self._plan
         return replace(
@@ -90,7 +90,7 @@ class Pools:
         )
 
     def ahead_for(self, closure: Mapping[str, Compiled], text: str, *, describes: bool) -> tuple[str, ...]:
-        """What code like this should find imported already; `text` is what an example says beside its module."""
+        """Return the names to import ahead for code like this. `text` is the code of an example next to its module."""
         names = {name.split(".", 1)[0] for name in imported_names(closure)}
         packages = self._plan.packages
         heavy = describes or any(name in names or name in text for name in packages)
@@ -106,21 +106,21 @@ class Pools:
             await self._pools.pop(idle[0]).aclose()
 
     async def aclose(self) -> None:
-        """End them all."""
-        for rest in self._rests.values():
-            rest.cancel()
+        """End all pools."""
+        for timer in self._rests.values():
+            timer.cancel()
         await asyncio.gather(*self._ending)
         for pool in self._pools.values():
             await pool.aclose()
 
 
 def _is_default(key: _Key) -> bool:
-    _ahead, _scratch, access, _identities, kept, _ceiling = key
-    return access == NOTHING and not kept
+    _ahead, _scratch, access, _identities, stateful, _ceiling = key
+    return access == NOTHING and not stateful
 
 
 def _ceiling(limits: Limits) -> Rlimits:
-    """What a package may use while it is imported: no less than spare workers, which have the default limits."""
+    """Return the limits of a package while it is imported: at least those of spare workers, which have the defaults."""
     own, default = kernel_limits(limits), kernel_limits(Limits())
     return Rlimits(
         cpu_s=0,  # no ceiling: processor time is a worker's own
@@ -130,8 +130,8 @@ def _ceiling(limits: Limits) -> Rlimits:
     )
 
 
-def _owner(access: Access, plan: Plan) -> tuple[int, int] | None:
-    """Whose the granted files are: where the host is root, workers that reach them run as that user.
+def _owner(access: Access, plan: ZygotePlan) -> tuple[int, int] | None:
+    """Return the owner of the granted files: if the host is root, workers that reach them run as that user.
 
     Without a root of our own that holds for packages too: the folder around them may be open to its owner alone.
     """

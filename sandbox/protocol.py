@@ -23,13 +23,13 @@ _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(","
 
 
 def pack(frame: Frame) -> bytes:
-    """The bytes of one frame."""
+    """Return the bytes of one frame."""
     body = _encoder.encode(frame).encode()
     return len(body).to_bytes(HEADER, "big") + body
 
 
 def unpack(body: bytes) -> Frame:
-    """The frame in these bytes, which are not trusted."""
+    """Return the frame in these bytes, which are not trusted."""
     try:
         with _without_collecting():
             frame = read_json(body, FRAME, most=MAX_JOB, deepest=DEEPEST_ROW)
@@ -42,7 +42,7 @@ def unpack(body: bytes) -> Frame:
 
 @contextmanager
 def _without_collecting() -> Iterator[None]:
-    """Have no garbage looked for meanwhile: JSON makes none, and 200,000 small lists would be walked many times."""
+    """Disable garbage collection: JSON makes no garbage, and 200,000 small lists would be walked many times."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -53,7 +53,7 @@ def _without_collecting() -> Iterator[None]:
 
 
 def length(header: bytes, cap: int) -> int:
-    """How many bytes follow this header, or ProtocolError before a byte is allocated."""
+    """Return how many bytes follow this header. Raise ProtocolError before a byte is allocated if it is invalid."""
     size = int.from_bytes(header, "big")
     if size > cap:
         raise ProtocolError(f"a frame of {size} bytes is longer than {cap}")
@@ -61,7 +61,7 @@ def length(header: bytes, cap: int) -> int:
 
 
 class FrameBuffer:
-    """Bytes as they arrive, frames as they are complete; holds no more than one capped frame and a read."""
+    """A buffer of bytes as they arrive and of complete frames. It holds at most one capped frame and a read."""
 
     def __init__(self, cap: int) -> None:
         self._cap = cap
@@ -72,7 +72,7 @@ class FrameBuffer:
         self._bytes += data
 
     def next(self) -> Frame | None:
-        """The next whole frame, if it is here."""
+        """Return the next whole frame, if it has arrived."""
         if not self.has_frame:
             return None
         end = self._end()
@@ -85,7 +85,7 @@ class FrameBuffer:
 
     @property
     def has_frame(self) -> bool:
-        """Whether a whole frame is here."""
+        """Whether a whole frame has arrived."""
         return len(self._bytes) >= HEADER and len(self._bytes) >= self._end()
 
     @property
@@ -95,7 +95,7 @@ class FrameBuffer:
 
 
 def read_frame(read: Callable[[int], bytes], cap: int) -> Frame | None:
-    """One frame by blocking reads (the worker's side); None where the other side has closed."""
+    """Return one frame by blocking reads (the worker's side), or None if the other side has closed."""
     header = _exactly(read, HEADER)
     return None if header is None else unpack(_exactly(read, length(header, cap)) or b"")
 

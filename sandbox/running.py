@@ -1,4 +1,4 @@
-"""Running one job in one worker: the clock, the output, the end, whichever it is.
+"""Running of one job in one worker: the clock, the output, and every way to end.
 
 Leaving by any door (a reply, a time-out, a broken rule, cancellation) kills the worker.
 """
@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from .conversation import Conversation, Late, OnOutput, Serve, judge
-from .debugging import Reins
+from .conversation import Late, OnOutput, Serve, WorkerConversation, judge
+from .debugging import DebugControl
 from .errors import ProtocolError
 from .launch import Answer, Worker, ZygoteEnded
 from .outcome import Killed, Outcome, Raised, Returned, TimedOut
-from .patience import Clock
+from .patience import PausableClock
 from .policy import Limits
 from .pool import Pool, kernel_limits
 from .protocol import Frame as Message
@@ -24,8 +24,8 @@ from .values import is_large
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """The one reply of a worker, not yet judged, with what it printed, how long it took and what it used."""
+class WorkerReply:
+    """The one reply of a worker, not yet judged, with its output, duration and resource usage."""
 
     reply: Message
     output: str
@@ -34,19 +34,19 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Onlookers:
-    """Who follows a call while it runs: the debugger, and who hears what is printed."""
+class StreamListeners:
+    """The observers of a running call: the debugger, and the listener to its output."""
 
-    reins: Reins | None = None
+    reins: DebugControl | None = None
     on_output: OnOutput | None = None
 
 
-NOBODY: Final = Onlookers()
+NOBODY: Final = StreamListeners()
 _SOON_S: Final = 0.001  # a look that is no older counts: it was for a worker that was about to end
 
 
-class Session:
-    """One worker from its taking to its end, as an async context manager; `talk` is the conversation with it.
+class WorkerSession:
+    """One worker from its taking to its end, as an async context manager. `talk` is the conversation with it.
 
     One that goes on is not ended by the session; the next session may have it.
     """
@@ -58,7 +58,7 @@ class Session:
         worker: Worker | None = None,
         *,
         was_used: bool = False,
-        onlookers: Onlookers = NOBODY,
+        onlookers: StreamListeners = NOBODY,
     ) -> None:
         self._reins = onlookers.reins
         self._on_output = onlookers.on_output
@@ -71,16 +71,16 @@ class Session:
         self.used = Used()
         self._looked = 0.0
 
-    async def __aenter__(self) -> "Session":
+    async def __aenter__(self) -> "WorkerSession":
         self._worker = self._given or await self._pool.take(kernel_limits(self._limits))
-        self.talk = Conversation(self._worker, self._limits, self._on_output)
+        self.talk = WorkerConversation(self._worker, self._limits, self._on_output)
         if self._reins is not None:
             self._reins.take(self._worker)
         self._loop.add_reader(self._worker.output, self.talk.listen)
         self._began = self._loop.time()
         self.talk.was_confined = self._was_used
         self._used_before = self._worker.sight.processor_time() if self._was_used else 0.0
-        self._clock = Clock(self._limits.wall_s)  # now: it was not the call that waited for a worker
+        self._clock = PausableClock(self._limits.wall_s)  # now: it was not the call that waited for a worker
         return self
 
     async def __aexit__(self, *_error: object) -> None:
@@ -95,7 +95,7 @@ class Session:
         self.seconds = self._loop.time() - self._began - self._clock.stood
 
     async def reply(self, act: Callable[[], Awaitable[Message | None]]) -> Message | Late | str | None:
-        """The reply; or that the clock ran out, or why the worker is stopped; None where it died by itself."""
+        """Return the reply, Late if the clock ran out, why the worker is stopped, or None if it died by itself."""
         try:
             async with self._clock:
                 return await act() if self._was_used or await self._ready() else None
@@ -107,7 +107,7 @@ class Session:
             return f"the worker was stopped, because {error}"
 
     async def hold(self, job: bytes, serve: Serve) -> Message | None:
-        """The one reply to a job, after which there is nothing; the worker is looked at while it closes its end."""
+        """Return the one and only reply to a job. Resource usage is measured while the worker closes its end."""
         frame = await self.talk.go_on(job, serve)
         if frame is not None:
             self._look()
@@ -123,11 +123,11 @@ class Session:
         return is_ready
 
     async def ended(self, end: Late | str | None) -> Killed | TimedOut:
-        """How it ended without a reply: the clock, why it was stopped, or None where it died by itself."""
+        """Return how it ended without a reply: the clock, why it was stopped, or None if it died by itself."""
         output, seconds, used = self.talk.output.text, self.seconds, self.used
         if self.talk.output.is_flood:
-            what = f"the worker was stopped, because it printed far more than {self._limits.output} bytes"
-            return Killed(what, output, seconds, used.memory, used.cpu_s)
+            reason = f"the worker was stopped, because it printed far more than {self._limits.output} bytes"
+            return Killed(reason, output, seconds, used.memory, used.cpu_s)
         match end:
             case None if not self.talk.was_confined:
                 return Killed(f"the worker could not be confined, so it was given nothing: {output}", "", seconds)
@@ -141,40 +141,40 @@ class Session:
 
 
 async def run(
-    pool: Pool, job: Message, limits: Limits, serve: Serve, onlookers: Onlookers = NOBODY
-) -> Told | Killed | TimedOut:
+    pool: Pool, job: Message, limits: Limits, serve: Serve, onlookers: StreamListeners = NOBODY
+) -> WorkerReply | Killed | TimedOut:
     """Do a job in a worker of its own."""
     data = pack(job)
-    async with Session(pool, limits, onlookers=onlookers) as session:
+    async with WorkerSession(pool, limits, onlookers=onlookers) as session:
         reply = await session.reply(lambda: session.hold(data, serve))
-    return await told(session, reply)
+    return await session_result(session, reply)
 
 
-async def told(session: Session, reply: Message | Late | str | None) -> Told | Killed | TimedOut:
-    """How a session that is over has ended."""
+async def session_result(session: WorkerSession, reply: Message | Late | str | None) -> WorkerReply | Killed | TimedOut:
+    """Return the result of a session that is over."""
     if isinstance(reply, dict) and not session.talk.output.is_flood:
-        return Told(reply, session.talk.output.text, session.seconds, session.used)
+        return WorkerReply(reply, session.talk.output.text, session.seconds, session.used)
     return await session.ended(None if isinstance(reply, dict) else reply)
 
 
-async def judged(told: Told | Killed | TimedOut) -> Outcome:
-    """The outcome, where the reply has a known shape; else that the worker broke a rule.
+async def judged(result: WorkerReply | Killed | TimedOut) -> Outcome:
+    """Return the outcome if the reply has a known shape, else Killed because the worker broke a rule.
 
     To read half a million values takes a second, for which the event loop does not wait.
     """
-    if not isinstance(told, Told):
-        return told
-    return await asyncio.to_thread(_judged, told) if is_large(told.reply) else _judged(told)
+    if not isinstance(result, WorkerReply):
+        return result
+    return await asyncio.to_thread(_judged, result) if is_large(result.reply) else _judged(result)
 
 
-def _judged(told: Told) -> Outcome:
+def _judged(result: WorkerReply) -> Outcome:
     try:
-        outcome = judge(told.reply, told.output, told.seconds)
+        outcome = judge(result.reply, result.output, result.seconds)
     except ProtocolError as error:
-        what = f"the worker's answer was not taken, because {error}"
-        return Killed(what, told.output, told.seconds, told.used.memory, told.used.cpu_s)
+        reason = f"the worker's answer was not taken, because {error}"
+        return Killed(reason, result.output, result.seconds, result.used.memory, result.used.cpu_s)
     if isinstance(outcome, Returned | Raised):
-        return replace(outcome, memory=told.used.memory, cpu_s=told.used.cpu_s)
+        return replace(outcome, memory=result.used.memory, cpu_s=result.used.cpu_s)
     return outcome
 
 

@@ -1,4 +1,4 @@
-"""Emptying a scratch folder that untrusted code has filled.
+"""Cleaning of a scratch folder that untrusted code has filled.
 
 Works by pulling every nested folder up to the top, so that no depth and no length of a path can
 defeat it; nothing is followed, and nothing but names in this folder is trusted.
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def wipe(folder: Path) -> None:
-    """Remove everything below the folder; OSError where something stays."""
+    """Remove everything below the folder. Raise OSError if something stays."""
     fresh = (name for number in count() if not (name := folder / f".pulled-{number}").exists())
     while entries := list(folder.iterdir()):
         for entry in entries:
@@ -33,6 +33,6 @@ def _pull_up(nested: Path, fresh: Iterator[Path]) -> None:
 
 
 def _open_up(folder: Path) -> None:
-    """Let its owner do all; a zygote that imported packages may change no mode, and has no folder that needs it."""
+    """Give the owner all rights. A zygote that imported packages may change no mode, and no folder of it needs that."""
     if folder.lstat().st_mode & stat.S_IRWXU != stat.S_IRWXU:
         folder.chmod(0o700)

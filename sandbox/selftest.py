@@ -1,4 +1,4 @@
-"""The self-test at start: does a real worker hold? Canaries that try, and what the kernel says of the worker.
+"""The self-test at start, which checks that a real worker holds: canaries, and the kernel's view of the worker.
 
 No flag of the platform is believed: each canary is an attempt whose success the host would see.
 """
@@ -10,7 +10,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from .conversation import Conversation
+from .conversation import WorkerConversation
 from .errors import ProtocolError
 from .policy import Limits
 from .pool import Pool, kernel_limits
@@ -22,8 +22,8 @@ _CONTENT = "canary"
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What got out (`escaped`), what does not work inside (`broken`); both empty where all is well."""
+class SelfTestReport:
+    """The result of a self-test: what got out (`escaped`) and what does not work (`broken`), both empty if good."""
 
     escaped: tuple[str, ...]
     broken: tuple[str, ...]
@@ -34,17 +34,17 @@ class Report:
         return not self.escaped and not self.broken
 
 
-async def examine(pool: Pool) -> Report:
-    """Let the canaries fly in one worker of this pool."""
+async def examine(pool: Pool) -> SelfTestReport:
+    """Run the canaries in one worker of this pool."""
     with (
         tempfile.TemporaryDirectory(prefix="toolwright-canary-") as folder,
         socket.create_server(("127.0.0.1", 0)) as server,
     ):
         _lay_out(Path(folder))
         job: Message = {"kind": "canaries", "folder": folder, "port": server.getsockname()[1]}
-        said, told = await _fly(pool, job)
+        kernel_flags, reply = await _fly(pool, job)
         seen = _seen_outside(Path(folder), server)
-    return _report(said, told, seen)
+    return _report(kernel_flags, reply, seen)
 
 
 def _lay_out(folder: Path) -> None:
@@ -55,7 +55,7 @@ def _lay_out(folder: Path) -> None:
 
 async def _fly(pool: Pool, job: Message) -> tuple[list[str], Message | None]:
     worker = await pool.take(kernel_limits(_LIMITS))
-    talk = Conversation(worker, _LIMITS)
+    talk = WorkerConversation(worker, _LIMITS)
     try:
         async with asyncio.timeout(_LIMITS.wall_s):
             if not await talk.ready():
@@ -72,16 +72,16 @@ async def _nothing(_frame: Message) -> Message:
 
 
 def _status_of(pid: int) -> list[str]:
-    """Which of the kernel's own flags on the worker are not as they must be."""
+    """Return the kernel's flags on the worker that are not as they must be."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
     # Not CapBnd: an ordinary user cannot empty it, and with no new privileges nothing is ever got from it.
-    wanted = {"NoNewPrivs": "1", "Seccomp": "2"} | dict.fromkeys(("CapEff", "CapPrm", "CapInh", "CapAmb"), "0" * 16)
-    return [f"kernel:{name}" for name, value in wanted.items() if status.get(name, "").strip() != value]
+    expected = {"NoNewPrivs": "1", "Seccomp": "2"} | dict.fromkeys(("CapEff", "CapPrm", "CapInh", "CapAmb"), "0" * 16)
+    return [f"kernel:{name}" for name, value in expected.items() if status.get(name, "").strip() != value]
 
 
 def _seen_outside(folder: Path, server: socket.socket) -> list[str]:
-    """What the attempts left behind, whatever the worker says."""
+    """Return what the attempts left behind, whatever the worker says."""
     seen = []
     if {entry.name for entry in folder.iterdir()} != {"secret"}:
         seen.append("write")
@@ -96,12 +96,12 @@ def _seen_outside(folder: Path, server: socket.socket) -> list[str]:
     return seen
 
 
-def _report(said: list[str], told: Message | None, seen: list[str]) -> Report:
-    match told:
+def _report(kernel_flags: list[str], reply: Message | None, seen: list[str]) -> SelfTestReport:
+    match reply:
         case {"kind": "canaries", "escaped": list(escaped), "broken": list(broken), "python": str(python)}:
-            other = [] if python == sys.version else ["the same interpreter"]
-            return Report(tuple(dict.fromkeys([*said, *seen, *escaped])), (*broken, *other))
+            mismatches = [] if python == sys.version else ["the same interpreter"]
+            return SelfTestReport(tuple(dict.fromkeys([*kernel_flags, *seen, *escaped])), (*broken, *mismatches))
         case {"kind": "raised", "message": str(message)}:
-            return Report((*said, *seen), (f"canaries: {message}",))
+            return SelfTestReport((*kernel_flags, *seen), (f"canaries: {message}",))
         case _:
-            return Report((*said, *seen), ("a worker that answers",))
+            return SelfTestReport((*kernel_flags, *seen), ("a worker that answers",))

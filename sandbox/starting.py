@@ -1,4 +1,4 @@
-"""Finding the strongest level that really holds on this machine, or refusing with the choices named."""
+"""Search for the strongest level that holds on this machine, or refusal with the choices named."""
 
 import os
 import stat
@@ -11,7 +11,7 @@ from . import selftest, visible
 from .confine.calls import NEVER_RUN, TABLES
 from .errors import SandboxError, SandboxUnavailable
 from .launch import LayerFailed, ZygoteEnded
-from .plan import LAYERS, Plan
+from .plan import LAYERS, ZygotePlan
 from .policy import Limits
 from .pool import Pool
 
@@ -33,22 +33,22 @@ _UNTRIED: Final = "trial: the table of system calls for {} was never run before 
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """What was found at start: the plan that holds, its level, its first pool, and what is missing."""
+class StartedLevel:
+    """The result of the start: the plan that holds, its level, its first pool, and what is missing."""
 
     level: Level
-    plan: Plan
+    plan: ZygotePlan
     pool: Pool
     layers: dict[str, bool]
     missing: tuple[str, ...]
 
 
-async def find_ground(packages: dict[str, str], slots: int, scratch_folder: str, *, override: bool) -> Ground:
-    """The strongest level whose self-test passes; SandboxUnavailable where none does."""
+async def find_ground(packages: dict[str, str], slots: int, scratch_folder: str, *, override: bool) -> StartedLevel:
+    """Return the strongest level that passes its self-test. Raise SandboxUnavailable if none does."""
     _require_platform(override=override)
     plan = plan_for(packages, slots, scratch_folder)
     missing = [_UNTRIED.format(machine)] if (machine := os.uname().machine) in NEVER_RUN else []
-    levels: tuple[tuple[Level, Plan], ...] = (
+    levels: tuple[tuple[Level, ZygotePlan], ...] = (
         ("full", plan),
         ("core", without_root(plan)),
     )
@@ -62,8 +62,8 @@ async def find_ground(packages: dict[str, str], slots: int, scratch_folder: str,
     raise SandboxUnavailable(f"The sandbox cannot be enforced here: {'; '.join(reasons)}. {_CHOICES}", reasons)
 
 
-async def try_level(level: Level, plan: Plan, missing: list[str]) -> Ground | None:
-    """The ground at this level, or None and one more line in `missing`."""
+async def try_level(level: Level, plan: ZygotePlan, missing: list[str]) -> StartedLevel | None:
+    """Return the ground at this level, or None after adding one more line to `missing`."""
     pool = Pool(plan)
     try:
         await pool.started()
@@ -73,28 +73,28 @@ async def try_level(level: Level, plan: Plan, missing: list[str]) -> Ground | No
         await pool.aclose()
         return None
     if report.is_good:
-        held = dict.fromkeys(LAYERS, True) | ({} if level == "full" else {"namespaces": False})
-        return Ground(level, plan, pool, held, tuple(missing))
+        layers = dict.fromkeys(LAYERS, True) | ({} if level == "full" else {"namespaces": False})
+        return StartedLevel(level, plan, pool, layers, tuple(missing))
     escaped = [f"the self-test's {name} got out" for name in report.escaped]
     missing += [f"{level}: {text}" for text in (*escaped, *[f"no {name} inside" for name in report.broken])]
     await pool.aclose()
     return None
 
 
-async def _unsafe(plan: Plan) -> Ground:
-    """Whatever holds; the level says `none`, for as long as the override is on."""
+async def _unsafe(plan: ZygotePlan) -> StartedLevel:
+    """Return whatever holds, with the level `none`, for as long as the override is on."""
     pool = Pool(plan)
     zygote = await pool.started()
     report = await selftest.examine(pool)
     layers = {layer: zygote.held.get(layer, "not on") == "" for layer in LAYERS}
     missing = [f"{layer}: {reason}" for layer, reason in zygote.held.items() if reason]
     missing += [f"the self-test's {name} got out" for name in report.escaped]
-    return Ground("none", plan, pool, layers, tuple(missing))
+    return StartedLevel("none", plan, pool, layers, tuple(missing))
 
 
-def plan_for(packages: dict[str, str], slots: int, scratch_folder: str) -> Plan:
-    """The plan of level `full`."""
-    return Plan(
+def plan_for(packages: dict[str, str], slots: int, scratch_folder: str) -> ZygotePlan:
+    """Return the plan of level `full`."""
+    return ZygotePlan(
         readable=visible.readable(packages),
         hidden=visible.hidden(),
         packages=packages,
@@ -108,21 +108,21 @@ def plan_for(packages: dict[str, str], slots: int, scratch_folder: str) -> Plan:
 
 
 def _another_user() -> int | None:
-    """A user that no account has, where this system can have one; else `nobody`."""
+    """Return a user that no account has, if this system can have one, else `nobody`."""
     lines = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
     mapped = [range(int(first), int(first) + int(count)) for first, _outside, count in lines]
-    wanted = (_NOBODY_BASE + os.getpid(), _NOBODY)
-    return next((user for user in wanted if any(user in span for span in mapped)), None)
+    candidates = (_NOBODY_BASE + os.getpid(), _NOBODY)
+    return next((user for user in candidates if any(user in span for span in mapped)), None)
 
 
-def without_root(plan: Plan) -> Plan:
-    """The plan without a root of our own: no new page becomes executable, so extension modules come first."""
+def without_root(plan: ZygotePlan) -> ZygotePlan:
+    """Return the plan without its own root. No new page can become executable, so extension modules load first."""
     preload = plan.preload + visible.extension_modules()
     return replace(plan, layers=_CORE, user=_user_without_root(plan), preload=preload)
 
 
-def _user_without_root(plan: Plan) -> int | None:
-    """Another user can only be taken where that user can read the interpreter."""
+def _user_without_root(plan: ZygotePlan) -> int | None:
+    """Return the plan's user if that user can read the interpreter, else None."""
     library = visible.library()
     open_to_all = all(folder.stat().st_mode & stat.S_IXOTH for folder in (library, *library.parents))
     return plan.user if open_to_all else None

@@ -15,7 +15,7 @@ Value = Any  # what `values` carries
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Members:
-    """A set or a frozenset, in the order in which it came; `digest` is made of the hashes of its items."""
+    """A set or a frozenset, in its original order. `digest` is made of the hashes of its items."""
 
     kind: Literal["set", "frozenset"]
     items: tuple[Value, ...]
@@ -41,7 +41,7 @@ class Members:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Pairs:
-    """A dictionary whose keys are not all text, in the order in which it came."""
+    """A dictionary with keys that are not all text, in its original order."""
 
     items: tuple[tuple[Value, Value], ...]
 
@@ -57,7 +57,7 @@ class Pairs:
         return f"{{{', '.join(f'{key!r}: {value!r}' for key, value in self.items)}}}"
 
     def as_object(self) -> dict[str, Value]:
-        """The object that JSON makes of it.
+        """Return the object that JSON makes of it.
 
         Raises:
             TypeError: a key is of a type that JSON does not make text of.
@@ -96,7 +96,7 @@ def _form(value: Value) -> Any:  # Any: JSON
             items = value.items if isinstance(value, Members) else value
             return ["members", *sorted(set(map(_digest, items)))]
         case dict() | Pairs():
-            return ["mapping", *sorted({_digest(key): _digest(each) for key, each in _items(value)}.items())]
+            return ["mapping", *sorted({_digest(key): _digest(entry) for key, entry in _items(value)}.items())]
         case _:
             return [type(value).__name__, str(value)]
 

@@ -1,4 +1,4 @@
-"""What a worker has used, as the kernel tells the host while the worker stands: nothing that the worker says counts.
+"""Resource usage of a worker, reported by the kernel while the worker runs. Nothing that the worker says counts.
 
 A reply does not wait for the reaping: whoever has been heard is looked at before it is killed. What that look needs is
 found and opened when the worker is made, which is before anybody waits for it.
@@ -20,51 +20,51 @@ _NUMBER: Final = slice(16, 20)
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """Seconds of processor time, all threads together, and the peak of resident bytes; None where nobody can tell."""
+    """Seconds of processor time of all threads together, and the peak of resident bytes. None means unknown."""
 
     cpu_s: float | None = None
     memory: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """A worker as the host sees it: its number, and the kernel's words on it, held open; 0 and -1 where it does not."""
+class WorkerUsage:
+    """A worker as the host sees it: its number and its open kernel status, or 0 and -1 if it is not visible."""
 
     pid: int = 0
     status: int = -1
 
     @classmethod
-    def of(cls, pid: int) -> "Sight":
-        """A process that is not reaped before this is closed."""
+    def of(cls, pid: int) -> "WorkerUsage":
+        """Open the view of a process that is not reaped before this is closed."""
         with contextlib.suppress(OSError):
             return cls(pid, os.open(f"/proc/{pid}/status", os.O_RDONLY | os.O_CLOEXEC)) if pid > 0 else cls()
         return cls(pid)
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
         if self.status >= 0:
             os.close(self.status)
 
     def processor_time(self) -> float:
-        """Seconds since the process was forked, also where it ended and is not reaped yet; 0 where nobody can tell."""
+        """Return the seconds since the process was forked, also if it ended and is not reaped yet; 0 if unknown."""
         return _processor_time(self.pid) or 0.0
 
     def used(self, since: float = 0.0) -> Used:
-        """What it has used until now, its processor time counted from `since` on."""
+        """Return the usage until now, with processor time counted from `since` on."""
         now = _processor_time(self.pid)
         return Used(None if now is None else max(0.0, now - since), self._peak())
 
     def _peak(self) -> int | None:
-        """The most bytes that were resident at once, what it shares with the zygote counted; of a living process."""
+        """Return the peak of resident bytes of a living process, including what it shares with the zygote."""
         try:
             status = os.pread(self.status, _MAX_TEXT, 0) if self.status >= 0 else b""
         except OSError:
             return None
-        said = status.partition(b"\nVmHWM:")[2].split(maxsplit=1)
-        return int(said[0]) << 10 if said else None
+        words = status.partition(b"\nVmHWM:")[2].split(maxsplit=1)
+        return int(words[0]) << 10 if words else None
 
 
-NOT_SEEN: Final = Sight()
+NOT_SEEN: Final = WorkerUsage()
 
 
 def _processor_time(pid: int) -> float | None:
@@ -75,25 +75,25 @@ def _processor_time(pid: int) -> float | None:
 
 
 def number_of(pidfd: int) -> int:
-    """As `pid_of`, of a descriptor that certainly is a process's: others would take the order for one of their own."""
+    """Return the same as `pid_of`, for a descriptor that is certainly a process's: others would misread the order."""
     import fcntl  # noqa: PLC0415 - Windows lacks it, and imports this module too
 
-    told = bytearray(_ASKED)
+    buffer = bytearray(_ASKED)
     try:
-        fcntl.ioctl(pidfd, _ASK, told)
+        fcntl.ioctl(pidfd, _ASK, buffer)
     except OSError:  # an older kernel; one that is not seen or reaped
         return pid_of(pidfd)
-    return int.from_bytes(told[_NUMBER], sys.byteorder)
+    return int.from_bytes(buffer[_NUMBER], sys.byteorder)
 
 
 def pid_of(pidfd: int) -> int:
-    """The process's number as it is seen from here; 0 where it has been reaped, or is not seen; -1 for no process."""
+    """Return the process's number as seen from here; 0 if it has been reaped or is not visible; -1 for no process."""
     _before, is_process, after = _read(f"/proc/self/fdinfo/{pidfd}").partition(b"\nPid:\t")
     return max(0, int(after.split(b"\n", 1)[0])) if is_process else -1
 
 
 def descends(pid: int, ancestor: int) -> bool:
-    """Whether a process was forked by another, or by its child; also where it has gone, or is not seen from here."""
+    """Return whether a process was forked by another or by its child, or has ended or is not visible from here."""
     for _generation in range(2 if pid >= 0 else 0):
         try:
             pid = int(_read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[1]) if pid else ancestor
@@ -105,7 +105,7 @@ def descends(pid: int, ancestor: int) -> bool:
 
 
 def threads_of(pid: int) -> int:
-    """The number of a process's threads; 1 where it is not seen from here, or has ended."""
+    """Return the number of a process's threads, 1 if it is not visible from here or has ended."""
     try:
         return int(_read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[17])
     except OSError:
@@ -113,13 +113,13 @@ def threads_of(pid: int) -> int:
 
 
 def reaped(pid: int) -> tuple[int, Used]:
-    """Wait for a child's end: its exit status, and what it used in all."""
+    """Wait for a child's end. Return its exit status, and its total usage."""
     _pid, status, spent = os.wait4(pid, 0)
     return os.waitstatus_to_exitcode(status), Used(spent.ru_utime + spent.ru_stime, spent.ru_maxrss << 10)
 
 
 def _read(path: str) -> bytes:
-    """A file of the kernel's."""
+    """Return the content of a kernel file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, _MAX_TEXT)

@@ -1,4 +1,4 @@
-"""The values that cross between host and worker, as tagged JSON; never pickle.
+"""The values that are sent between host and worker, as tagged JSON, never pickle.
 
 JSON's own types cross as themselves; everything else is `{"$": tag, "v": text or list}`. The host
 reads built-in and standard-library values only, sets and mappings unhashed, and refuses whatever it does not know.
@@ -32,7 +32,7 @@ _MAX_BITS = 14_000
 
 
 class Unsendable(TypeError):
-    """A value that cannot cross; the message names its path and type."""
+    """A value that cannot be sent. The message names its path and type."""
 
 
 def _unknown(value: Value) -> Value:
@@ -40,7 +40,7 @@ def _unknown(value: Value) -> Value:
 
 
 def encode(value: Value, simplify: Simplify = _unknown, depth: int = 0) -> Encoded:
-    """The JSON of a value; what is of no known type goes through `simplify` first."""
+    """Return the JSON of a value. Values of unknown types go through `simplify` first."""
     if depth > MAX_DEPTH:
         raise Unsendable(f"a value nested deeper than {MAX_DEPTH} levels cannot be sent")
     encoder = _ENCODERS.get(type(value))
@@ -126,7 +126,7 @@ _ENCODERS: dict[type, Callable[[Any, Simplify, int], Encoded]] = {
 
 
 def decode(encoded: Encoded) -> Value:
-    """Return the value in this JSON, for a worker; ProtocolError where it is none."""
+    """Return the value in this JSON, for a worker. Raise ProtocolError if it is invalid."""
     return _decoded(encoded, _BUILT, 0)
 
 
@@ -140,7 +140,7 @@ def read(encoded: Encoded) -> Value:
 
 
 def is_large(encoded: Encoded) -> bool:
-    """Return whether JSON, or a value, has so many parts that to walk it takes more than a moment."""
+    """Return whether JSON, or a value, has so many parts that walking it takes more than a moment."""
     waiting, count = [encoded], 0
     while waiting and count <= _MANY:
         match waiting.pop():
@@ -214,7 +214,7 @@ def _path(text: str) -> pathlib.PurePath:
 
 
 def _hashes(items: Iterable[Value]) -> tuple[int, ...]:
-    """The hashes of values in their order; TypeError where one has none, ValueError where too many share theirs."""
+    """Return the hashes of values in order. Raise TypeError if one has none, ValueError if too many share theirs."""
     hashes = tuple(sorted(map(hash, items)))
     if any(sum(1 for _ in same) > _OF_ONE_HASH for _, same in groupby(hashes)):
         raise ValueError("values that collide")

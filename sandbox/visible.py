@@ -1,4 +1,4 @@
-"""What function code can see of this machine: the interpreter's library, shared libraries, listed packages.
+"""The parts of this machine that function code can see: the interpreter's library, shared libraries, listed packages.
 
 Works on paths and on the metadata of installed packages; opens nothing else.
 """
@@ -37,40 +37,40 @@ _REQUIREMENT = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def library() -> Path:
-    """Where the standard library lies; an environment has its own folder of that name, which is not it."""
+    """Return the folder of the standard library. An environment has its own folder of that name, which is not it."""
     return Path(os.__file__).resolve().parent
 
 
 def extensions() -> Path:
-    """Where the standard library's extension modules lie."""
+    """Return the folder of the standard library's extension modules."""
     return Path(sysconfig.get_config_var("DESTSHARED") or library() / "lib-dynload")
 
 
 def readable(packages: dict[str, str]) -> tuple[str, ...]:
-    """Every path that a worker may read below, the standard library first."""
+    """Return every path that a worker may read below, the standard library first."""
     own = [str(library()), str(extensions())]
     if sys.base_prefix not in _SHARED_PREFIXES:
         own.append(str(Path(sys.base_prefix, "lib")))
-    beside = [str(path) for name, folder in packages.items() for path in _files_of(name, Path(folder))]
-    wanted = dict.fromkeys([*own, *_SHARED_LIBRARIES, *_DATA, *beside])
-    return tuple(path for path in wanted if Path(path).exists())
+    package_files = [str(path) for name, folder in packages.items() for path in _files_of(name, Path(folder))]
+    paths = dict.fromkeys([*own, *_SHARED_LIBRARIES, *_DATA, *package_files])
+    return tuple(path for path in paths if Path(path).exists())
 
 
 def extension_modules() -> tuple[str, ...]:
-    """The standard library's extension modules: imported ahead where none can be loaded later."""
+    """Return the standard library's extension modules, which are imported ahead if none can be loaded later."""
     names = {path.name.split(".")[0] for path in extensions().glob("*.so")}
     return tuple(sorted(name for name in names if not name.startswith(("_test", "_xx", "xx", "_tkinter", "_curses"))))
 
 
 def hidden() -> tuple[str, ...]:
-    """Folders inside the readable ones that hold what was installed for others."""
+    """Return folders inside the readable ones that hold what was installed for others."""
     inside = [library() / name for name in ("site-packages", "dist-packages")]
     return tuple(str(folder) for folder in inside if folder.is_dir())
 
 
 def packages(names: Sequence[str]) -> dict[str, str]:
-    """Top-level import names of the listed packages and of all that they require → their folders."""
-    found: dict[str, str] = {}
+    """Return top-level import names of the listed packages and of all that they require → their folders."""
+    folders: dict[str, str] = {}
     waiting, seen = list(names), set()
     while waiting:
         name = waiting.pop()
@@ -79,9 +79,9 @@ def packages(names: Sequence[str]) -> dict[str, str]:
         seen.add(name)
         distribution = _distribution(name)
         if distribution is not None:
-            found |= _top_level(distribution)
+            folders |= _top_level(distribution)
             waiting += _required(distribution)
-    return found
+    return folders
 
 
 def _distribution(name: str) -> importlib.metadata.Distribution | None:
@@ -103,17 +103,17 @@ def _top_level(distribution: importlib.metadata.Distribution) -> dict[str, str]:
 
 
 def beside(packages: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """What belongs to granted packages in the folders that they are imported from, their metadata too."""
+    """Return the files of granted packages in the folders that they are imported from, including their metadata."""
     names: dict[str, set[str]] = {}
     for name, folder in packages:
         names.setdefault(folder, set()).add(name)
-    found: dict[str, None] = {}
-    for folder, wanted in names.items():
+    paths: dict[str, None] = {}
+    for folder, package_names in names.items():
         for distribution in importlib.metadata.distributions(path=[folder]):
-            if wanted & _top_level(distribution).keys():
-                found |= dict.fromkeys(str(Path(folder, top)) for top in _tops(distribution))
-        found |= dict.fromkeys(str(path) for name in wanted for path in _files_of(name, Path(folder)))
-    return tuple(path for path in found if Path(path).exists())
+            if package_names & _top_level(distribution).keys():
+                paths |= dict.fromkeys(str(Path(folder, top)) for top in _tops(distribution))
+        paths |= dict.fromkeys(str(path) for name in package_names for path in _files_of(name, Path(folder)))
+    return tuple(path for path in paths if Path(path).exists())
 
 
 def _tops(distribution: importlib.metadata.Distribution) -> set[str]:

@@ -1,4 +1,4 @@
-"""One worker: confined first, and only then given a byte of what the host wants done.
+"""One worker: confined first, and only then given a byte of the host's job.
 
 Forked from the zygote. Every layer is put on in order and checked; where one fails the process
 ends with a status that says so, before it has said `ready`.
@@ -32,7 +32,7 @@ _LINGER: Final = time.sleep  # the one that was there before function code was
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """The descriptors that a worker is born with."""
+    """The descriptors that a worker starts with."""
 
     channel: int
     output: int
@@ -42,7 +42,7 @@ class Ends:
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """The layers, made ready by the zygote."""
+    """The layers, prepared by the zygote."""
 
     scratch: Path
     limits: Rlimits
@@ -53,7 +53,7 @@ class Confinement:
 
 
 def main(ends: Ends, confinement: Confinement, *, ahead: bool) -> NoReturn:
-    """Confine this process, do one job, end. Never returns into the zygote's code."""
+    """Confine this process, do one job, end. It never returns into the zygote's code."""
     failure = attempt(lambda: _confine(ends, confinement))
     if isinstance(failure, BaseException):
         os.write(ends.output, f"{type(failure).__name__}: {failure}".encode())

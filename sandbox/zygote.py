@@ -29,7 +29,7 @@ from .inside import packages
 from .inside.channel import Channel
 from .inside.edge import attempt
 from .inside.rehearsal import TIMES, rehearse
-from .plan import Plan, Rlimits
+from .plan import Rlimits, ZygotePlan
 from .scratch import wipe
 from .usage import reaped
 
@@ -42,10 +42,10 @@ _THREAD_STACK = 1 << 20  # the default of 8 MiB counts against a worker's memory
 
 
 def main(control_fd: int) -> None:
-    """Become what the plan says, then serve until the host closes its end."""
+    """Apply the plan, then serve until the host closes its end."""
     control = socket.socket(fileno=control_fd)
-    plan = Plan.from_json(json.loads(control.recv(_MAX_ORDER)))
-    zygote = Zygote(control, plan)
+    plan = ZygotePlan.from_json(json.loads(control.recv(_MAX_ORDER)))
+    zygote = WarmProcess(control, plan)
     if "namespaces" in plan.layers:
         zygote.attempt("namespaces", namespaces.unshare)
     if plan.has_outer:
@@ -54,10 +54,10 @@ def main(control_fd: int) -> None:
     zygote.serve()
 
 
-class Zygote:
-    """What the warm process holds: the layers made ready, and which slot belongs to which worker."""
+class WarmProcess:
+    """The state of the warm process: the prepared layers, and the slot of each worker."""
 
-    def __init__(self, control: socket.socket, plan: Plan) -> None:
+    def __init__(self, control: socket.socket, plan: ZygotePlan) -> None:
         self._control = control
         self._plan = plan
         self._held: dict[str, str] = {}  # layer → "" or why it does not hold
@@ -66,7 +66,7 @@ class Zygote:
         self._union: int | None = None  # the rules of all slots together
 
     def attempt(self, layer: str, act: Any, *arguments: Any) -> Any:  # any step of putting on a layer
-        """Do one step of a layer; where it fails, tell the host and end, unless the plan is tolerant."""
+        """Do one step of a layer. If it fails, tell the host and end, unless the plan is tolerant."""
         try:
             result = act(*arguments)
         except OSError as error:
@@ -78,7 +78,7 @@ class Zygote:
         return result
 
     def prepare(self) -> None:
-        """Everything that is done once, in the order that the kernel demands."""
+        """Do everything that is done once, in the order that the kernel requires."""
         try:
             with granted.opened(self._plan.access, self._plan.guarded) as grants:
                 self._confine(grants)
@@ -90,7 +90,7 @@ class Zygote:
         _warm_up(self._plan.preload)
         self._tell({"kind": "hello", "held": self._held, "python": sys.version})
 
-    def _confine(self, grants: Sequence[granted.Opened]) -> None:
+    def _confine(self, grants: Sequence[granted.OpenedGrant]) -> None:
         plan = self._plan
         root = Path(plan.scratch_folder)
         if "namespaces" in plan.layers and not self._held["namespaces"]:
@@ -124,7 +124,7 @@ class Zygote:
         wipe(self._slots[0])
 
     def _confine_imports(self) -> None:
-        """Put on what holds for packages: from here on the host is asked for each fork, and can stop this process."""
+        """Apply the confinement for packages. From here on, the host is asked for each fork and can stop this one."""
         ceiling = self._plan.ceiling
         if ceiling is not None and "limits" in self._plan.layers:
             room = _FIRST_KEPT + len(self._slots) + ceiling.open_files
@@ -136,7 +136,7 @@ class Zygote:
             self._hand_over(listener)
 
     def _hand_over(self, listener: int) -> None:
-        """Give the host what it needs to decide about forks; no package is here yet, and none will have it."""
+        """Give the host what it needs to decide about forks. No package is loaded yet, and none will have it."""
         itself = os.pidfd_open(os.getpid())
         self._tell({"kind": "guarded"}, listener, itself)
         os.close(listener)
@@ -144,21 +144,21 @@ class Zygote:
 
     @property
     def _has_own_user(self) -> bool:
-        """Whether no process of the human's counts as one of this user's."""
+        """Whether no process of the human counts as one of this user's."""
         plan = self._plan
         return plan.owner is None and (plan.user is not None or self._held.get("namespaces") == "")
 
-    def _make_rules(self, grants: Sequence[granted.Opened]) -> list[int | None]:
+    def _make_rules(self, grants: Sequence[granted.OpenedGrant]) -> list[int | None]:
         if "landlock" not in self._plan.layers:
             return [None] * len(self._slots)
         readable = [path for path in self._plan.readable if Path(path).exists()]
         slots = [str(slot) for slot in self._slots]
-        made = [self._ruleset(readable, [slot], grants) for slot in slots]
+        rulesets = [self._ruleset(readable, [slot], grants) for slot in slots]
         if self._plan.access.packages:
             self._union = self._ruleset(readable, slots, grants)
-        return made
+        return rulesets
 
-    def _ruleset(self, readable: list[str], slots: list[str], grants: Sequence[granted.Opened]) -> int | None:
+    def _ruleset(self, readable: list[str], slots: list[str], grants: Sequence[granted.OpenedGrant]) -> int | None:
         listed = [folder for folder in self._plan.access.folders if Path(folder).is_dir()]
         if self._plan.access.home and self._held.get("namespaces") == "":
             listed.append(self._plan.access.home)  # in a root of our own it shows no more than was granted
@@ -173,7 +173,7 @@ class Zygote:
         return seccomp.Filter(seccomp.build(executable_files=own_root))
 
     def serve(self) -> None:
-        """Obey until the host closes its end; then end, and every worker with it."""
+        """Obey orders until the host closes its end. Then end, and every worker with it."""
         while order := self._control.recv(_MAX_ORDER):
             message = json.loads(order)
             if message["kind"] == "fork":
@@ -205,7 +205,7 @@ class Zygote:
             os.close(descriptor)
 
     def _reap(self, pid: int) -> None:
-        """Collect a worker that the host has killed; its slot is used again only if it could be emptied."""
+        """Collect a worker that the host has killed. Its slot is reused only if it could be emptied."""
         status, used = reaped(pid)
         slot = self._slot_of.pop(pid)
         try:
@@ -221,7 +221,7 @@ class Zygote:
 
 
 def _make_slots(root: Path, count: int, user: int | None) -> list[Path]:
-    """The scratch folders, which whoever the workers will be owns, and nobody else can look into."""
+    """Create the scratch folders, owned by the workers' user and closed to everybody else."""
     if not root.exists():  # in a root of our own the slots are there, each a file system by itself
         root.mkdir(mode=0o711)
     slots = [root / str(number) for number in range(count)]
@@ -234,7 +234,7 @@ def _make_slots(root: Path, count: int, user: int | None) -> list[Path]:
 
 
 def _out_of_the_way(descriptor: int) -> int:
-    """The descriptor under a number that no worker needs for its own ends."""
+    """Return the descriptor under a number that no worker needs for its own ends."""
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_KEPT)
     os.close(descriptor)
     return moved

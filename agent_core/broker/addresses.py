@@ -1,4 +1,4 @@
-"""Which addresses are public, and a name resolved once to addresses that were all checked.
+"""Checks which addresses are public, and resolves a name once to addresses that were all checked.
 
 Python's own `is_global` differs from release to release; the table is IANA's special-purpose registries. Of IPv6 only
 global unicast is public, and of what wraps an IPv4 address only NAT64, as its IPv4 address is.
@@ -39,7 +39,7 @@ _RESOLVERS = 4  # threads: names that resolve slowly hold up one another, and no
 
 
 def kind_of(address: Address) -> str | None:
-    """What an address is where it is not public; None where it is."""
+    """Return what kind of address it is if it is not public; None if it is."""
     if address in _NAT64:
         return kind_of(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
     for network, kind in _SPECIAL.items():
@@ -49,23 +49,23 @@ def kind_of(address: Address) -> str | None:
 
 
 async def checked(target: Target, hosts: Hosts, resolve: Resolve) -> tuple[str, ...]:
-    """The addresses that the target may be reached at.
+    """Return the addresses at which the target may be reached.
 
     Raises:
         RequestRefused: one of them is not public, and was not granted.
         FetchFailed: there are none.
     """
     literal = target.address
-    found = [literal] if literal is not None else await _resolved(target, resolve)
-    for address in found:
+    addresses = [literal] if literal is not None else await _resolved(target, resolve)
+    for address in addresses:
         kind = kind_of(address)
         if kind is not None and not hosts.name(address, target):
             raise RequestRefused(_refusal(target, address, kind))
-    return tuple(map(str, found))
+    return tuple(map(str, addresses))
 
 
 async def resolve(host: str, port: int) -> Sequence[str]:
-    """The system's answer; a lookup that is given up ends in its own thread."""
+    """Return the system's answer; a lookup that is abandoned ends in its own thread."""
     ask = functools.partial(socket.getaddrinfo, host.encode("ascii"), port, type=socket.SOCK_STREAM)
     answers = await asyncio.get_running_loop().run_in_executor(_resolvers(), ask)
     return [str(answer[4][0]) for answer in answers]
@@ -83,10 +83,10 @@ async def _resolved(target: Target, resolve: Resolve) -> list[Address]:
         raise
     except (OSError, UnicodeError) as error:
         raise FetchFailed("name", f"{target.host} cannot be resolved: {error}") from error
-    found = [as_address(text) for text in dict.fromkeys(texts)]
-    if not found or None in found or len(found) > _MOST_ADDRESSES:
+    addresses = [as_address(text) for text in dict.fromkeys(texts)]
+    if not addresses or None in addresses or len(addresses) > _MOST_ADDRESSES:
         raise FetchFailed("name", f"{target.host} resolves to nothing that can be connected to")
-    return [address for address in found if address is not None]
+    return [address for address in addresses if address is not None]
 
 
 def _refusal(target: Target, address: Address, kind: str) -> str:

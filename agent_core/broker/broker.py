@@ -1,4 +1,4 @@
-"""The broker as calls meet it: a session each, which costs nothing until something is fetched.
+"""The broker as calls use it: one session each, which costs nothing until something is fetched.
 
 The HTTP client library takes longer to import than a prompt may take to stand: the first fetch of a process pays.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeAlias
 
-from .caps import Caps
+from .caps import FetchCaps
 
 Want: TypeAlias = Callable[[str], Awaitable[bool]]  # asks a human for one more host, as `host` or `host:port`
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -19,34 +19,36 @@ Tls: TypeAlias = Callable[[], ssl.SSLContext]
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """What all fetches share: the caps, how a name is resolved, whose certificates are trusted, who is told."""
+    """The shared state of all fetches: the caps, the resolver, the trusted certificates, and the log."""
 
-    caps: Caps = field(default_factory=Caps)
+    caps: FetchCaps = field(default_factory=FetchCaps)
     resolve: Resolve | None = None  # as the system does
     tls: Tls | None = None  # those that this machine trusts
     note: Callable[[str], None] = field(default=lambda _: None)  # hears a line for each request
 
-    def session(self, function: str, hosts: tuple[str, ...], want: Want | None = None) -> "Session":
-        """The fetches of one call of a function that may reach these hosts, and others that a human is asked for."""
-        return Session(lambda: _begun(self, function, hosts, want))
+    def session(self, function: str, hosts: tuple[str, ...], want: Want | None = None) -> "FetchSession":
+        """Return a session for one call of a function that may reach these hosts, and others that the user is asked
+        about.
+        """
+        return FetchSession(lambda: _begun(self, function, hosts, want))
 
 
 class Answering(Protocol):
-    """Answers what one call asks of the broker."""
+    """Answers the requests that one call makes to the broker."""
 
     @property
     def open(self) -> int:
-        """How many requests have not ended."""
+        """The number of requests that have not ended."""
 
     async def answer(self, name: str, arguments: Mapping[str, Any]) -> Any:  # Any: values that cross the sandbox
-        """The answer to one request."""
+        """Return the answer to one request."""
 
     async def aclose(self) -> None:
-        """End what is open."""
+        """End all open requests."""
 
 
-class Session:
-    """The fetches of one call: begun by the first, and ended with the call, however it ends."""
+class FetchSession:
+    """The fetches of one call: started by the first, ended with the call, however it ends."""
 
     def __init__(self, begin: Callable[[], Answering]) -> None:
         self._begin = begin
@@ -54,11 +56,11 @@ class Session:
 
     @property
     def open(self) -> int:
-        """How many requests have not ended."""
+        """The number of requests that have not ended."""
         return 0 if self._fetches is None else self._fetches.open
 
     async def answer(self, name: str, arguments: Mapping[str, Any]) -> Any:  # Any: values that cross the sandbox
-        """The answer to `fetch`, `fetch_send`, `fetch_read` or `fetch_close`; a fetch that fails is a value too.
+        """Return the answer to `fetch`, `fetch_send`, `fetch_read` or `fetch_close`; a failed fetch is a value too.
 
         Raises:
             RequestRefused: it was not granted, or cannot be sent at all.

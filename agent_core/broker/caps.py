@@ -1,4 +1,4 @@
-"""What the fetches of one call may use, as data."""
+"""Limits for the fetches of one call, as data."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,8 @@ PIECE = 64 << 10  # bytes of a body that cross to the worker at once
 
 
 @dataclass(frozen=True, slots=True)
-class Caps:
-    """Sizes in bytes, times in seconds; a redirect is a request of its own."""
+class FetchCaps:
+    """Limits in bytes and seconds; a redirect is a request of its own."""
 
     url: int = 8_192
     headers: int = 64 << 10  # of a request, and of a response

@@ -1,4 +1,4 @@
-"""How a fetch fails that was allowed: a value for the worker, which makes the fitting OSError of it."""
+"""Failures of a fetch that was allowed: values for the worker, which raises the matching OSError."""
 
 from typing import Literal, TypeAlias
 
@@ -6,7 +6,7 @@ Kind: TypeAlias = Literal["name", "connection", "tls", "timeout", "response"]
 
 
 class FetchFailed(Exception):
-    """A fetch that came to nothing; what is refused is a RequestRefused instead."""
+    """A fetch that failed; a fetch that is refused is a RequestRefused instead."""
 
     def __init__(self, kind: Kind, message: str) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""The fetches of one call: asked for, checked, counted, timed, logged, and all ended when the call ends."""
+"""The fetches of one call: requested, checked, counted, timed, logged, and all ended when the call ends."""
 
 import asyncio
 import itertools
@@ -15,8 +15,8 @@ from .broker import Broker, Want
 from .caps import PIECE
 from .failing import FetchFailed
 from .hosts import Hosts
-from .order import REDIRECTS, Order, take
-from .wire import Answer, Exchange, secured, tls
+from .order import REDIRECTS, FetchRequest, take
+from .wire import Exchange, ResponseHead, secured, tls
 
 _MOST_ASKED = 3  # hosts that one call may have a human asked for
 
@@ -29,7 +29,7 @@ class _Stream:
     """One request from its start until its response is read or dropped."""
 
     number: int
-    order: Order
+    order: FetchRequest
     began: float
     exchange: Exchange | None = None
     status: str = "failed"
@@ -37,7 +37,9 @@ class _Stream:
 
 
 class Fetches:
-    """Answers `fetch`, `fetch_send`, `fetch_read` and `fetch_close` of one call; what it left open ends with it."""
+    """Answers `fetch`, `fetch_send`, `fetch_read` and `fetch_close` of one call; what is still open ends with the
+    call.
+    """
 
     def __init__(self, broker: Broker, function: str, hosts: tuple[str, ...], want: Want | None) -> None:
         self._broker = broker
@@ -54,17 +56,17 @@ class Fetches:
 
     @property
     def open(self) -> int:
-        """How many requests have not ended."""
+        """The number of requests that have not ended."""
         return len(self._streams)
 
     async def aclose(self) -> None:
-        """End what is open."""
+        """End all open requests."""
         async with AsyncExitStack() as stack:  # one that cannot be closed keeps no other open
             for number in self._streams:
                 stack.push_async_callback(self._end, number)
 
     async def answer(self, name: str, arguments: Mapping[str, Any]) -> Any:  # Any: values that cross the sandbox
-        """The answer to one request; a fetch that fails is a value too.
+        """Return the answer to one request; a failed fetch is a value too.
 
         Raises:
             RequestRefused: it was not granted, or cannot be sent at all.
@@ -107,8 +109,8 @@ class Fetches:
             "decoded": self._caps.decoded,
         }
 
-    async def _follow(self, order: Order) -> tuple[_Stream, Answer]:
-        """The response that redirects lead to; each hop is checked as the first."""
+    async def _follow(self, order: FetchRequest) -> tuple[_Stream, ResponseHead]:
+        """Return the response that redirects lead to; each hop is checked like the first."""
         until = self._now() + min(order.timeout_s, self._caps.request_s)
         for _hop in range(self._caps.redirects + 1):
             stream, answer = await self._hop(order, until)
@@ -119,7 +121,7 @@ class Fetches:
             order = order.redirected(location, answer.status, self._caps.url)
         raise FetchFailed("response", f"{order.target.host} redirected more than {self._caps.redirects} times")
 
-    async def _hop(self, order: Order, until: float) -> tuple[_Stream, Answer]:
+    async def _hop(self, order: FetchRequest, until: float) -> tuple[_Stream, ResponseHead]:
         self._requests += 1
         stream = _Stream(next(_numbers), order, self._now())
         self._streams[stream.number] = stream
@@ -128,7 +130,7 @@ class Fetches:
             async with self._within(until, order):
                 return stream, await self._begin(stream)
 
-    async def _begin(self, stream: _Stream) -> Answer:
+    async def _begin(self, stream: _Stream) -> ResponseHead:
         order = stream.order
         async with asyncio.timeout(self._caps.resolve_s):
             addresses = await checked(order.target, self._hosts, self._broker.resolve or resolve)
@@ -138,7 +140,7 @@ class Fetches:
         stream.status = str(answer.status)
         return answer
 
-    async def _permit(self, order: Order) -> None:
+    async def _permit(self, order: FetchRequest) -> None:
         if self._requests > self._caps.requests:
             raise RequestRefused(f"one call may make {self._caps.requests} requests")
         place = order.target.place
@@ -149,7 +151,7 @@ class Fetches:
             )
 
     async def _wanted(self, place: str) -> bool:
-        """Whether a human lets it be reached, who is asked for a place once."""
+        """Check whether the user allows this place to be reached, asking once per place."""
         if self._want is None or place in self._asked or len(self._asked) >= _MOST_ASKED:
             return False
         self._asked.add(place)
@@ -195,7 +197,7 @@ class Fetches:
 
     @asynccontextmanager
     async def _ended_by_failure(self, stream: _Stream) -> AsyncIterator[None]:
-        """Whatever goes wrong here, a call that is cancelled too, leaves no connection behind."""
+        """Leave no connection open if anything goes wrong in the block, including a cancelled call."""
         try:
             yield
         except BaseException as error:
@@ -204,8 +206,8 @@ class Fetches:
             raise
 
     @asynccontextmanager
-    async def _within(self, until: float, order: Order) -> AsyncIterator[None]:
-        """Until then for one thing, and no longer than the call has left for all of them."""
+    async def _within(self, until: float, order: FetchRequest) -> AsyncIterator[None]:
+        """Limit one operation to this deadline, and to the time that the call has left for all of them."""
         began = self._now()
         try:
             async with asyncio.timeout(min(until - began, self._caps.call_s - self._seconds)):

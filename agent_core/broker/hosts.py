@@ -1,4 +1,6 @@
-"""Which hosts a function may reach, as granted: `api.example.org`, `localhost:8000`, `*.example.org`, `192.168.1.5`."""
+"""The hosts that a function may reach, as granted: `api.example.org`, `localhost:8000`, `*.example.org`,
+`192.168.1.5`.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -13,7 +15,7 @@ _WILD = "*."
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One grant; without a port it is for the usual two, and a wild one is for names below it alone."""
+    """A granted host; without a port it covers the usual two, and a wildcard covers only the names below it."""
 
     name: str
     port: int | None = None
@@ -24,14 +26,14 @@ class Host:
         return f"{_WILD if self.is_wild else ''}{bare}{'' if self.port is None else f':{self.port}'}"
 
     def covers(self, name: str, port: int) -> bool:
-        """Whether a name, or an address as text, is meant by this grant."""
+        """Check whether a name, or an address as text, is covered by this grant."""
         if port not in (DEFAULT_PORTS.values() if self.port is None else (self.port,)):
             return False
         return name.endswith(f".{self.name}") if self.is_wild else name == self.name
 
 
 def host(text: str) -> Host:
-    """A grant as a human writes it, in its one spelling.
+    """Return a grant as the user writes it, in its canonical spelling.
 
     Raises:
         RequestRefused: it is none.
@@ -47,28 +49,28 @@ def host(text: str) -> Host:
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """All that one function may reach."""
+    """All hosts that one function may reach."""
 
     granted: tuple[Host, ...] = ()
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> Self:
-        """The grants that can be read; what cannot grants nothing."""
-        return cls(tuple(found for text in texts if (found := _readable(text)) is not None))
+        """Return the grants that can be parsed; what cannot be parsed grants nothing."""
+        return cls(tuple(grant for text in texts if (grant := _readable(text)) is not None))
 
     def with_host(self, text: str) -> Self:
-        """These and one more."""
+        """Return these hosts and one more."""
         return replace(self, granted=(*self.granted, host(text)))
 
     def cover(self, target: Target) -> bool:
-        """Whether the target was granted."""
-        return any(one.covers(target.host, target.port) for one in self.granted)
+        """Check whether the target was granted."""
+        return any(grant.covers(target.host, target.port) for grant in self.granted)
 
     def name(self, address: Address, target: Target) -> bool:
-        """Whether an address that is not public was itself granted: literally, or as `localhost`."""
+        """Check whether an address that is not public was itself granted: literally, or as `localhost`."""
         if target.host == "localhost" and address.is_loopback:
             return True
-        return any(not one.is_wild and one.covers(str(address), target.port) for one in self.granted)
+        return any(not grant.is_wild and grant.covers(str(address), target.port) for grant in self.granted)
 
 
 def _readable(text: str) -> Host | None:

@@ -1,4 +1,4 @@
-"""What went out, for a human to look at: a line a request in a file that only the user reads, of bounded size."""
+"""The log of outgoing requests for the user: one line per request, in a private file of bounded size."""
 
 import fcntl
 import os
@@ -16,7 +16,7 @@ _LONGEST: Final = 4_000
 
 
 class RequestLog:
-    """Appends to `requests.log`; when that is full it becomes `requests.log.1`, in the place of the one before."""
+    """Appends to `requests.log`; a full one becomes `requests.log.1` and replaces the previous one."""
 
     def __init__(self, folder: Path, clean: Callable[[str], str], now: Callable[[], float]) -> None:
         self._path = folder / NAME
@@ -24,7 +24,7 @@ class RequestLog:
         self._now = now
 
     def __call__(self, text: str) -> None:
-        """Write one line; where that cannot be done, as on a full disk, the request goes on without it."""
+        """Write one line; if that fails, as on a full disk, the request continues without it."""
         when = datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="milliseconds")
         line = self._clean(f"{when.replace('+00:00', 'Z')} {text}")
         with suppress(OSError):

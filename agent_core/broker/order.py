@@ -1,4 +1,4 @@
-"""One request as a worker asked for it, checked; and what it becomes where a response redirects it."""
+"""One checked request of a worker, and what it becomes if a response redirects it."""
 
 import math
 import re
@@ -9,7 +9,7 @@ from urllib.parse import urljoin
 
 from sandbox import RequestRefused
 
-from .caps import METHODS, Caps
+from .caps import METHODS, FetchCaps
 from .target import Target, read, shown
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
@@ -30,8 +30,8 @@ _OF_BODY = "content-"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """What is asked for; `follows` is whether redirects are followed here."""
+class FetchRequest:
+    """A request; `follows` says whether redirects are followed here."""
 
     method: str
     target: Target
@@ -40,8 +40,8 @@ class Order:
     follows: bool = False
     timeout_s: float = math.inf
 
-    def redirected(self, location: str, status: int, limit: int) -> "Order":
-        """The request that a response's Location asks for, by the rules of RFC 9110, 15.4."""
+    def redirected(self, location: str, status: int, limit: int) -> "FetchRequest":
+        """Return the request that a response's Location asks for, by the rules of RFC 9110, 15.4."""
         target = read(_joined(self.target.url, location), limit)
         if (self.target.scheme, target.scheme) == ("https", "http"):
             raise RequestRefused(f"{self.target.url} redirects to {target.url}, out of TLS")
@@ -52,8 +52,10 @@ class Order:
         return order if is_same else replace(order, headers=without(order.headers, _PRIVATE))
 
 
-def take(arguments: Mapping[str, Any], before: bytes, caps: Caps) -> Order:  # Any: values that cross the sandbox
-    """The order in a worker's arguments, which are not trusted; `before` is the part of the body that came ahead.
+def take(
+    arguments: Mapping[str, Any], before: bytes, caps: FetchCaps
+) -> FetchRequest:  # Any: values that cross the sandbox
+    """Return the order in a worker's untrusted arguments; `before` is the part of the body that was sent ahead.
 
     Raises:
         RequestRefused: it cannot be sent.
@@ -63,7 +65,7 @@ def take(arguments: Mapping[str, Any], before: bytes, caps: Caps) -> Order:  # A
         raise RequestRefused(f"the method is one of {', '.join(sorted(METHODS))}")
     if not isinstance(body, bytes) or len(before) + len(body) > caps.request:
         raise RequestRefused(f"the body of a request is bytes, {caps.request} of them at most")
-    return Order(
+    return FetchRequest(
         method,
         read(arguments.get("url"), caps.url),
         headers_of(arguments.get("headers", []), caps.headers),
@@ -73,18 +75,18 @@ def take(arguments: Mapping[str, Any], before: bytes, caps: Caps) -> Order:  # A
     )
 
 
-def headers_of(given: object, limit: int) -> Headers:
-    """The headers that go out as they are, of pairs of text."""
-    if not isinstance(given, list):
+def headers_of(pairs: object, limit: int) -> Headers:
+    """Return the headers that are sent unchanged, from pairs of text."""
+    if not isinstance(pairs, list):
         raise RequestRefused("headers are a list of pairs")
-    found = tuple(_header(pair) for pair in given)
-    if sum(len(name) + len(value) + 4 for name, value in found) > limit:
+    headers = tuple(_header(pair) for pair in pairs)
+    if sum(len(name) + len(value) + 4 for name, value in headers) > limit:
         raise RequestRefused(f"the headers of a request may take {limit} bytes")
-    return without(found, _OURS)
+    return without(headers, _OURS)
 
 
 def without(headers: Headers, names: frozenset[str] = frozenset(), prefix: str = "\n") -> Headers:
-    """The headers but those of these names, or of names that begin so."""
+    """Return the headers except those with these names, or with names that start with the prefix."""
     return tuple(pair for pair in headers if pair[0].lower() not in names and not pair[0].lower().startswith(prefix))
 
 

@@ -1,4 +1,4 @@
-"""A URL as the broker understands it: read once, strictly, and never as text again.
+"""A URL as the broker understands it: parsed once, strictly, and never used as text again.
 
 The client library is handed these parts, not the URL, so there is no second parser that could see another host.
 """
@@ -24,7 +24,7 @@ _NAME_LIMIT = 253
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a request goes: a host name in lower-case ASCII or an address, never with a dot at its end."""
+    """The target of a request: a lower-case ASCII host name or an address, never with a trailing dot."""
 
     scheme: str
     host: str
@@ -33,12 +33,12 @@ class Target:
 
     @property
     def address(self) -> Address | None:
-        """The host as an address, where it is written as one."""
+        """The host as an address, if it is written as one."""
         return as_address(self.host)
 
     @property
     def place(self) -> str:
-        """Host and port as a Host header and a grant have them."""
+        """Host and port as a Host header and a grant write them."""
         bare = f"[{self.host}]" if ":" in self.host else self.host
         return bare if self.port == DEFAULT_PORTS[self.scheme] else f"{bare}:{self.port}"
 
@@ -49,43 +49,43 @@ class Target:
 
 
 def read(url: object, limit: int) -> Target:
-    """Where the URL leads.
+    """Return the target of a URL.
 
     Raises:
         RequestRefused: it is none, or one that two programs might read differently.
     """
     text = _printable(url, limit)
-    found = _URL.fullmatch(text)
-    scheme = found[1].lower() if found else ""
-    if found is None or scheme not in DEFAULT_PORTS:
+    match = _URL.fullmatch(text)
+    scheme = match[1].lower() if match else ""
+    if match is None or scheme not in DEFAULT_PORTS:
         raise RequestRefused(f"{shown(text)} is no URL that can be fetched: write https://host/path, or http://")
-    host, port = authority(found[2])
+    host, port = authority(match[2])
     if port == 0 or (port or 1) > 0xFFFF:
         raise RequestRefused(f"{shown(text)} names port {port}; ports are 1 to 65535")
-    return Target(scheme, host, DEFAULT_PORTS[scheme] if port is None else port, _path(found[3]))
+    return Target(scheme, host, DEFAULT_PORTS[scheme] if port is None else port, _path(match[3]))
 
 
 def authority(text: str) -> tuple[str, int | None]:
-    """The host of `host` or `host:port` in its one spelling, and the port where one is written."""
+    """Return the host of `host` or `host:port` in its canonical spelling, and the port if there is one."""
     if "@" in text:
         raise RequestRefused("a URL with a user or password before an @ is not fetched: send them in a header")
-    found = _AUTHORITY.fullmatch(text)
-    if found is None:
+    match = _AUTHORITY.fullmatch(text)
+    if match is None:
         raise RequestRefused(f"{shown(text)} is no host: write a name or an address, and a port in digits if need be")
-    return _host(found[1]), None if found[2] is None else int(found[2])
+    return _host(match[1]), None if match[2] is None else int(match[2])
 
 
 def as_address(host: str) -> Address | None:
-    """The address that is written here, the IPv4 one where an IPv6 one only wraps it."""
+    """Return the address that is written here; the IPv4 one if an IPv6 address only wraps it."""
     try:
-        found = ipaddress.ip_address(host.partition("%")[0])
+        address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         return None
-    return getattr(found, "ipv4_mapped", None) or found
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 def shown(text: str) -> str:
-    """A foreign text as a message may show it."""
+    """Return untrusted text as a message may show it."""
     return ascii(text if len(text) <= 100 else f"{text[:100]}…")
 
 

@@ -1,4 +1,4 @@
-"""One request on one new connection, to an address that was checked; HTTP/1.1 by httpcore2, whose pool is not used."""
+"""One request on one new connection, to an address that was checked; HTTP/1.1 by httpcore2, without its pool."""
 
 import asyncio
 import functools
@@ -12,7 +12,7 @@ import httpcore2
 from .broker import Tls
 from .caps import PIECE
 from .failing import FetchFailed, Kind
-from .order import Headers, Order
+from .order import FetchRequest, Headers
 from .target import Target
 
 _BODILESS = frozenset({204, 304})
@@ -20,18 +20,20 @@ _BODILESS = frozenset({204, 304})
 
 @functools.cache
 def tls() -> ssl.SSLContext:
-    """Certificates are verified against what this machine trusts."""
+    """Return a context that verifies certificates against what this machine trusts."""
     return httpcore2.default_ssl_context()
 
 
 async def secured(target: Target, tls: Tls) -> ssl.SSLContext | None:
-    """What a connection is verified by, if it is to be; read in a thread, for it is a whole store of certificates."""
-    with _told(target.place):
+    """Return the context that verifies a secure connection; loaded in a thread, because a certificate store is
+    large.
+    """
+    with _translate_errors(target.place):
         return await asyncio.to_thread(tls) if target.scheme == "https" else None
 
 
 class _Checked(httpcore2.AsyncNetworkBackend):
-    """Connects to the addresses that it was given, one after another, whatever host it is asked for."""
+    """Connects to the addresses that it was given, one after another, whatever host is requested."""
 
     def __init__(self, addresses: tuple[str, ...], connect_s: float) -> None:
         self._addresses = addresses
@@ -47,7 +49,7 @@ class _Checked(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """A stream to the first address that answers."""
+        """Return a stream to the first address that answers."""
         share = self._connect_s / len(self._addresses)
         for address in self._addresses[:-1]:
             with suppress(httpcore2.ConnectError, httpcore2.ConnectTimeout):
@@ -57,13 +59,13 @@ class _Checked(httpcore2.AsyncNetworkBackend):
         return self.stream
 
     async def aclose(self) -> None:
-        """Drop the connection, also one that was cancelled while it became a secure one."""
+        """Drop the connection, even if it was cancelled during the TLS handshake."""
         if self.stream is not None:
             await self.stream.aclose()
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ResponseHead:
     """The head of a response."""
 
     status: int
@@ -72,19 +74,19 @@ class Answer:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no body follows."""
+        """True if no body follows."""
         return self.status in _BODILESS or self.header("content-length") == "0"
 
     def header(self, name: str) -> str | None:
-        """A header's first value."""
+        """Return the first value of a header."""
         return next((value for key, value in self.headers if key.lower() == name), None)
 
 
 class Exchange:
-    """A request that is sent, a response that is read as far as somebody wants it."""
+    """A request that is sent, and a response that is read as far as the caller wants."""
 
     def __init__(
-        self, order: Order, addresses: tuple[str, ...], secure: ssl.SSLContext | None, connect_s: float
+        self, order: FetchRequest, addresses: tuple[str, ...], secure: ssl.SSLContext | None, connect_s: float
     ) -> None:
         target = order.target
         url = httpcore2.URL(scheme=target.scheme, host=target.host, port=target.port, target=target.path)
@@ -95,21 +97,21 @@ class Exchange:
         self._pieces: AsyncGenerator[bytes] | None = None
         self._left = b""
 
-    async def begin(self, limit: int) -> Answer:
-        """Send it, and read the head of what comes back."""
-        with _told(self._where):
+    async def begin(self, limit: int) -> ResponseHead:
+        """Send the request, and read the head of the response."""
+        with _translate_errors(self._where):
             response = await self._connection.handle_async_request(self._request)
         if sum(len(name) + len(value) for name, value in response.headers) > limit:
             raise FetchFailed("response", f"{self._where} answered with headers of more than {limit} bytes")
         self._pieces = response.aiter_stream()
         reason = response.extensions.get("reason_phrase", b"").decode("latin-1")
         headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers)
-        return Answer(response.status, reason, headers)
+        return ResponseHead(response.status, reason, headers)
 
     async def read(self, size: int) -> bytes:
-        """Up to so many bytes of the body, as they come; b"" at its end."""
+        """Return up to `size` bytes of the body, as they arrive; b"" at its end."""
         if not self._left and self._pieces is not None:
-            with _told(self._where):
+            with _translate_errors(self._where):
                 self._left = await anext(self._pieces, b"")
         size = max(1, min(size, PIECE))
         piece, self._left = self._left[:size], self._left[size:]
@@ -122,7 +124,7 @@ class Exchange:
         await self._backend.aclose()
 
 
-def _sent(order: Order) -> list[tuple[bytes, bytes]]:
+def _sent(order: FetchRequest) -> list[tuple[bytes, bytes]]:
     names = {name.lower() for name, _ in order.headers}
     headers = [("Host", order.target.place), *order.headers, ("Connection", "close")]
     headers += [(name, value) for name, value in _DEFAULTS if name.lower() not in names]
@@ -135,8 +137,8 @@ _DEFAULTS = (("Accept", "*/*"), ("Accept-Encoding", "identity"), ("User-Agent", 
 
 
 @contextmanager
-def _told(where: str) -> Iterator[None]:
-    """What goes wrong on the way, as the function's author can use it."""
+def _translate_errors(where: str) -> Iterator[None]:
+    """Translate connection failures into errors that help the function's author."""
     try:
         yield
     except (httpcore2.TimeoutException, TimeoutError) as error:

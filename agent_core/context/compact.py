@@ -1,4 +1,4 @@
-"""Compaction: the older part of a conversation becomes a summary, which takes the summary before it in.
+"""Compaction: a summary replaces the older part of a conversation and takes in the previous summary.
 
 Asking a model for it comes in as a function; where that gives nothing, the program makes an extract. Nothing is
 written here: who calls puts the summary on disk first, and then into the history.
@@ -11,7 +11,7 @@ from typing import Final
 from ..messages import Answer, Assistant, Call, Message, Notice, System, User
 from ..untrusted import one_line, shorten
 from .facts import Sentence, extract, lost, sentences, tokens_of
-from .history import History, Item, Summary, is_pressure
+from .history import History, HistoryItem, Summary, is_pressure
 from .whose import USER, harmless, of_function
 
 AskFor = Callable[[str, str], Awaitable[str]]
@@ -42,8 +42,8 @@ STYLES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """What a compaction is to come to: bytes that stay as they are, the summary's length, a request's material."""
+class CompactionOrder:
+    """The limits of a compaction: bytes that stay unchanged, the summary's length, the material per request."""
 
     tail: int
     chars: int
@@ -51,8 +51,8 @@ class Order:
     style: str = "summary"
 
 
-def cut(items: Sequence[Item], tail: int) -> int:
-    """Where the part begins that stays: as much as fits, and never between a call and its answer.
+def cut(items: Sequence[HistoryItem], tail: int) -> int:
+    """Return where the part that stays begins: as much as fits, and never between a call and its answer.
 
     It may be anywhere in a turn, and is never before the second message: there is always something to cover.
     """
@@ -65,45 +65,48 @@ def cut(items: Sequence[Item], tail: int) -> int:
     return place if place < len(items) else _last_whole(items)
 
 
-def _last_whole(items: Sequence[Item]) -> int:
-    """Where the last call and its answers begin."""
+def _last_whole(items: Sequence[HistoryItem]) -> int:
+    """Return where the last call and its answers begin."""
     place = len(items) - 1
     while place > 0 and isinstance(items[place].whole, Answer):
         place -= 1
     return max(place, 0)
 
 
-async def summarised(history: History, order: Order, ask: AskFor) -> tuple[Summary, int] | None:
-    """What the history should go on with, and how many of its messages that covers; None if there is nothing to."""
+async def summarised(history: History, order: CompactionOrder, ask: AskFor) -> tuple[Summary, int] | None:
+    """Return the new summary and how many messages it covers; None if there is nothing to cover."""
     covered = history.items[: cut(history.items, order.tail)]
     if not covered:
         return None
-    lines = [_told(item.shown) for item in covered if not is_pressure(item.whole)]
+    lines = [_material_line(item.shown) for item in covered if not is_pressure(item.whole)]
     before = history.summary.text if history.summary else ""
     text = await _by_model(lines, before, order, ask) if _is_worth(lines, before, order) else ""
-    said = [*_said_before(history.summary), *(each for item in covered for each in _said(item.shown))]
-    kept = lost(said, text, order.chars - len(text)) if text else extract(said, order.chars)
+    all_sentences = [
+        *_said_before(history.summary),
+        *(sentence for item in covered for sentence in _message_sentences(item.shown)),
+    ]
+    quotes = lost(all_sentences, text, order.chars - len(text)) if text else extract(all_sentences, order.chars)
     count = sum(not isinstance(item.whole, Notice) for item in covered)
     covers = count + (history.summary.covers if history.summary else 0)
-    asked = _asked(history.items, len(covered), history.summary)
-    upto, own = max(item.seq for item in covered), tuple((each.by, each.text) for each in kept)
-    return Summary(text, covers, upto, order.style, said=own, asked=asked), len(covered)
+    request = _open_request(history.items, len(covered), history.summary)
+    upto, own = max(item.seq for item in covered), tuple((quote.by, quote.text) for quote in quotes)
+    return Summary(text, covers, upto, order.style, quotes=own, open_request=request), len(covered)
 
 
-def _is_worth(lines: Sequence[str], before: str, order: Order) -> bool:
-    """Whether a model is asked: what is hardly longer than its summary would be the program extracts."""
+def _is_worth(lines: Sequence[str], before: str, order: CompactionOrder) -> bool:
+    """Check whether to ask a model: the program extracts what is hardly longer than its summary would be."""
     return sum(map(len, lines)) + len(before) > order.chars
 
 
-async def _by_model(lines: Sequence[str], before: str, order: Order, ask: AskFor) -> str:
-    """The summary of all lines, a part at a time; empty if the model fails at one."""
+async def _by_model(lines: Sequence[str], before: str, order: CompactionOrder, ask: AskFor) -> str:
+    """Summarize all lines with the model, a part at a time; empty if the model fails at one part."""
     room = int(order.chars * (1 - _FACTS))
-    told = STYLES[order.style].format(words=max(room // 7, 40))
+    instructions = STYLES[order.style].format(words=max(room // 7, 40))
     for n, part in enumerate(_parts(lines, max(order.material - order.chars, _MESSAGE_CHARS))):
         if n == _MOST_REQUESTS:
             break
         so_far = f"The summary so far:\n{before}\n\n" if before else ""
-        before = harmless(shorten((await ask(told, f"{so_far}The messages:\n{part}")).strip(), room))
+        before = harmless(shorten((await ask(instructions, f"{so_far}The messages:\n{part}")).strip(), room))
         if len(before) < _LEAST_CHARS:
             return ""
     return before
@@ -120,19 +123,19 @@ def _parts(lines: Sequence[str], size: int) -> list[str]:
     return parts
 
 
-def _asked(items: Sequence[Item], covered: int, before: Summary | None) -> str:
-    """What the user wants of the turn that goes on, where the cut falls inside of it."""
+def _open_request(items: Sequence[HistoryItem], covered: int, before: Summary | None) -> str:
+    """Return the user's request in the current turn, if the cut falls inside that turn."""
     if covered >= len(items) or any(isinstance(item.whole, User) for item in items[covered:]):
         return ""
     turn = items[covered].turn
     own = [item.shown.text for item in items[:covered] if item.turn == turn and isinstance(item.whole, User)]
     if own:
         return shorten(own[-1], _ASKED_CHARS)
-    return before.asked if before and items[0].turn == turn else ""
+    return before.open_request if before and items[0].turn == turn else ""
 
 
-def _told(message: Message) -> str:
-    """A message as a line of the material."""
+def _material_line(message: Message) -> str:
+    """Return a message as a line of the material."""
     match message:
         case Assistant(text, calls):
             called = [f"Assistant calls {_called(call)}({_cut(call.arguments, _ARGUMENT_CHARS)})" for call in calls]
@@ -148,7 +151,7 @@ def _told(message: Message) -> str:
 
 
 def _cut(text: str, chars: int = _MESSAGE_CHARS) -> str:
-    """The words of anybody but the user, as far as they go into the material."""
+    """Return text of anyone but the user, shortened and made harmless for the material."""
     return harmless(shorten(text, chars))
 
 
@@ -157,14 +160,14 @@ def _called(call: Call) -> str:
 
 
 def _said_before(summary: Summary | None) -> list[Sentence]:
-    """What the summary before says; what it has word for word of the user counts as it did."""
+    """Return the sentences of the previous summary; its quotes of the user still count as the user's."""
     if summary is None:
         return []
-    return [*sentences(summary.told), *(Sentence(text, tokens_of(text), by) for by, text in summary.said)]
+    return [*sentences(summary.model_text), *(Sentence(text, tokens_of(text), by) for by, text in summary.quotes)]
 
 
-def _said(message: Message) -> list[Sentence]:
-    """What a message says that a summary must not lose."""
+def _message_sentences(message: Message) -> list[Sentence]:
+    """Return the sentences of a message that a summary must not lose."""
     match message:
         case Assistant(text, calls):
             called = [Sentence(harmless(f"{_called(call)} was called"), frozenset({call.name})) for call in calls]

@@ -1,4 +1,4 @@
-"""What a summary must not lose, as far as a program can see it: numbers, names, functions.
+"""The facts that a summary must not lose, as far as a program can see them: numbers, names, functions.
 
 Pure. Whole sentences are kept, for a number alone says nothing; those that hold most of what is missing come first.
 """
@@ -28,7 +28,7 @@ _COMMON: Final = frozenset(_NO_NAMES.split())
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence, what it holds that must not be lost, and whose it is, as in `whose.py`."""
+    """A sentence, the tokens in it that must not be lost, and its author, as in `whose.py`."""
 
     text: str
     tokens: frozenset[str]
@@ -36,14 +36,14 @@ class Sentence:
 
     @property
     def line(self) -> str:
-        """As it stands in a summary: the words of others than the assistant say whose they are."""
+        """The sentence as it appears in a summary: words of anyone but the assistant are labeled with their author."""
         return f"{label_of(self.by)}{self.text}"
 
 
 def sentences(text: str, by: str = "") -> list[Sentence]:
-    """The sentences of a text, long ones cut around what they hold."""
-    found = (each[0].strip(" \t-*•") for each in _SENTENCE.finditer(text))
-    return [_sentence(each, by) for each in found if each and _LEFT_OUT not in each]
+    """Return the sentences of a text, with long ones cut around the facts in them."""
+    pieces = (match[0].strip(" \t-*•") for match in _SENTENCE.finditer(text))
+    return [_sentence(piece, by) for piece in pieces if piece and _LEFT_OUT not in piece]
 
 
 def _sentence(text: str, by: str) -> Sentence:
@@ -53,54 +53,57 @@ def _sentence(text: str, by: str) -> Sentence:
 
 
 def tokens_of(sentence: str) -> frozenset[str]:
-    """Numbers, capitalised names, and names of code in one sentence."""
+    """Return the numbers, capitalized names and names of code in a sentence."""
     names = {word for word in _WORD.findall(sentence) if word[0].isupper() and word not in _COMMON}
     return frozenset({*_NUMBER.findall(sentence), *_CODE.findall(sentence), *_CALLED.findall(sentence), *names})
 
 
-def lost(said: Sequence[Sentence], told: str, room_chars: int) -> list[Sentence]:
-    """Of what was said, the sentences that hold what is not told, as many as there is room for, in their order."""
-    known, words = told.casefold(), {token.casefold() for token in (*tokens_of(told), *_WORD.findall(told))}
-    all_tokens = {token for each in said for token in each.tokens}
-    missing = {token for token in all_tokens if not _is_told(token.casefold(), known, words)}
+def lost(all_sentences: Sequence[Sentence], summary: str, room_chars: int) -> list[Sentence]:
+    """Return the sentences with facts that the summary misses, as many as fit, in their order."""
+    summary_text, words = (
+        summary.casefold(),
+        {token.casefold() for token in (*tokens_of(summary), *_WORD.findall(summary))},
+    )
+    all_tokens = {token for sentence in all_sentences for token in sentence.tokens}
+    missing = {token for token in all_tokens if not _is_told(token.casefold(), summary_text, words)}
     chosen: dict[int, Sentence] = {}
-    for place in _by_worth(said, missing):
-        each = said[place]
-        if not each.tokens & missing or len(each.line) + 3 > room_chars:
+    for place in _by_worth(all_sentences, missing):
+        sentence = all_sentences[place]
+        if not sentence.tokens & missing or len(sentence.line) + 3 > room_chars:
             continue
-        chosen[place] = each
-        room_chars -= len(each.line) + 3
-        missing -= each.tokens
+        chosen[place] = sentence
+        room_chars -= len(sentence.line) + 3
+        missing -= sentence.tokens
     return [chosen[place] for place in sorted(chosen)]
 
 
-def extract(said: Sequence[Sentence], room_chars: int) -> list[Sentence]:
-    """A summary by the program: what holds facts first, then what was said last, in the order of the conversation."""
-    first = lost(said, "", room_chars)
-    left = room_chars - sum(len(each.line) + 3 for each in first)
+def extract(all_sentences: Sequence[Sentence], room_chars: int) -> list[Sentence]:
+    """Return a summary by the program: facts first, then the newest sentences, in the order of the conversation."""
+    first = lost(all_sentences, "", room_chars)
+    remaining = room_chars - sum(len(sentence.line) + 3 for sentence in first)
     chosen = dict.fromkeys(first)
-    for each in reversed(said):
-        if each not in chosen and len(each.line) + 3 <= left:
-            chosen[each] = None
-            left -= len(each.line) + 3
-    return [each for each in dict.fromkeys(said) if each in chosen]
+    for sentence in reversed(all_sentences):
+        if sentence not in chosen and len(sentence.line) + 3 <= remaining:
+            chosen[sentence] = None
+            remaining -= len(sentence.line) + 3
+    return [sentence for sentence in dict.fromkeys(all_sentences) if sentence in chosen]
 
 
-def _is_told(token: str, known: str, words: Collection[str]) -> bool:
-    """Whether it is there: as a word of its own, or, where it has more than letters and digits, anywhere."""
-    return token in words or (not token.isalnum() and token in known)
+def _is_told(token: str, text: str, words: Collection[str]) -> bool:
+    """Check whether a token is in the text: as a word, or anywhere if it has more than letters and digits."""
+    return token in words or (not token.isalnum() and token in text)
 
 
-def _by_worth(said: Sequence[Sentence], missing: Iterable[str]) -> list[int]:
-    """Places of sentences: most of what is missing for their length first, of equals the later."""
-    wanted = frozenset(missing)
+def _by_worth(all_sentences: Sequence[Sentence], missing: Iterable[str]) -> list[int]:
+    """Return the places of sentences: the most missing facts per length first, the later one of equals."""
+    tokens = frozenset(missing)
 
     def worth(place: int) -> tuple[float, int]:
-        each = said[place]
-        weight = _BY_USER if each.by == USER else 1.0
-        return weight * len(each.tokens & wanted) / (len(each.line) + 40), place
+        sentence = all_sentences[place]
+        weight = _BY_USER if sentence.by == USER else 1.0
+        return weight * len(sentence.tokens & tokens) / (len(sentence.line) + 40), place
 
-    return sorted(range(len(said)), key=worth, reverse=True)
+    return sorted(range(len(all_sentences)), key=worth, reverse=True)
 
 
 def _clip(text: str, tokens: Iterable[str]) -> str:

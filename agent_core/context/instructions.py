@@ -1,4 +1,4 @@
-"""What the agent is told about itself, before memory and conversation."""
+"""The instructions that the agent reads about itself, before memory and conversation."""
 
 INSTRUCTIONS = """\
 You are an assistant that makes its own functions. You answer the user in plain text, and you call functions for \

@@ -1,4 +1,4 @@
-"""Keeps a conversation within the window: warns the model once, and has the older part summarised.
+"""Keeps a conversation within the window: warns the model once, then has the older part summarized.
 
 What comes of it is an entry of the running turn, so that a restart finds the same context.
 """
@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 from ..settings import MemorySettings
 from ..storage import Entry
 from .build import Budget, summary_chars, tail_bytes
-from .compact import AskFor, Order, summarised
+from .compact import AskFor, CompactionOrder, summarised
 from .history import PRESSURE, History, Summary
 
 KIND: Final = "summary"
@@ -18,15 +18,15 @@ _LEAST_MATERIAL: Final = 2_000
 
 
 class Journal(Protocol):
-    """An open turn, as far as it matters here."""
+    """An open turn, as far as compaction needs it."""
 
     history: History
 
     async def append(self, entries: Sequence[Entry]) -> Any:  # Any: nothing is done with it
-        """Put entries on disk, and into the history."""
+        """Write entries to disk and add them to the history."""
 
     def warn(self, message: str) -> None:
-        """Tell the human something."""
+        """Show a warning to the user."""
 
 
 class Room:
@@ -37,7 +37,7 @@ class Room:
         self._style = compaction or settings.compaction
 
     async def make(self, turn: Journal, budget: Budget, ask: AskFor) -> bool:
-        """Warn, or compact, where it is time; whether it was compacted."""
+        """Warn the model or compact the conversation if it is time; return whether it was compacted."""
         used, most, room = budget.tokens(turn.history.size), budget.most(self._settings), budget.room(self._settings)
         if used >= most and turn.history.size >= room * _WORTH:
             await self.compact(turn, budget, ask)
@@ -47,18 +47,18 @@ class Room:
         return False
 
     async def compact(self, turn: Journal, budget: Budget, ask: AskFor, share: float = 1.0) -> Summary | None:
-        """Let a summary stand for the older part; what stays takes at most this share of what it may."""
+        """Replace the older part by a summary; what stays takes at most this share of its limit."""
         history, room = turn.history, int(budget.room(self._settings) * share)
         tail = min(tail_bytes(room), history.size // 2)
-        order = Order(tail, summary_chars(room), max(room, _LEAST_MATERIAL), self._style)
-        made = await summarised(history, order, ask)
-        if made is not None:
-            await turn.append([Entry(KIND, made[0].payload())])
+        order = CompactionOrder(tail, summary_chars(room), max(room, _LEAST_MATERIAL), self._style)
+        summary = await summarised(history, order, ask)
+        if summary is not None:
+            await turn.append([Entry(KIND, summary[0].payload())])
             before = history.summary.covers if history.summary else 0
-            history.compact(*made)
+            history.compact(*summary)
             turn.warn(
-                f"The oldest {made[0].covers - before:,} messages in the context are a summary now; all of them can be"
+                f"The oldest {summary[0].covers - before:,} messages in the context are a summary now; all of them can be"
                 " searched."
             )
         history.fit(room)
-        return made[0] if made else None
+        return summary[0] if summary else None

@@ -1,4 +1,4 @@
-"""The debugger as the host has it: breakpoints, stops with a human, records without one, traces, recorded calls.
+"""The debugger on the host side: breakpoints, stops with a user, records without one, traces, recorded calls.
 
 What comes from a worker is a claim: it is checked for shape, capped, masked and made visible before anybody has it.
 """
@@ -6,7 +6,7 @@ What comes from a worker is a claim: it is checked for shape, capped, masked and
 from .breakpoints import Breakpoint, Breakpoints, Placed
 from .debugging import Debugging, Watch
 from .lines import stopping_lines
-from .stop import COMMANDS, Command, Debugger, Stop
+from .stop import COMMANDS, Command, Debugger, DebugStop
 from .typed import typed_breakpoint
 
 __all__ = [
@@ -14,10 +14,10 @@ __all__ = [
     "Breakpoint",
     "Breakpoints",
     "Command",
+    "DebugStop",
     "Debugger",
     "Debugging",
     "Placed",
-    "Stop",
     "Watch",
     "stopping_lines",
     "typed_breakpoint",

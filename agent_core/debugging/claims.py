@@ -1,4 +1,4 @@
-"""What a worker claims of a stop, of a record, of a trace: taken for what it is, or refused."""
+"""A worker's claims about a stop, a record or a trace: parsed strictly, or refused."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """What was seen where a breakpoint was passed."""
+class BreakpointRecord:
+    """The values that were seen when a breakpoint was passed."""
 
     id: int
     hits: int
@@ -25,8 +25,8 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One line of a trace: how often it ran, and which locals it changed to what, first and last."""
+class TraceLine:
+    """One line of a trace: how often it ran, and the locals it changed, with their first and last values."""
 
     at: At
     count: int
@@ -35,35 +35,35 @@ class Line:
 
 
 class Reader:
-    """Reads one claim, masked already and looked over for its size, and makes its texts visible.
+    """Reads one claim, already masked and checked for its size, and makes its texts visible.
 
     Each method raises RequestRefused where the claim has another shape.
     """
 
     def text(self, value: object, most: int = caps.MOST_ANSWER) -> str:
-        """A text."""
+        """Return a text."""
         if not isinstance(value, str):
             raise RequestRefused("the debugger hears texts here")
         return visible(value[: most * 2])[:most]
 
     def word(self, value: object, most: int) -> str:
-        """A text on one line: a name, or a path."""
+        """Return a text on one line: a name, or a path."""
         return self.text(value, most).replace("\n", "\\n")
 
     def number(self, value: object) -> int:
-        """A number that counts something."""
+        """Return a number that counts something."""
         if not isinstance(value, int) or not 0 <= value < 1 << 40:
             raise RequestRefused("the debugger hears a number here")
         return int(value)
 
     def many(self, value: object, read: Callable[[Any], T], most: int = caps.MOST_SEEN) -> tuple[T, ...]:
-        """A list, as far as it is taken."""
+        """Return a list, up to its limit."""
         if not isinstance(value, list):
             raise RequestRefused("the debugger hears a list here")
-        return tuple(read(one) for one in value[:most])
+        return tuple(read(item) for item in value[:most])
 
     def pairs(self, value: object, most: int = caps.MOST_SEEN) -> tuple[tuple[str, str], ...]:
-        """Names with texts of their values."""
+        """Return names with the texts of their values."""
         return self.many(value, self._pair, most)
 
     def _pair(self, value: object) -> tuple[str, str]:
@@ -74,25 +74,25 @@ class Reader:
                 raise RequestRefused("the debugger hears a name and a value here")
 
     def at(self, value: object) -> At:
-        """A place."""
+        """Return a place."""
         match value:
             case [path, line, function]:
                 return At(self.word(path, caps.MOST_PATH), self.number(line), self.word(function, caps.MOST_NAME))
             case _:
                 raise RequestRefused("the debugger hears a place here")
 
-    def record(self, claim: Claim) -> Record:
-        """A record."""
+    def record(self, claim: Claim) -> BreakpointRecord:
+        """Return a record."""
         at = self.at([claim.get("path"), claim.get("line"), claim.get("function")])
         id, hits = self.number(claim.get("id")), self.number(claim.get("hits"))
-        return Record(id, hits, at, self.pairs(claim.get("locals")), self.pairs(claim.get("shown")))
+        return BreakpointRecord(id, hits, at, self.pairs(claim.get("locals")), self.pairs(claim.get("shown")))
 
-    def line(self, claim: object) -> Line:
-        """A line of a trace."""
+    def line(self, claim: object) -> TraceLine:
+        """Return a line of a trace."""
         match claim:
             case [path, line, function, count, first, last]:
                 at = self.at([path, line, function])
-                first, last = (self.pairs(each, caps.MOST_CHANGES) for each in (first, last))
-                return Line(at, self.number(count), first, last)
+                first, last = (self.pairs(changes, caps.MOST_CHANGES) for changes in (first, last))
+                return TraceLine(at, self.number(count), first, last)
             case _:
                 raise RequestRefused("the debugger hears a line of a trace here")

@@ -1,4 +1,4 @@
-"""The debugger of one workspace, and its watch over one call with the calls that it makes.
+"""The debugger of one workspace, and its watch over one call and the calls that it makes.
 
 Stops of several calls come to the human one after another; while one waits, its clock stands still.
 """
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from sandbox import Around, CallEnded, Debug, Patient, Reins, RequestRefused, caps
+from sandbox import CallEnded, CallHooks, Debug, DebugControl, Patient, RequestRefused, caps
 
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
@@ -19,11 +19,11 @@ from ..storage import SaveRecorded
 from . import halt as halting
 from . import said
 from .breakpoints import Breakpoints
-from .claims import Claim, Line, Reader, Record
+from .claims import BreakpointRecord, Claim, Reader, TraceLine
 from .halt import Halt
 from .recording import Recording, kept_call
 from .spoken import Order
-from .stop import Debugger, Stop
+from .stop import Debugger, DebugStop
 
 WAIT_S: Final = 1800.0
 CHANGED: Final = "a human changed values at the debugger"
@@ -32,7 +32,7 @@ Tracing = Literal["", "lines", "cover"]
 
 
 class Debugging:
-    """What is armed in a workspace, who sits at the debugger, and what runs."""
+    """The breakpoints of a workspace, the attached debugger, and the calls that run."""
 
     def __init__(self, wait_s: float = WAIT_S) -> None:
         self.breakpoints = Breakpoints()
@@ -42,21 +42,25 @@ class Debugging:
         self._running: list[Watch] = []
 
     def watch(self, *, trace: Tracing = "", covers: tuple[str, str] | None = None, looks_back: bool = False) -> "Watch":
-        """A watch over one call."""
+        """Return a watch over one call."""
         return Watch(self, trace, covers, looks_back=looks_back)
 
     def break_now(self) -> list[str]:
-        """Stop what runs, at the next line of each; the functions that were reached.
+        """Stop each running call at its next line, and return the functions that were reached.
 
         A human has to sit at the debugger: without one nothing is stopped.
         """
         if self.debugger is None:
             return []
-        return [one.running[-1].function for one in self._running if one.running and one.running[-1].reins.stop_now()]
+        return [
+            watch.running[-1].function
+            for watch in self._running
+            if watch.running and watch.running[-1].reins.stop_now()
+        ]
 
     def stop_evaluation(self) -> bool:
-        """End the expression that a worker evaluates for a human at a stop; false where there is none."""
-        return any(one.stop_evaluation() for one in self._running)
+        """End the expression that a worker evaluates for the user at a stop; return False if there is none."""
+        return any(watch.stop_evaluation() for watch in self._running)
 
     @contextmanager
     def _at_work(self, watch: "Watch") -> Iterator[None]:
@@ -69,17 +73,17 @@ class Debugging:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A function of a call while it runs; its worker may speak of the breakpoints that it was sent, of no others."""
+    """A function of a call while it runs; its worker may only mention the breakpoints that it received."""
 
     function: str
     has_human: bool = False
     points: set[int] = field(default_factory=set)
-    reins: Reins = field(default_factory=Reins)
-    given: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
+    reins: DebugControl = field(default_factory=DebugControl)
+    call_arguments: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
 
 
 class Watch:
-    """One call as the debugger sees it: what it is sent along, its stops, its records, and what it heard."""
+    """One call as the debugger sees it: what is sent with it, its stops, its records, and what was reported."""
 
     def __init__(
         self, room: Debugging, trace: Tracing = "", covers: tuple[str, str] | None = None, *, looks_back: bool = False
@@ -94,9 +98,9 @@ class Watch:
         self.was_quit = False  # by the human
         self.stood = 0.0  # seconds in which it waited for a human
         self.running: list[Run] = []  # each called by the one before
-        self.records: list[Record] = []
+        self.records: list[BreakpointRecord] = []
         self.passed = 0  # records beyond those that are kept
-        self.lines: tuple[Line, ...] = ()
+        self.lines: tuple[TraceLine, ...] = ()
         self.can_run: tuple[int, ...] = ()  # lines of the function whose coverage is asked for
         self.is_cut = False
         self.recording = Recording(random.SystemRandom().getrandbits(48))
@@ -107,16 +111,16 @@ class Watch:
         function: str,
         snapshot: Snapshot,
         arguments: Mapping[str, Any] | None = None,  # Any: JSON
-    ) -> Iterator[Around]:
-        """While a function of the call runs: what its worker is sent along."""
+    ) -> Iterator[CallHooks]:
+        """Yield what the worker of a function receives, while the function runs as part of the call."""
         is_first = not self.running
         points = tuple(self._room.breakpoints.points(snapshot)) if self._room.breakpoints else ()
         human = self._room.debugger is not None
-        wanted = points or human or self._trace
-        debug = Debug(points, human, self._trace, self._covers, self._looks_back and is_first) if wanted else None
-        around = Around(self.recording.seed_of(len(self.running)), self.recording.zone_then, debug)
-        reins = debug.reins if debug else Reins()
-        self.running.append(Run(function, human, {one.id for one in points}, reins, arguments or {}))
+        needs_debug = points or human or self._trace
+        debug = Debug(points, human, self._trace, self._covers, self._looks_back and is_first) if needs_debug else None
+        around = CallHooks(self.recording.seed_of(len(self.running)), self.recording.zone_then, debug)
+        reins = debug.reins if debug else DebugControl()
+        self.running.append(Run(function, human, {point.id for point in points}, reins, arguments or {}))
         try:
             if is_first:
                 with self._room._at_work(self):
@@ -127,7 +131,7 @@ class Watch:
             self.running.pop()
 
     async def answer(self, claim: Claim, snapshot: Snapshot) -> Any:  # Any: None, an order, or Patient
-        """The answer to a request of the debugger in the worker.
+        """Return the answer to a request from the debugger in the worker.
 
         Raises:
             CallEnded: it has no known shape, or is not what its worker was sent for: no debugger of ours says that.
@@ -149,7 +153,10 @@ class Watch:
                 stop = halting.begun(claim, reader, run.function, snapshot, self._room.breakpoints)
                 stop = replace(stop, why=halting.why_of(claim, id), shown=self._shown(stop, snapshot))
                 if len(self._room._running) > 1:
-                    stop = replace(stop, given=reader.text(json.dumps(run.given, default=repr, ensure_ascii=False)))
+                    stop = replace(
+                        stop,
+                        call_arguments=reader.text(json.dumps(run.call_arguments, default=repr, ensure_ascii=False)),
+                    )
                 if not stop.frames:
                     raise RequestRefused("a stop has a frame")
                 self._stops += 1
@@ -170,16 +177,16 @@ class Watch:
             self.stood += asyncio.get_running_loop().time() - began
 
     def _known(self, id: int) -> int:
-        """A breakpoint that the worker was sent, by its number; 0 is none of them."""
+        """Return the number of a breakpoint that the worker received; 0 is none of them."""
         if id and id not in self.running[-1].points:
             raise RequestRefused("the debugger hears of breakpoints that this call was sent")
         return id
 
-    def _shown(self, stop: Stop, snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
-        """Return what a stop shows of the expressions that a human displays, here or with a breakpoint."""
+    def _shown(self, stop: DebugStop, snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
+        """Return what a stop shows of the expressions that the user displays, here or with a breakpoint."""
         placed = self._room.breakpoints.placed(snapshot)
-        wanted = {*self._displayed, *(text for each in placed for text in each.breakpoint.expressions)}
-        return tuple((text, value) for text, value in stop.shown if text in wanted)
+        expressions = {*self._displayed, *(text for placement in placed for text in placement.breakpoint.expressions)}
+        return tuple((text, value) for text, value in stop.shown if text in expressions)
 
     def _keep(self, claim: Claim, reader: Reader) -> None:
         if self.running[-1].has_human:
@@ -198,7 +205,7 @@ class Watch:
         self.can_run = reader.many(claim.get("lines", []), reader.number, caps.MOST_LINES)
         self.is_cut = bool(claim.get("cut"))
 
-    async def _begin(self, stop: Stop, id: int, snapshot: Snapshot) -> Order:
+    async def _begin(self, stop: DebugStop, id: int, snapshot: Snapshot) -> Order:
         debugger = self._room.debugger
         if debugger is None:
             return {"do": "continue"}
@@ -210,7 +217,7 @@ class Watch:
         return await self._go_on()
 
     async def _go_on(self) -> Order:
-        """Ask the human until the worker has something to do; the stop is over when it runs on, or when it cannot."""
+        """Ask the user until the worker has something to do; the stop is over when it continues, or when it cannot."""
         halt = self._halts[-1]
         order: Order = {}
         try:
@@ -236,12 +243,12 @@ class Watch:
             self._room._turn.release()
 
     def note(self, snapshot: Snapshot) -> str:
-        """What its breakpoints saw, for a model; empty if nothing."""
+        """Return what the breakpoints recorded, for a model; empty if nothing."""
         return said.records(self.records, self.passed, snapshot)
 
     @property
     def was_stopped(self) -> bool:
-        """Whether a human had the call in hand: how it ended says nothing of the function then."""
+        """True if the user controlled the call: how it ended then says nothing about the function."""
         return self._stops > 0
 
     def writes(
@@ -251,16 +258,16 @@ class Watch:
         arguments: Mapping[str, Any],
         outcome: Mapping[str, Any],
     ) -> list[SaveRecorded]:
-        """What is kept of the call for a replay, if it went its way to an end; `outcome` in its published shape."""
+        """Return what is stored of the call for a replay, if it ran to an end; `outcome` is in its published shape."""
         return [] if self.was_quit else kept_call(self.recording, function, snapshot, arguments, dict(outcome))
 
     def stop_evaluation(self) -> bool:
-        """End what the worker that stands still evaluates; false where it does not."""
+        """End the evaluation in the stopped worker; return False if there is none."""
         halt = self._halts[-1] if self._halts else None
         return halt is not None and not halt.is_asked and halt.reins is not None and halt.reins.stop_now()
 
     def close(self) -> None:
-        """The call has ended, perhaps in the middle of a stop."""
+        """Close the watch after the call has ended, possibly in the middle of a stop."""
         for halt in list(self._halts):
             self._over(halt)
 

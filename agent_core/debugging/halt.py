@@ -1,10 +1,10 @@
-"""One stop, up to the command that ends it: what the host answers itself, and what the worker is asked."""
+"""One stop, up to the command that ends it: the host answers some commands, the worker the others."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from sandbox import CallEnded, Reins, RequestRefused, caps
+from sandbox import CallEnded, DebugControl, RequestRefused, caps
 from sandbox.lines import bare_lines
 
 from ..errors import UsageError
@@ -14,7 +14,7 @@ from ..untrusted import visible
 from .breakpoints import Breakpoints, Placed
 from .claims import Claim, Reader
 from .spoken import Order, expression_of, order_of
-from .stop import BY_NAME, COMMANDS, RESUMING, Command, Debugger, Stop
+from .stop import BY_NAME, COMMANDS, RESUMING, Command, Debugger, DebugStop
 from .typed import typed_breakpoint
 
 MOST_DIGITS: Final = 9
@@ -27,22 +27,22 @@ QUIT: Final = "its debugger was told to end it"
 
 @dataclass(slots=True)
 class Halt:
-    """A stop, the human, and what is displayed at each; `snapshot` is what the call runs on."""
+    """A stop, the debugger, and the expressions displayed at each stop; `snapshot` is what the call runs on."""
 
-    stop: Stop
+    stop: DebugStop
     debugger: Debugger
     breakpoints: Breakpoints
     snapshot: Snapshot
     displayed: list[str]
     waiting: Command = field(default_factory=lambda: Command(""))  # of the worker's answer
     is_setting: bool = False  # whether that gives something another value
-    reins: Reins | None = None  # on the worker that stands still
+    reins: DebugControl | None = None  # on the worker that stands still
     is_asked: bool = False  # whether the human is, and no worker
     listed: int = 0  # the last line that was listed here
     done: str = ""  # what the host says to the last order: then the worker's words are not told
 
     async def order(self) -> Order:
-        """What the worker is to do next.
+        """Return what the worker must do next.
 
         Raises:
             CallEnded: the human ends the call.
@@ -51,32 +51,34 @@ class Halt:
             self.is_asked = True
             command = await self.debugger.stopped(self.stop)
             self.is_asked = False
-            self.stop, self.done = replace(self.stop, said=""), ""
+            self.stop, self.done = replace(self.stop, message=""), ""
             if command.do == "quit":
                 raise CallEnded(QUIT)
             try:
-                found = self._resumed(command) if command.do in RESUMING else self._done(command)
+                result = self._resumed(command) if command.do in RESUMING else self._done(command)
             except UsageError as error:
-                found = str(error)
-            if not isinstance(found, str):
-                self.waiting, self.is_setting = command, found["do"] in ("set", "act")
-                return found
-            self.stop = replace(self.stop, said=found)
+                result = str(error)
+            if not isinstance(result, str):
+                self.waiting, self.is_setting = command, result["do"] in ("set", "act")
+                return result
+            self.stop = replace(self.stop, message=result)
 
     def heard(self, claim: Claim, reader: Reader) -> bool:
-        """What the worker answered to the last order; whether a local has another value since."""
-        said = reader.text(claim.get("text", ""))
-        has_changed = self.is_setting and not said
+        """Process the worker's answer to the last order; return whether a local has changed."""
+        text = reader.text(claim.get("text", ""))
+        has_changed = self.is_setting and not text
         if "locals" in claim:
-            names = reader.many(claim.get("names"), lambda one: reader.text(one, caps.MOST_SEEN_NAME), caps.MOST_NAMES)
+            names = reader.many(
+                claim.get("names"), lambda name: reader.text(name, caps.MOST_SEEN_NAME), caps.MOST_NAMES
+            )
             self.stop = replace(
                 self.stop,
                 locals=reader.pairs(claim["locals"]),
                 arguments=reader.number(claim.get("arguments")),
                 names=names,
             )
-            said = _place(self.stop) if self.waiting.do in ("up", "down") else self._locals(self.waiting.do)
-        self.stop = replace(self.stop, said=self.done or said or "done")
+            text = _place(self.stop) if self.waiting.do in ("up", "down") else self._locals(self.waiting.do)
+        self.stop = replace(self.stop, message=self.done or text or "done")
         return has_changed
 
     def _resumed(self, command: Command) -> Order:
@@ -90,12 +92,12 @@ class Halt:
         return act(self, command.argument) if act else f"There is no command `{visible(command.do[:40])}`."
 
     def _look(self, step: int) -> Order | str:
-        wanted = self.stop.current + step
-        if not 0 <= wanted < len(self.stop.frames):
+        frame = self.stop.current + step
+        if not 0 <= frame < len(self.stop.frames):
             return "This is the outermost frame." if step < 0 else "This is the innermost frame."
-        path, self.listed = self.stop.frames[wanted].path, 0
-        self.stop = replace(self.stop, current=wanted, **_source(path, self.snapshot, self.breakpoints))
-        return {"do": "locals", "frame": wanted}
+        path, self.listed = self.stop.frames[frame].path, 0
+        self.stop = replace(self.stop, current=frame, **_source(path, self.snapshot, self.breakpoints))
+        return {"do": "locals", "frame": frame}
 
     def _evaluate(self, text: str, *, pretty: bool = False) -> Order:
         return {**order_of(text, self.stop.names), "frame": self.stop.current, "pretty": pretty}
@@ -116,8 +118,8 @@ class Halt:
 
     def _where(self, _argument: str) -> str:
         marks = {self.stop.current: "→"}
-        rows = [(marks.get(number, " "), one) for number, one in enumerate(self.stop.frames)]
-        return "\n".join(f"{mark} {one.path}:{one.line} in {one.function}" for mark, one in rows)
+        rows = [(marks.get(number, " "), frame) for number, frame in enumerate(self.stop.frames)]
+        return "\n".join(f"{mark} {frame.path}:{frame.line} in {frame.function}" for mark, frame in rows)
 
     def _list(self, argument: str) -> str:
         first, last = _range(argument, self.stop.at.line, self.listed)
@@ -134,22 +136,26 @@ class Halt:
 
     def _break(self, argument: str, *, once: bool = False) -> Order | str:
         if not argument:
-            return "\n".join(visible(one.text) for one in self.breakpoints.placed(self.snapshot)) or "none"
-        wanted, line = typed_breakpoint(argument, once=once)
-        wanted = replace(wanted, function=wanted.function or self._function_at(line))
-        return self._armed(self.breakpoints.arm(wanted, line, self.snapshot))
+            return "\n".join(visible(placement.text) for placement in self.breakpoints.placed(self.snapshot)) or "none"
+        spec, line = typed_breakpoint(argument, once=once)
+        spec = replace(spec, function=spec.function or self._function_at(line))
+        return self._armed(self.breakpoints.arm(spec, line, self.snapshot))
 
     def _armed(self, placed: Placed, **more: bool) -> Order:
-        """Have the worker stop there; what is said then is the breakpoint as it stands."""
-        point = next(one for one in self.breakpoints.points(self.snapshot) if one.id == placed.breakpoint.id)
+        """Return the order to stop there; the answer then shows the breakpoint as it stands."""
+        point = next(
+            worker_point
+            for worker_point in self.breakpoints.points(self.snapshot)
+            if worker_point.id == placed.breakpoint.id
+        )
         self.stop = replace(self.stop, **_source(self.stop.at.path, self.snapshot, self.breakpoints))
         self.done = visible("\n".join(filter(None, (placed.text, placed.moved))))
         return {"do": "break", "point": point.to_json(), **more}
 
     def _condition(self, argument: str) -> Order:
         number, _, condition = argument.partition(" ")
-        held = self.breakpoints.change(_counted(number), self.snapshot, condition=condition.strip())
-        return self._armed(held, goes_on=True)
+        placement = self.breakpoints.change(_counted(number), self.snapshot, condition=condition.strip())
+        return self._armed(placement, goes_on=True)
 
     def _ignore(self, argument: str) -> Order:
         number, _, times = argument.partition(" ")
@@ -160,15 +166,22 @@ class Halt:
         return owner.name if owner else self.stop.at.function.split(".")[0]
 
     def _owner(self, line: int = 0) -> Function | None:
-        """The function that a line of this file is of; 0: the one where it stands."""
-        path, found, line = self.stop.at.path, self.snapshot.functions.values(), line or self.stop.at.line
-        return next((one for one in found if one.path == path and one.line <= line <= one.end_line), None)
+        """Return the function that contains a line of this file; 0 means the current one."""
+        path, functions, line = self.stop.at.path, self.snapshot.functions.values(), line or self.stop.at.line
+        return next(
+            (
+                function
+                for function in functions
+                if function.path == path and function.line <= line <= function.end_line
+            ),
+            None,
+        )
 
     def _clear(self, argument: str) -> Order | str:
-        gone = self.breakpoints.clear(id=int(argument)) if argument.isdecimal() and int(argument) else []
-        if not gone:
+        matches = self.breakpoints.clear(id=int(argument)) if argument.isdecimal() and int(argument) else []
+        if not matches:
             return f"There is no breakpoint {visible(argument[:20])}."
-        self.done = f"Breakpoint {argument} of {gone[0].breakpoint.function} is cleared."
+        self.done = f"Breakpoint {argument} of {matches[0].breakpoint.function} is cleared."
         self.stop = replace(self.stop, **_source(self.stop.at.path, self.snapshot, self.breakpoints))
         return {"do": "clear", "id": int(argument)}
 
@@ -178,9 +191,9 @@ class Halt:
         return order
 
     def _undisplay(self, expression: str) -> str:
-        known = expression in self.displayed
-        self.displayed = [one for one in self.displayed if one != expression]
-        return f"`{visible(expression[:80])}` is {'shown no more' if known else 'not shown at stops'}."
+        was_displayed = expression in self.displayed
+        self.displayed = [entry for entry in self.displayed if entry != expression]
+        return f"`{visible(expression[:80])}` is {'shown no more' if was_displayed else 'not shown at stops'}."
 
 
 _ACTS: Final[dict[str, Callable[[Halt, str], Order | str]]] = {
@@ -209,16 +222,16 @@ _ACTS: Final[dict[str, Callable[[Halt, str], Order | str]]] = {
 
 def _help(name: str) -> str:
     if not name:
-        return "\n".join(f"{one.name:10} {one.short:4} {one.what}" for one in COMMANDS)
-    one = BY_NAME.get(name)
-    if one is None:
+        return "\n".join(f"{command.name:10} {command.short:4} {command.description}" for command in COMMANDS)
+    command = BY_NAME.get(name)
+    if command is None:
         raise UsageError(f"There is no command `{visible(name[:40])}`.", mend="`help` lists them.")
-    example = f"\nFor example: {one.example}" if one.example else ""
-    return f"{', '.join(dict.fromkeys((one.name, one.short)))}: {one.what}{example}"
+    example = f"\nFor example: {command.example}" if command.example else ""
+    return f"{', '.join(dict.fromkeys((command.name, command.short)))}: {command.description}{example}"
 
 
 def _range(argument: str, line: int, listed: int) -> tuple[int, int]:
-    """The lines that a list asks for: some, those around one, or what follows on the last ones."""
+    """Return the range of lines to list: the given ones, those around one, or the next after the last listed."""
     first, comma, last = (part.strip() for part in argument.partition(","))
     if not argument and listed:
         return listed + 1, listed + 11
@@ -233,7 +246,7 @@ def _range(argument: str, line: int, listed: int) -> tuple[int, int]:
 
 
 def why_of(claim: Claim, id: int) -> str:
-    """Return why a call stands still, in the host's own words; `id` is the breakpoint's, 0 where it is none.
+    """Return why a call is stopped, in the host's own words; `id` is the breakpoint's, 0 if there is none.
 
     Raises:
         RequestRefused: a debugger does not stop for that.
@@ -248,18 +261,18 @@ def why_of(claim: Claim, id: int) -> str:
     return why
 
 
-def begun(claim: Claim, reader: Reader, call: str, snapshot: Snapshot, breakpoints: Breakpoints) -> Stop:
-    """The stop that a worker claims, but for its reason."""
+def begun(claim: Claim, reader: Reader, call: str, snapshot: Snapshot, breakpoints: Breakpoints) -> DebugStop:
+    """Return the stop that a worker claims, without its reason."""
     frames = reader.many(claim.get("frames"), reader.at, caps.MOST_STACK)
     value, error = claim.get("value"), claim.get("error")
-    return Stop(
+    return DebugStop(
         call,
         "",
         frames,
         len(frames) - 1,
         reader.pairs(claim.get("locals")),
         reader.number(claim.get("arguments")),
-        reader.many(claim.get("names"), lambda one: reader.text(one, caps.MOST_SEEN_NAME), caps.MOST_NAMES),
+        reader.many(claim.get("names"), lambda name: reader.text(name, caps.MOST_SEEN_NAME), caps.MOST_NAMES),
         reader.pairs(claim.get("shown")),
         None if value is None else reader.text(value, caps.MOST_SEEN_RESULT),
         None if error is None else reader.text(error, caps.MOST_SEEN_RESULT),
@@ -268,16 +281,16 @@ def begun(claim: Claim, reader: Reader, call: str, snapshot: Snapshot, breakpoin
 
 
 def _source(path: str, snapshot: Snapshot, breakpoints: Breakpoints) -> Mapping[str, Any]:  # Any: fields of a Stop
-    text = next((visible(one.text) for one in snapshot.modules.values() if one.path == path), "")
-    armed = frozenset(one.line for one in breakpoints.placed(snapshot) if one.path == path)
+    text = next((visible(module.text) for module in snapshot.modules.values() if module.path == path), "")
+    armed = frozenset(placement.line for placement in breakpoints.placed(snapshot) if placement.path == path)
     return {"source": text, "armed": armed}
 
 
-def _place(stop: Stop) -> str:
+def _place(stop: DebugStop) -> str:
     return f"{stop.at.path}:{stop.at.line} in {stop.at.function}"
 
 
-def _numbered(stop: Stop, lines: Any) -> str:  # Any: pairs of number and text
+def _numbered(stop: DebugStop, lines: Any) -> str:  # Any: pairs of number and text
     marks = dict.fromkeys(stop.armed, "B") | {stop.at.line: "→"}
     return "\n".join(f"{number:4} {marks.get(number, ' ')} {text}".rstrip() for number, text in lines)
 

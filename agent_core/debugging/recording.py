@@ -1,4 +1,4 @@
-"""What a call got through `self`, kept with the call so that it can be made again; secrets by their names alone.
+"""Records what a call got through `self`, so that it can be replayed; secrets by their names alone.
 
 Every answer is kept in its order, masked, until there is too much of it; what a replay cannot have is said.
 """
@@ -38,11 +38,11 @@ class Recording:
         self._size = 0
 
     def seed_of(self, depth: int) -> int:
-        """The seed of the call, and of calls that it makes."""
+        """Return the seed of the call, and of calls that it makes."""
         return self.seed + depth
 
     def note(self, name: str, arguments: Row, value: Value, *, refused: str = "") -> None:
-        """Keep an answer, or why there was none; all of it is masked."""
+        """Record an answer, or why there was none; all of it is masked."""
         if name in _SILENT or self._size > MOST_BYTES:
             return
         if name == "secret":
@@ -64,13 +64,13 @@ class Recording:
         else:
             self.heard.append(row)
 
-    def lack(self, what: str) -> None:
-        """Keep what a replay will not have."""
-        self.lacking[what] = None
+    def lack(self, description: str) -> None:
+        """Record something that a replay will not have."""
+        self.lacking[description] = None
 
 
 def first_few(lacking: Collection[str]) -> list[str]:
-    """What is lacking, as far as it is kept and shown, and how much more there is."""
+    """Return the missing items, up to the limit, and how many more there are."""
     more = len(lacking) - MOST_LACKING
     return [*list(lacking)[:MOST_LACKING], *([f"… and {more:,} more"] if more > 0 else [])]
 
@@ -78,17 +78,17 @@ def first_few(lacking: Collection[str]) -> list[str]:
 def kept_call(
     recording: Recording, function: Function, snapshot: Snapshot, arguments: Mapping[str, Any], outcome: Row
 ) -> list[SaveRecorded]:
-    """The record of a call that ran; nothing for one whose arguments are too large to be kept."""
+    """Return the record of a call that ran; empty if its arguments are too large to store."""
     try:
-        given = encode(dict(arguments))
+        encoded_arguments = encode(dict(arguments))
     except Unsendable:
         return []
-    if outcome["outcome"] not in _RAN or len(dumps(given)) > MOST_BYTES:
+    if outcome["outcome"] not in _RAN or len(dumps(encoded_arguments)) > MOST_BYTES:
         return []
     data = {
         "module": function.module,
         "modules": {name: snapshot.modules[name].version for name in closure(function.module, snapshot)},
-        "arguments": given,
+        "arguments": encoded_arguments,
         "seed": recording.seed,
         "zone": recording.zone,
         "heard": recording.heard,
@@ -99,19 +99,19 @@ def kept_call(
 
 
 def closure(module: str, snapshot: Snapshot) -> list[str]:
-    """A module and all that it imports of the workspace."""
-    found: list[str] = []
+    """Return a module and all workspace modules that it imports."""
+    modules: list[str] = []
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        if name in snapshot.readings and name not in found:
-            found.append(name)
+        if name in snapshot.readings and name not in modules:
+            modules.append(name)
             waiting += snapshot.readings[name].imports
-    return found
+    return modules
 
 
 def compared(outcome: Row) -> Row:
-    """What of an outcome a replay is compared by: how it ended, its value, its error and what it printed."""
+    """Return the part of an outcome that a replay is compared by: how it ended, its value, its error and its output."""
     value, error = outcome["value"], outcome["error"]
     text = dumps(value)
     return {

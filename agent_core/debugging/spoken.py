@@ -1,4 +1,4 @@
-"""What a line at the debugger asks of the worker: an expression, another value, or words that mean nothing here."""
+"""Parses a line typed at the debugger: an expression, an assignment, or words that mean nothing here."""
 
 import ast
 import warnings
@@ -25,7 +25,7 @@ _ABSENT: Final = {  # words of `pdb`, each with what is typed here
 
 
 def order_of(text: str, names: Container[str] = ()) -> Order:
-    """The order for an expression, or for a statement that gives something another value.
+    """Return the order for an expression, or for a statement that assigns a value.
 
     Raises:
         UsageError: it is neither, or a word of `pdb` that has no meaning here and is none of the `names` in scope.
@@ -38,7 +38,7 @@ def order_of(text: str, names: Container[str] = ()) -> Order:
 
 
 def expression_of(text: str) -> str:
-    """The text, if it is an expression that can be evaluated while the function stands still.
+    """Return the text if it is an expression that can be evaluated while the function is stopped.
 
     Raises:
         UsageError: it is none.
@@ -49,7 +49,7 @@ def expression_of(text: str) -> str:
         raise UsageError(f"*** SyntaxError: {error.msg}: `{visible(text[:200])}`") from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise UsageError(f"*** {type(error).__name__}: {error}") from error
-    if any(isinstance(one, ast.Await | ast.Yield | ast.YieldFrom) for one in ast.walk(tree)):
+    if any(isinstance(node, ast.Await | ast.Yield | ast.YieldFrom) for node in ast.walk(tree)):
         raise UsageError("Nothing can be awaited or yielded here: the function's own loop stands still, too.")
     return text
 

@@ -1,4 +1,4 @@
-"""A breakpoint as a human types it: `[FUNCTION:]LINE [if CONDITION] [after N] [every N] [once]`."""
+"""A breakpoint as the user types it: `[FUNCTION:]LINE [if CONDITION] [after N] [every N] [once]`."""
 
 import ast
 import re
@@ -13,18 +13,18 @@ _IF = re.compile(r"\s+if\b\s*")
 
 
 def typed_breakpoint(text: str, *, once: bool = False) -> tuple[Breakpoint, int]:
-    """The breakpoint and its line; line 0 is the function's first, an empty function the one that stands still.
+    """Return the breakpoint and its line; line 0 is the function's first, an empty function the stopped one.
 
     Raises:
         UsageError: a word of it is not understood.
     """
     head, has_if, condition = _halves(text.strip())
     place, _, words = head.partition(" ")
-    left, before = _counts(words.strip())
+    remainder, before = _counts(words.strip())
     condition, behind = _counts(condition.strip(), is_condition=True)
-    if left or (has_if and not condition):
-        said = f"`{left[:40]}` is nothing that a breakpoint knows." if left else "`if` needs a condition."
-        raise UsageError(said, mend=f"Type it as FUNCTION:LINE {USAGE}.")
+    if remainder or (has_if and not condition):
+        message = f"`{remainder[:40]}` is nothing that a breakpoint knows." if remainder else "`if` needs a condition."
+        raise UsageError(message, mend=f"Type it as FUNCTION:LINE {USAGE}.")
     counts = before | behind
     name, line = _place(place)
     return Breakpoint(
@@ -33,7 +33,7 @@ def typed_breakpoint(text: str, *, once: bool = False) -> tuple[Breakpoint, int]
 
 
 def _halves(text: str) -> tuple[str, bool, str]:
-    """What stands before `if`, or before a comma as `pdb` has it, and the condition."""
+    """Return the text before `if`, or before a comma as in `pdb`, whether there is one, and the condition."""
     parts = _IF.split(text, maxsplit=1)
     if len(parts) == 1:
         head, comma, condition = text.partition(",")
@@ -42,13 +42,13 @@ def _halves(text: str) -> tuple[str, bool, str]:
 
 
 def _counts(text: str, *, is_condition: bool = False) -> tuple[str, dict[str, int]]:
-    """The counts at the end of a text, and what stands before; a condition never ends in the middle for them."""
-    found: dict[str, int] = {}
-    best = text, found
-    while (one := _COUNT.fullmatch(text)) is not None:
-        text, found = one[1].strip(), {one[2] or "once": int(one[3] or 1), **found}
+    """Return the text before the counts at its end, and the counts; they never split a condition."""
+    counts: dict[str, int] = {}
+    best = text, counts
+    while (match := _COUNT.fullmatch(text)) is not None:
+        text, counts = match[1].strip(), {match[2] or "once": int(match[3] or 1), **counts}
         if not is_condition or _is_expression(text):
-            best = text, found
+            best = text, counts
     return best
 
 

@@ -1,4 +1,4 @@
-"""What a function uses that no replay gives again, by its text: clock, the system's randomness, threads, files."""
+"""Finds what a replay cannot reproduce in a function's text: clock, system randomness, threads, files."""
 
 import ast
 import re
@@ -20,28 +20,30 @@ _KINDS: Final = (
     ("a file", r"open$|.*\.(read_text|read_bytes|iterdir|glob|rglob|open)$|os\.(listdir|scandir|stat|walk)$"),
     ("the process", r"os\.(getpid|times|cpu_count|getloadavg)$|id$"),
 )
-_KNOWN: Final = tuple((what, re.compile(pattern)) for what, pattern in _KINDS)
+_KNOWN: Final = tuple((kind, re.compile(pattern)) for kind, pattern in _KINDS)
 
 
 def unrecorded(function: Function, snapshot: Snapshot) -> list[str]:
-    """Each with the place where it is used; nothing of what goes through `self` is among them."""
+    """Return each such use with its place; nothing that goes through `self` is among them."""
     text = snapshot.modules[function.module].text
-    wanted = uses(function, snapshot) | {function.name}
-    near = [each for name, each in snapshot.functions.items() if name in wanted and each.module != function.module]
-    places = [(function.path, text, frozenset(wanted))]
-    places += [(each.path, snapshot.modules[each.module].text, frozenset({each.name})) for each in near]
-    found = [(path, each) for path, body, names in places for each in _found(body, names)]
-    return [f"{what} ({name}, {path}:{line})" for path, (what, name, line) in found]
+    used_names = uses(function, snapshot) | {function.name}
+    callees = [
+        callee for name, callee in snapshot.functions.items() if name in used_names and callee.module != function.module
+    ]
+    places = [(function.path, text, frozenset(used_names))]
+    places += [(callee.path, snapshot.modules[callee.module].text, frozenset({callee.name})) for callee in callees]
+    calls = [(path, call) for path, body, names in places for call in _unrecorded_calls(body, names)]
+    return [f"{kind} ({name}, {path}:{line})" for path, (kind, name, line) in calls]
 
 
 @lru_cache(maxsize=256)
-def _found(text: str, names: frozenset[str]) -> tuple[tuple[str, str, int], ...]:
+def _unrecorded_calls(text: str, names: frozenset[str]) -> tuple[tuple[str, str, int], ...]:
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
-    bodies = [one for one in tree.body if getattr(one, "name", None) in names]
-    return tuple(dict.fromkeys(each for body in bodies for each in _calls(body)))
+    bodies = [statement for statement in tree.body if getattr(statement, "name", None) in names]
+    return tuple(dict.fromkeys(call for body in bodies for call in _calls(body)))
 
 
 def _calls(body: ast.AST) -> Iterator[tuple[str, str, int]]:
@@ -51,7 +53,7 @@ def _calls(body: ast.AST) -> Iterator[tuple[str, str, int]]:
         name = _dotted(node.func)
         if name.startswith("self.") and not name.startswith("self.scratch"):
             continue
-        yield from ((what, name, node.lineno) for what, pattern in _KNOWN if pattern.match(name))
+        yield from ((kind, name, node.lineno) for kind, pattern in _KNOWN if pattern.match(name))
 
 
 def _dotted(node: ast.AST) -> str:

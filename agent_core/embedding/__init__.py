@@ -1,4 +1,4 @@
-"""Texts as vectors: the same length for every text, near where the meaning is near.
+"""Texts as vectors of one length, close to each other where the meaning is close.
 
 A model is loaded when the first text is embedded, in a thread, and nothing is ever downloaded. Vectors
 of one model say nothing beside another's: whatever keeps them keeps `space` too.

@@ -1,4 +1,4 @@
-"""Which embedding model the settings mean; nothing is loaded by choosing."""
+"""Chooses the embedding model that the settings name; choosing loads nothing."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -15,7 +15,7 @@ Name: TypeAlias = Literal["wordllama", "minilm", "endpoint", "none"]
 def embedder(
     name: Name, *, model: str | None = None, url: str = "", key: str = "", check: Callable[[], None] | None = None
 ) -> Embedder | None:
-    """The model of that name; None where texts are found by words alone.
+    """Return the model of that name; None if texts are found by words alone.
 
     An endpoint is asked only where `check` raises nothing.
 
@@ -33,7 +33,7 @@ def embedder(
         raise UsageError(
             "An endpoint that embeds needs an address and a model.", mend="Set `[memory] embedding_model`."
         )
-    made: Embedder = import_module(f"{__package__}.endpoint").EndpointModel(
+    endpoint_model: Embedder = import_module(f"{__package__}.endpoint").EndpointModel(
         url, model, key, check
     )  # httpx2 is slow to import
-    return made
+    return endpoint_model

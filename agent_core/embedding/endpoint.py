@@ -1,4 +1,4 @@
-"""A model behind `/v1/embeddings`: any server that speaks as OpenAI's does. Texts leave this machine."""
+"""A model behind `/v1/embeddings`, on any server with OpenAI's API. Texts leave this machine."""
 
 import math
 from array import array
@@ -33,7 +33,7 @@ class EndpointModel:
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
 
     async def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """A vector for each text, made length 1 whatever the endpoint gives.
+        """Return a vector for each text, normalized to length 1 whatever the endpoint returns.
 
         Raises:
             EmbeddingUnavailable: it does not answer.
@@ -78,6 +78,6 @@ def _vectors(answer: Any, count: int) -> list[bytes]:  # Any: JSON
 def _unit(vector: Any) -> bytes:  # Any: JSON
     if not isinstance(vector, list) or not vector or not all(map(math.isfinite, vector)):
         raise ValueError("a vector without numbers, or with one that is none")
-    length = math.sqrt(sum(each * each for each in vector)) or 1.0
-    values = array("f", (each / length for each in vector))
+    length = math.sqrt(sum(value * value for value in vector)) or 1.0
+    values = array("f", (value / length for value in vector))
     return values.tobytes()

@@ -1,4 +1,4 @@
-"""A model in this process: loaded once, at the first text, in a thread, and asked there too."""
+"""A model in this process: loaded once, at the first text, in a thread, and run there too."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -16,8 +16,8 @@ ALONE = 4
 """So few texts are embedded on the spot: going to a thread and back costs more than they do."""
 
 
-class LocalModel:
-    """An embedder around a function that is made by `load`."""
+class LocalEmbedder:
+    """An embedder around a function that `load` creates."""
 
     def __init__(self, space: str, recipe: str, load: Callable[[], Encode], lexicon: Embedder | None = None) -> None:
         self.space = space
@@ -29,18 +29,18 @@ class LocalModel:
 
     @property
     def lexicon(self) -> Embedder:
-        """Another model, or this one where it is quick enough for words."""
+        """Another model, or this one if it is fast enough for words."""
         return self._lexicon or self
 
     async def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """A vector for each text; one without a letter gets that of a full stop."""
+        """Return a vector for each text; a text without a letter gets that of a period."""
         if not texts:
             return []
         encode = self._encode or await self._loaded()
-        given = [text if text.strip() else "." for text in texts]
-        if self._lexicon is None and len(given) <= ALONE and sum(map(len, given)) <= LARGE:
-            return _rows(encode(given))
-        return await asyncio.to_thread(lambda: _rows(encode(given)))
+        inputs = [text if text.strip() else "." for text in texts]
+        if self._lexicon is None and len(inputs) <= ALONE and sum(map(len, inputs)) <= LARGE:
+            return _rows(encode(inputs))
+        return await asyncio.to_thread(lambda: _rows(encode(inputs)))
 
     async def _loaded(self) -> Encode:
         async with self._loading:
@@ -54,7 +54,7 @@ def _rows(matrix: Any) -> list[bytes]:  # Any: a numpy matrix
 
 
 def folder_of(package: str, extra: str) -> Path:
-    """Where a package is installed, without importing it.
+    """Return where a package is installed, without importing it.
 
     Raises:
         EmbeddingUnavailable: it is not.

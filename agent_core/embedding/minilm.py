@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import IntegrityError
-from .local import Encode, LocalModel, folder_of
+from .local import Encode, LocalEmbedder, folder_of
 from .static import wordllama
 
 DIMS = 384
@@ -22,13 +22,13 @@ _TOKENS = 256
 _BATCH = 16
 
 
-def minilm() -> LocalModel:
-    """The better model, for those who have the extra."""
-    return LocalModel(f"all-minilm-l6-v2-int8/{DIMS}", "minilm", _load, lexicon=wordllama())
+def minilm() -> LocalEmbedder:
+    """Return the better model, for those who have the extra."""
+    return LocalEmbedder(f"all-minilm-l6-v2-int8/{DIMS}", "minilm", _load, lexicon=wordllama())
 
 
 def checked(path: Path, sha256: str) -> bytes:
-    """The content of a file that is what its hash says.
+    """Return the content of a file that matches its hash.
 
     Raises:
         IntegrityError: it is another, or not there.
@@ -65,8 +65,8 @@ def _encode(session: Any, tokenizer: Any, texts: list[str]) -> Any:  # Any: pack
     for start in range(0, len(order), _BATCH):
         places = order[start : start + _BATCH]
         encoded = tokenizer.encode_batch([texts[place] for place in places])
-        ids = numpy.array([each.ids for each in encoded], "int64")
-        mask = numpy.array([each.attention_mask for each in encoded], "int64")
+        ids = numpy.array([encoding.ids for encoding in encoded], "int64")
+        mask = numpy.array([encoding.attention_mask for encoding in encoded], "int64")
         inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": numpy.zeros_like(ids)}
         hidden = session.run(None, inputs)[0]
         mean = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)

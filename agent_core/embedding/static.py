@@ -1,4 +1,4 @@
-"""wordllama: a vector for each piece of a word, averaged. 0.06 ms a text, the weights in its wheel.
+"""wordllama: the average of one vector per word piece. 0.06 ms a text, with the weights in its wheel.
 
 Its own way to find the tokenizer looks beside the folder where the wheel has it, and then goes to the
 network; named as the cache, the package's own folder works offline.
@@ -8,14 +8,14 @@ import logging
 from importlib import import_module
 from typing import Any
 
-from .local import Encode, LocalModel, folder_of
+from .local import Encode, LocalEmbedder, folder_of
 
 DIMS = 256
 
 
-def wordllama() -> LocalModel:
-    """The default model."""
-    return LocalModel(f"wordllama-l2-supercat/{DIMS}", "wordllama", _load)
+def wordllama() -> LocalEmbedder:
+    """Return the default model."""
+    return LocalEmbedder(f"wordllama-l2-supercat/{DIMS}", "wordllama", _load)
 
 
 def _load() -> Encode:
@@ -29,8 +29,8 @@ def _load() -> Encode:
     numpy = import_module("numpy")
 
     def encode(texts: list[str]) -> Any:
-        found = model.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        rows = numpy.stack([model.embedding[each.ids].mean(0) for each in found])
+        encodings = model.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        rows = numpy.stack([model.embedding[encoding.ids].mean(0) for encoding in encodings])
         return rows / numpy.linalg.norm(rows, axis=1, keepdims=True)
 
     return encode

@@ -1,4 +1,4 @@
-"""The gate: may this function join?
+"""The gate, which decides whether a function is accepted.
 
 Stages in order of cost read a candidate as text, then try it in sandboxed workers; every problem is
 reported at once. May touch: registry and sandbox. A verdict is computed here, never where the candidate ran.

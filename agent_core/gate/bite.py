@@ -1,4 +1,4 @@
-"""Stage 9, bite: would the examples notice if the function did something else?
+"""Stage 9, bite: mutation testing, which checks that the examples would notice other behavior.
 
 They run against stubs and small mutants of the body, many in one worker: what comes back is advice, compared
 here as in stage 8. A stub that passes every example refuses; survivors among the mutants are said, with
@@ -25,7 +25,7 @@ from .mutation.splice import Mutant
 from .proof import MOST
 from .rules import Rules
 from .substance import HOLLOW
-from .trial import Bench
+from .trial import TrialTools
 from .verdict import TOO_FEW, Survivor
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ _NOTHINGS: Final = {bool: ("True", "False"), int: ("0",), float: ("0.0",), str: 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A function whose examples agree, in the module in which they do."""
+    """A function with agreeing examples, and the module in which they agree."""
 
     function: Function
     snapshot: Snapshot
@@ -48,11 +48,11 @@ class Subject:
 
     @property
     def text(self) -> str:
-        """The module's text."""
+        """The text of the module."""
         return self.snapshot.modules[self.function.module].text
 
     def agrees(self, example: Example | GivenExample, outcome: Outcome) -> bool:
-        """What stage 8 would say."""
+        """Return what stage 8 would say."""
         if isinstance(example, Example):
             return agrees(example, outcome, is_float=promises_floats(self.function.returns))
         return given_agrees(example, outcome)
@@ -60,49 +60,57 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Bitten:
-    """What the examples noticed; `usable` is how many of them agree in a shared worker too.
+    """The mutants that the examples noticed; `usable` counts the examples that also agree in a shared worker.
 
     A stub that returns one of `stubs` passes every example; what one of `near` passes counts for nothing, and
     without it no two different results are left.
     """
 
     stubs: tuple[str, ...] = ()
-    near: tuple[str, ...] = ()
+    weak_stubs: tuple[str, ...] = ()
     survivors: tuple[Mutant, ...] = ()
     tried: int = 0
-    made: int = 0
+    mutant_count: int = 0
     usable: int = 0
     late: bool = False
 
     @property
     def note(self) -> str:
-        """What was seen, and what was not reached."""
+        """A note about what was tried and what was not reached."""
         if not self.usable:
             return "nothing tried: time was up" if self.late else "no example agrees in a shared worker"
-        if not self.made:
+        if not self.mutant_count:
             return "there is nothing in it to change"
-        late = "" if self.tried == self.made else f"{self.tried} of {self.made} mutants tried: time was up; "
+        late = (
+            ""
+            if self.tried == self.mutant_count
+            else f"{self.tried} of {self.mutant_count} mutants tried: time was up; "
+        )
         return f"{late}{len(self.survivors)} of {self.tried} mutants survived"
 
 
-async def bite(draft: Draft, bench: Bench) -> Draft:
-    """The draft with what its examples would not notice."""
+async def bite(draft: Draft, bench: TrialTools) -> Draft:
+    """Return the draft with the changes that its examples would not notice."""
     subject = _subject(draft)
     if isinstance(subject, str):
         return draft.skip(subject)
     bitten = await gnaw(subject, bench, draft.rules)
     line = draft.function.lineno if draft.function else 0
-    survivors = tuple(Survivor(one.diff, one.notices, one.operator) for one in bitten.survivors)
+    survivors = tuple(Survivor(mutant.diff, mutant.notices, mutant.operator) for mutant in bitten.survivors)
     draft = replace(draft, survivors=survivors, note=bitten.note)
     return draft.with_findings(STAGE, findings(bitten, subject.function.name, line))
 
 
 def _subject(draft: Draft) -> Subject | str:
-    """What is to be tried, or why nothing can be."""
-    found = [one for one in draft.reading.functions if one.name == draft.candidate.name] if draft.reading else []
-    if not found or draft.trial is None or draft.tree is None:
+    """Return the function to test, or why none can be."""
+    functions = (
+        [function for function in draft.reading.functions if function.name == draft.candidate.name]
+        if draft.reading
+        else []
+    )
+    if not functions or draft.trial is None or draft.tree is None:
         return "the module could not be imported"
-    function = found[0]
+    function = functions[0]
     written: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
     unproven = is_unproven(draft.tree, draft.function, function)
     if unproven or not written:
@@ -125,8 +133,8 @@ _NO_PROOF: Final = {
 }
 
 
-async def gnaw(subject: Subject, bench: Bench, rules: Rules) -> Bitten:
-    """What the examples notice, tried in one worker as far as it goes."""
+async def gnaw(subject: Subject, bench: TrialTools, rules: Rules) -> Bitten:
+    """Return what the examples notice, tried in one worker as far as it gets."""
     rounds, function = _Rounds(_bitten(subject, rules)), subject.function
     outcomes = await bench.sandbox.attempt(
         subject.snapshot.modules,
@@ -141,7 +149,7 @@ async def gnaw(subject: Subject, bench: Bench, rules: Rules) -> Bitten:
 
 
 def _bitten(subject: Subject, rules: Rules) -> _Steps[Bitten]:
-    """Try stubs on every example, then mutants on the first, then what survived on the others."""
+    """Try stubs on every example, then mutants on the first, then the survivors on the others."""
     trial = _Trial(subject)
     name, text = subject.function.name, subject.text
     hollow = stubs(text, name, _constants(subject.examples))
@@ -151,23 +159,26 @@ def _bitten(subject: Subject, rules: Rules) -> _Steps[Bitten]:
         return Bitten(late=None in own)
     passed = {stub: [row[at] for at in usable] for stub, row in zip(hollow, others, strict=True)}
     examples = [subject.examples[at] for at in usable]
-    made = mutants(text, name, rules.bite_mutants)
-    verdicts = [row[0] for row in (yield from trial.agreement(made, examples[:1]))]
-    alive = [mutant for mutant, agreed in zip(made, verdicts, strict=True) if agreed]
+    all_mutants = mutants(text, name, rules.bite_mutants)
+    verdicts = [row[0] for row in (yield from trial.agreement(all_mutants, examples[:1]))]
+    alive = [mutant for mutant, agreed in zip(all_mutants, verdicts, strict=True) if agreed]
     rows = yield from trial.agreement(alive, examples[1:])
     survivors = [mutant for mutant, row in zip(alive, rows, strict=True) if all(row)]
     missed = verdicts.count(None) + sum(None in row and False not in row for row in rows)
-    survivors.sort(key=lambda one: (list(OPERATORS).index(one.operator), one.line))
+    survivors.sort(key=lambda mutant: (list(OPERATORS).index(mutant.operator), mutant.line))
     passing = tuple(value for value, row in passed.items() if all(row))
-    near = tuple(value for value, row in passed.items() if value not in passing and _spoils(value, row, examples))
-    return Bitten(passing, near, tuple(survivors), len(made) - missed, len(made), len(usable))
+    weak_stubs = tuple(value for value, row in passed.items() if value not in passing and _spoils(value, row, examples))
+    return Bitten(passing, weak_stubs, tuple(survivors), len(all_mutants) - missed, len(all_mutants), len(usable))
 
 
 def _spoils(value: str, passed: Sequence[bool | None], examples: Sequence[Example | GivenExample]) -> bool:
-    """Without what this stub passes there are no two different results. Of a yes-or-no there never are."""
-    left = {_promise(example) for example, agreed in zip(examples, passed, strict=True) if not agreed}
+    """Check whether the examples that this stub fails show fewer than two results; for a yes-or-no they always do."""
+    promises = {_promise(example) for example, agreed in zip(examples, passed, strict=True) if not agreed}
     return (
-        any(passed) and len(left) < 2 and (value.isidentifier() or value in _EMPTY) and value not in ("True", "False")
+        any(passed)
+        and len(promises) < 2
+        and (value.isidentifier() or value in _EMPTY)
+        and value not in ("True", "False")
     )
 
 
@@ -177,7 +188,7 @@ def _promise(example: Example | GivenExample) -> str:
 
 
 class _Rounds:
-    """Steps of attempts as the sandbox asks for them; those that were not reached have no outcome."""
+    """Rounds of attempts as the sandbox requests them; those that were not reached have no outcome."""
 
     def __init__(self, steps: _Steps[Bitten]) -> None:
         self._steps = steps
@@ -186,7 +197,7 @@ class _Rounds:
         self._result: Bitten | None = None
 
     def more(self, outcomes: Sequence[Outcome | None]) -> Sequence[Attempt]:
-        """The next attempts, of the outcomes of all before them; none at the end."""
+        """Return the next attempts, given the outcomes of all before; none at the end."""
         try:
             if self._result is not None:
                 return ()
@@ -197,15 +208,15 @@ class _Rounds:
         return self._attempts
 
     def ended(self, outcomes: Sequence[Outcome | None]) -> Bitten:
-        """What came of it when nothing more is tried."""
-        known = list(outcomes)
+        """Return the result when nothing more is tried."""
+        all_outcomes = list(outcomes)
         while self._result is None:
-            known += [None] * len(self.more(known))
+            all_outcomes += [None] * len(self.more(all_outcomes))
         return self._result
 
 
 class _Trial:
-    """Attempts at one function, and what of them agrees."""
+    """Attempts at one function, and the record of those that agree."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
@@ -214,7 +225,7 @@ class _Trial:
     def agreement(
         self, texts: Sequence[Mutant | None], examples: Sequence[Example | GivenExample]
     ) -> _Steps[list[list[bool | None]]]:
-        """Row by text, whether each example agrees; None where it was not reached."""
+        """Return one row per text: whether each example agrees; None if it was not reached."""
         pairs, width = list(product(texts, examples)), len(examples)
         agreed = []
         if pairs:
@@ -236,23 +247,23 @@ def _work(example: Example | GivenExample) -> Evaluation:
 
 
 def _constants(examples: Sequence[Example | GivenExample]) -> list[str]:
-    """What a stub might give: nothing, what the first example wants, and the empty values of such kinds."""
-    wanted = [expectation(one) if isinstance(one, Example) else one.expected for one in examples]
-    values = [value for value in map(literal_value, wanted) if type(value) in _NOTHINGS]
+    """Return the values a stub might return: None, the first expected result, and the empty values of such types."""
+    expectations = [expectation(example) if isinstance(example, Example) else example.expected for example in examples]
+    values = [value for value in map(literal_value, expectations) if type(value) in _NOTHINGS]
     nothings = [nothing for value in values for nothing in _NOTHINGS[type(value)]]
     return ["None", *map(repr, values[:1]), *nothings]
 
 
 def findings(bitten: Bitten, name: str, line: int) -> Iterator[Finding]:
-    """What is to be said of it."""
+    """Yield the findings about the survivors."""
     for value in bitten.stubs[:1]:
-        what = f"a `{name}` whose body is only {fence(f'return {value}', 120)} would pass every example"
-        yield Finding("stub-passes", what, f"add an example whose result is not {fence(value, 80)}", line)
-    for value in bitten.near[: 0 if bitten.stubs else 1]:
-        what = f"all examples of `{name}` but those of one result would also pass if its body were only"
+        message = f"a `{name}` whose body is only {fence(f'return {value}', 120)} would pass every example"
+        yield Finding("stub-passes", message, f"add an example whose result is not {fence(value, 80)}", line)
+    for value in bitten.weak_stubs[: 0 if bitten.stubs else 1]:
+        message = f"all examples of `{name}` but those of one result would also pass if its body were only"
         mend = f"add an example with another result, which is not {fence(value, 80)}"
-        yield Finding("weak-examples", f"{what} {fence(f'return {value}', 120)}", mend, line)
+        yield Finding("weak-examples", f"{message} {fence(f'return {value}', 120)}", mend, line)
     for survivor in bitten.survivors[:MOST_SHOWN]:
         was = f" in place of {fence(survivor.before.strip(), 120)}" if survivor.before else " added"
-        what = f"with {fence(survivor.after.strip(), 120)}{was}, every example of `{name}` still agrees"
-        yield Finding("weak-examples", what, f"add {survivor.notices}", line + survivor.line)
+        message = f"with {fence(survivor.after.strip(), 120)}{was}, every example of `{name}` still agrees"
+        yield Finding("weak-examples", message, f"add {survivor.notices}", line + survivor.line)

@@ -1,4 +1,4 @@
-"""What wants to join: one function's text, where it should live, and the policy it is judged under.
+"""The candidate: one function's text, where it belongs, and the policy it is judged under.
 
 Plain values; nothing here reads a file or runs a line.
 """
@@ -11,7 +11,7 @@ Policy = Literal["agent", "human", "import"]
 
 @dataclass(frozen=True, slots=True)
 class GivenExample:
-    """An example that came beside the code: `call` and `expected` are Python in text."""
+    """An example that was sent next to the code: `call` and `expected` are Python as text."""
 
     call: str
     expected: str
@@ -20,7 +20,7 @@ class GivenExample:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A function that wants to join, as it was sent; `replaces` says that one of that name may go for it.
+    """A submitted function, as it was sent; `replaces` allows it to replace one of the same name.
 
     `file` is where its text stands, if it was read from one; `exact` says that its text is not to be mended.
     """
@@ -37,5 +37,7 @@ class Candidate:
 
     @property
     def path(self) -> str:
-        """What problems call the text: its file, or its name while its lines are not yet those of a file."""
+        """The name that problems use for the text: its file, or its name while its lines are not yet those of a
+        file.
+        """
         return self.file or f"{self.name or 'candidate'}.py"

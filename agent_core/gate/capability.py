@@ -1,4 +1,4 @@
-"""Stage 6, capability: what a function would need a human's grant for, compared with what is granted."""
+"""Stage 6, capability: the grants that a function would need, compared with those that it has."""
 
 import ast
 from collections.abc import Iterable
@@ -14,37 +14,39 @@ EFFECTS = frozenset({"call", "fetch", "secret", "memory"})
 
 
 def capability(draft: Draft) -> Draft:
-    """The draft with every use that needs a grant, and with those that it does not have."""
+    """Return the draft with every use that needs a grant, and with those that have none."""
     if draft.tree is None:
         return draft.skip("the code could not be read")
-    found = uses(draft.tree, draft.rules.packages, draft.guarded)
-    draft = replace(draft, needs=needs_of(found), asking=_lines(found, draft.granted))
-    return draft.with_findings(STAGE, lacking(found, draft.granted, draft.way))
+    all_uses = uses(draft.tree, draft.rules.packages, draft.guarded)
+    draft = replace(draft, needs=needs_of(all_uses), asking=_lines(all_uses, draft.granted))
+    return draft.with_findings(STAGE, lacking(all_uses, draft.granted, draft.approval_mode))
 
 
-def check(tree: ast.Module, packages: tuple[str, ...], granted: Grants = NOTHING, way: Way = "none") -> list[Finding]:
-    """Every use in a module that needs a grant that is not there, or cannot be foreseen, one a line and kind."""
-    return lacking(uses(tree, packages), granted, way)
+def check(
+    tree: ast.Module, packages: tuple[str, ...], granted: Grants = NOTHING, approval_mode: Way = "none"
+) -> list[Finding]:
+    """Return the uses in a module that need a missing grant or cannot be predicted, one per line and kind."""
+    return lacking(uses(tree, packages), granted, approval_mode)
 
 
-def lacking(found: Iterable[Use], granted: Grants, way: Way = "none") -> list[Finding]:
-    """What is to be said of the uses that are not granted, and how a human comes to be asked."""
-    told: dict[tuple[int, str], Finding] = {}
-    for use in found:
+def lacking(uses: Iterable[Use], granted: Grants, approval_mode: Way = "none") -> list[Finding]:
+    """Return the findings for the uses that are not granted, and how the user is asked."""
+    findings: dict[tuple[int, str], Finding] = {}
+    for use in uses:
         if not (use.kind and granted.gives(use.kind, use.item)):
-            mend = MENDS[way].format(use.finding.mend) if use.kind else use.finding.mend
-            told.setdefault((use.finding.line, use.finding.code), replace(use.finding, mend=mend))
-    return list(told.values())
+            mend = MENDS[approval_mode].format(use.finding.mend) if use.kind else use.finding.mend
+            findings.setdefault((use.finding.line, use.finding.code), replace(use.finding, mend=mend))
+    return list(findings.values())
 
 
-def _lines(found: Iterable[Use], granted: Grants) -> tuple[int, ...]:
-    """The lines whose uses a human is asked about: none where one of them can never be granted."""
-    missing = [use for use in found if not (use.kind and granted.gives(use.kind, use.item))]
+def _lines(uses: Iterable[Use], granted: Grants) -> tuple[int, ...]:
+    """Return the lines for which the user is asked: none if one of their uses can never be granted."""
+    missing = [use for use in uses if not (use.kind and granted.gives(use.kind, use.item))]
     return tuple(dict.fromkeys(use.finding.line for use in missing)) if all(use.kind for use in missing) else ()
 
 
 def uses_context(tree: ast.AST) -> frozenset[str]:
-    """The parts of the call's context that a function reaches: `call`, `progress`, `scratch`, …"""
+    """Return the parts of the call's context that a function uses: `call`, `progress`, `scratch`, …"""
     return frozenset(
         node.attr
         for node in ast.walk(tree)

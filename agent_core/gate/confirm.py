@@ -1,4 +1,4 @@
-"""Accepting what came back: the results of disagreeing examples are rewritten in the docstring, a lacking one is added.
+"""Accepts returned results: rewrites those of disagreeing examples in the docstring, and adds a missing one.
 
 Pure text. A confirmed value is weaker evidence than a predicted one, so who asks has to know which is which.
 """
@@ -15,19 +15,22 @@ from .verdict import Disagreement, Verdict
 
 
 def with_returned_values(candidate: Candidate, verdict: Verdict) -> Candidate:
-    """The candidate with the results that came back in place of those that were written, or of one that lacked."""
+    """Return the candidate with the returned results in place of the written or missing ones."""
     text = verdict.source
     if not verdict.disagreements:
-        for one in verdict.to_confirm:
-            added = with_example(text, candidate.name, one.call, one.returned)
+        for mismatch in verdict.to_confirm:
+            added = with_example(text, candidate.name, mismatch.call, mismatch.returned)
             text = text if isinstance(added, Problem) else added
     raw = _is_raw(text, candidate.name)
-    for one in sorted(verdict.disagreements, key=lambda disagreement: -disagreement.line):
-        if one.line:
-            text = _rewrite(text, one, raw=raw)
-    returned = {one.call: one.returned for one in verdict.disagreements if not one.line}
+    for mismatch in sorted(verdict.disagreements, key=lambda disagreement: -disagreement.line):
+        if mismatch.line:
+            text = _rewrite(text, mismatch, raw=raw)
+    returned = {
+        disagreement.call: disagreement.returned for disagreement in verdict.disagreements if not disagreement.line
+    }
     examples = tuple(
-        GivenExample(given.call, returned.get(given.call, given.expected), given.approx) for given in candidate.examples
+        GivenExample(example.call, returned.get(example.call, example.expected), example.approx)
+        for example in candidate.examples
     )
     return Candidate(
         candidate.name,
@@ -49,14 +52,14 @@ def _is_raw(text: str, name: str) -> bool:
     return start[:1] in "rR"
 
 
-def _rewrite(text: str, one: Disagreement, *, raw: bool) -> str:
-    """The text with the lines under one prompt replaced."""
+def _rewrite(text: str, disagreement: Disagreement, *, raw: bool) -> str:
+    """Return the text with the lines under one prompt replaced."""
     lines = lines_of(text)
-    if one.line > len(lines):
+    if disagreement.line > len(lines):
         return text
-    prompt = lines[one.line - 1]
+    prompt = lines[disagreement.line - 1]
     indent = prompt[: len(prompt) - len(prompt.lstrip())]
-    start = one.line
+    start = disagreement.line
     while start < len(lines) and lines[start].strip().startswith("..."):
         start += 1
     end = start
@@ -64,17 +67,17 @@ def _rewrite(text: str, one: Disagreement, *, raw: bool) -> str:
         end += 1
     new = [
         f"{indent}{_escaped(line, raw=raw)}\n" if line else f"{indent}<BLANKLINE>\n"
-        for line in bare_lines(one.returned)
+        for line in bare_lines(disagreement.returned)
     ]
     tail = lines[end:]
     if tail and tail[0].strip() and not tail[0].strip().startswith((">>>", '"""', "'''")):
         closing = tail[0].rstrip("\n")[-3:]
         tail = [f"{indent}{closing}\n", *tail[1:]]
-    return "".join([*lines[:start], *([] if one.returned == "None" else new), *tail])
+    return "".join([*lines[:start], *([] if disagreement.returned == "None" else new), *tail])
 
 
 def _ends_example(line: str) -> bool:
-    """The next prompt, or a line that closes the docstring."""
+    """Check whether a line is the next prompt or closes the docstring."""
     return line.strip().startswith(">>>") or '"""' in line or "'''" in line
 
 

@@ -1,4 +1,4 @@
-"""Stage 3, conform: the model can be shown this function, and can know how to call it.
+"""Stage 3, conform: checks that the model can be shown this function and can know how to call it.
 
 Pure. What the registry finds while reading the schema counts here, weighed by the policy; beyond that a
 docstring, a return type, defaults that are not shared, names that mean what they say.
@@ -11,7 +11,7 @@ from dataclasses import replace
 from ..problem import Problem
 from ..registry import docstring
 from ..registry.schema import read_module
-from ..registry.source import Source
+from ..registry.source import ModuleSource
 from .draft import Draft, Finding
 from .missing import missing_names
 from .rules import severity
@@ -47,45 +47,45 @@ _BETTER = {
 
 
 def conform(draft: Draft) -> Draft:
-    """The draft with everything that would keep the model from calling the function rightly."""
+    """Return the draft with everything that would keep the model from calling the function correctly."""
     if draft.function is None or draft.tree is None:
         return draft.skip("there is no function to look at")
-    reading = read_module(Source.of(draft.candidate.module, draft.text, draft.candidate.path), tree=draft.tree)
+    reading = read_module(ModuleSource.of(draft.candidate.module, draft.text, draft.candidate.path), tree=draft.tree)
     problems = [weighed(problem, draft) for problem in reading.problems if problem.code != "redefined"]
     findings = [*check(draft.function), *undefined(draft.text, draft.tree, draft.module_names)]
     return replace(draft, own=reading).with_problems(problems).with_findings(STAGE, findings)
 
 
 def weighed(problem: Problem, draft: Draft) -> Problem:
-    """A finding of the registry under the policy: what cannot be offered refuses everywhere."""
+    """Return a finding of the registry under the policy: what cannot be offered is always rejected."""
     if problem.severity == "refuses":
         return problem
     return replace(problem, severity=severity(draft.policy, STAGE, problem.code))
 
 
 def check(node: FunctionNode) -> list[Finding]:
-    """What the registry does not look at: docstring, return type, defaults, names, `self`."""
+    """Return problems that the registry does not check: docstring, return type, defaults, names, `self`."""
     return [*_docstring(node), *_return_type(node), *_defaults(node), *_names(node), *_self(node)]
 
 
-def undefined(text: str, tree: ast.Module, known: frozenset[str] = frozenset()) -> Iterator[Finding]:
-    """Names that nothing defines: they would fail when their line is reached."""
-    missing = missing_names(text, tree, known)
+def undefined(text: str, tree: ast.Module, known_names: frozenset[str] = frozenset()) -> Iterator[Finding]:
+    """Yield names that nothing defines: they would fail when their line is reached."""
+    missing = missing_names(text, tree, known_names)
     lines: dict[str, int] = {}
     for node in ast.walk(tree) if missing else ():
         if isinstance(node, ast.Name) and node.id in missing:
             lines[node.id] = min(node.lineno, lines.get(node.id, node.lineno))
     for name in sorted(missing):
         line = lines.get(name, 0)
-        what = f"`{name}` is used but defined nowhere"
-        yield Finding("undefined-name", what, f"define `{name}`, import it, or mend the spelling", line)
+        message = f"`{name}` is used but defined nowhere"
+        yield Finding("undefined-name", message, f"define `{name}`, import it, or mend the spelling", line)
 
 
 def _docstring(node: FunctionNode) -> Iterator[Finding]:
     words = (ast.get_docstring(node, clean=False) or "").lstrip()
     if words and ((words[:1].isalpha() and not words.startswith(("Example", "Doctest"))) or docstring.read(words).text):
         return
-    entries = "".join(f"\n    {one.arg}: …" for one in parameters(node))
+    entries = "".join(f"\n    {parameter.arg}: …" for parameter in parameters(node))
     arguments = f"\n\nArgs:{entries}" if entries else ""
     example = f"\n\nExamples:\n    >>> {node.name}(…)\n    …"
     mend = f'begin the body with """What it returns, in one sentence.{arguments}\n\nReturns:\n    …{example}\n"""'
@@ -96,9 +96,9 @@ def _docstring(node: FunctionNode) -> Iterator[Finding]:
 
 def _return_type(node: FunctionNode) -> Iterator[Finding]:
     if node.returns is None:
-        what = f"`{node.name}` does not say what type it returns"
+        message = f"`{node.name}` does not say what type it returns"
         yield Finding(
-            "no-return-type", what, f"write `def {node.name}(…) -> str:`, with the type that it returns", node.lineno
+            "no-return-type", message, f"write `def {node.name}(…) -> str:`, with the type that it returns", node.lineno
         )
 
 
@@ -108,14 +108,16 @@ def _defaults(node: FunctionNode) -> Iterator[Finding]:
     named = [*node.args.posonlyargs, *node.args.args]
     pairs = list(zip(reversed(named), reversed(node.args.defaults), strict=False))
     pairs += [
-        (one, default) for one, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if default
+        (argument, default)
+        for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+        if default
     ]
     for parameter, default in pairs:
         if _is_mutable(default):
-            what = f"the default `{ast.unparse(default)}` of `{parameter.arg}` is shared by all calls"
+            message = f"the default `{ast.unparse(default)}` of `{parameter.arg}` is shared by all calls"
             name, shown = parameter.arg, ast.unparse(default)
             mend = f"write `{name}: … | None = None`, and `{name} = {shown} if {name} is None else {name}` in the body"
-            yield Finding("mutable-default", what, mend, default.lineno, default.col_offset + 1)
+            yield Finding("mutable-default", message, mend, default.lineno, default.col_offset + 1)
 
 
 def _is_mutable(default: ast.expr) -> bool:
@@ -127,12 +129,12 @@ def _names(node: FunctionNode) -> Iterator[Finding]:
     for parameter in parameters(node):
         if parameter.arg in _COMMON:
             better = _BETTER.get(parameter.arg, f"{parameter.arg}_value")
-            what = f"the parameter `{parameter.arg}` hides the builtin of that name"
+            message = f"the parameter `{parameter.arg}` hides the builtin of that name"
             mend = f"rename `{parameter.arg}` to `{better}`, in the body and under `Args:` too"
-            yield Finding("hides-builtin", what, mend, parameter.lineno, parameter.col_offset + 1)
+            yield Finding("hides-builtin", message, mend, parameter.lineno, parameter.col_offset + 1)
 
 
 def _self(node: FunctionNode) -> Iterator[Finding]:
-    if any(one.arg == "self" for one in parameters(node)) and not takes_self(node):
-        what = "`self`, the call's context, is not the first parameter"
-        yield Finding("self-not-first", what, f"write `def {node.name}(self, …)`", node.lineno)
+    if any(parameter.arg == "self" for parameter in parameters(node)) and not takes_self(node):
+        message = "`self`, the call's context, is not the first parameter"
+        yield Finding("self-not-first", message, f"write `def {node.name}(self, …)`", node.lineno)

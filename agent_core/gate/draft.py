@@ -1,4 +1,4 @@
-"""The state that runs through the stages: a candidate's text and tree, and what was found so far.
+"""The state that passes through the stages: a candidate's text and tree, and the findings so far.
 
 Immutable: every stage takes one and returns another, so stages can be tested and reordered alone.
 """
@@ -12,7 +12,7 @@ from sandbox.lines import lines_of
 from ..grants import NOTHING, Grants
 from ..matching import diff_lines
 from ..problem import Place, Problem
-from ..registry.function import Function, Reading
+from ..registry.function import Function, ModuleReading
 from ..registry.snapshot import Snapshot
 from .candidate import Candidate, Policy
 from .grants import Way
@@ -23,10 +23,10 @@ from .verdict import Disagreement, Mend, Survivor
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem before its policy is asked: code, sentence, mend and place in the text."""
+    """A problem before the policy is applied: code, message, fix and place in the text."""
 
     code: str
-    what: str
+    message: str
     mend: str | None = None
     line: int = 0
     column: int = 0
@@ -38,8 +38,8 @@ TOO_DEEP = Finding(
 
 
 @dataclass(frozen=True, slots=True)
-class Trials:
-    """What running the examples showed."""
+class ExampleTrials:
+    """The results of running the examples."""
 
     agreed: int = 0
     disagreements: tuple[Disagreement, ...] = ()
@@ -62,26 +62,26 @@ class Draft:
     mends: tuple[Mend, ...] = ()
     note: str = ""
     skipped: bool = False
-    own: Reading | None = None  # the candidate's text alone
-    reading: Reading | None = None  # the module that it would become
+    own: ModuleReading | None = None  # the candidate's text alone
+    reading: ModuleReading | None = None  # the module that it would become
     trial: Snapshot | None = None  # the snapshot with that module, once it could be imported
-    trials: Trials = Trials()
+    trials: ExampleTrials = ExampleTrials()
     survivors: tuple[Survivor, ...] = ()
     apart: frozenset[str] = frozenset()  # functions that it is not compared with
     granted: Grants = NOTHING
     guarded: frozenset[str] = frozenset()  # functions that have grants of their own
-    way: Way = "none"  # how a human comes to be asked for what it lacks
+    approval_mode: Way = "none"  # how a human comes to be asked for what it lacks
     needs: Grants = NOTHING
     asking: tuple[int, ...] = ()  # the lines that need what is not granted
 
     @property
     def function(self) -> FunctionNode | None:
-        """The promised function, once the text has been read."""
+        """The promised function, once the text has been parsed."""
         return find(self.tree, self.candidate.name) if self.tree else None
 
     @property
     def size(self) -> int:
-        """How many characters are looked at: its own, and those of the module that it goes into."""
+        """The number of characters that are checked: its own, and those of the module that it goes into."""
         around = self.snapshot.modules.get(self.candidate.module)
         return len(self.text) + (len(around.text) if around else 0)
 
@@ -89,52 +89,52 @@ class Draft:
     def loaded(self) -> Function | None:
         """The promised function as its module has it, once that could be imported."""
         functions = self.reading.functions if self.reading and self.trial else ()
-        found = next((one for one in functions if one.name == self.candidate.name), None)
-        if found is None or self.own is None:
+        function = next((function for function in functions if function.name == self.candidate.name), None)
+        if function is None or self.own is None:
             return None
-        own = next((one for one in self.own.functions if one.name == found.name), None)
+        own = next((own_function for own_function in self.own.functions if own_function.name == function.name), None)
         # The examples' lines are those of the candidate's text: that is what its author sees.
-        return replace(found, examples=own.examples) if own else found
+        return replace(function, examples=own.examples) if own else function
 
     @property
     def module_names(self) -> frozenset[str]:
-        """The names that the module the candidate goes into already has."""
+        """The names that the candidate's module already has."""
         around = self.snapshot.modules.get(self.candidate.module)
         tree = parse(around.text) if around else None
         return frozenset(bound_names(tree)) if isinstance(tree, ast.Module) else frozenset()
 
     def has(self, *codes: str) -> bool:
-        """One of these problems was found and refuses."""
+        """Check whether one of these problems was found and causes a rejection."""
         return any(problem.code in codes and problem.severity == "refuses" for problem in self.problems)
 
     def shows(self, *codes: str) -> bool:
-        """One of these problems was found, whatever the policy makes of it."""
+        """Check whether one of these problems was found, whatever the policy makes of it."""
         return any(problem.code in codes for problem in self.problems)
 
     def with_findings(self, stage: str, findings: Iterable[Finding]) -> "Draft":
-        """The draft with what a stage found, each weighed by the policy."""
-        found = tuple(
+        """Return the draft with a stage's findings, each weighed by the policy."""
+        problems = tuple(
             Problem(
-                code=one.code,
-                what=one.what,
-                where=Place(self.candidate.path, one.line, one.column),
-                mend=one.mend,
-                severity=severity(self.policy, stage, one.code),
+                code=finding.code,
+                message=finding.message,
+                where=Place(self.candidate.path, finding.line, finding.column),
+                mend=finding.mend,
+                severity=severity(self.policy, stage, finding.code),
             )
-            for one in findings
+            for finding in findings
         )
-        return replace(self, problems=self.problems + found) if found else self
+        return replace(self, problems=self.problems + problems) if problems else self
 
     def with_problems(self, problems: Iterable[Problem]) -> "Draft":
-        """The draft with problems as they are."""
+        """Return the draft with these problems unchanged."""
         return replace(self, problems=(*self.problems, *problems))
 
     def skip(self, reason: str) -> "Draft":
-        """The draft as it is: a stage could not run, and says why."""
+        """Return the draft unchanged, with the reason why a stage could not run."""
         return replace(self, note=f"not run: {reason}", skipped=True)
 
     def with_mend(self, code: str, message: str, text: str) -> "Draft":
-        """The draft with a mended text, and the mend on record with its diff."""
+        """Return the draft with a fixed text, and the fix on record with its diff."""
         tree = parse(text)
         mend = Mend(code, message, unified(self.text, text, self.candidate.path))
         return replace(
@@ -146,6 +146,6 @@ class Draft:
 
 
 def unified(before: str, after: str, path: str) -> str:
-    """What changed between two texts, as a unified diff."""
+    """Return the changes between two texts as a unified diff."""
     lines = diff_lines(lines_of(before), lines_of(after), (f"a/{path}", f"b/{path}"), 1)
     return "".join(line if line.endswith(("\n", "\r")) else line + "\n" for line in lines)

@@ -1,4 +1,4 @@
-"""The gate: runs the stages over a candidate or a saved file, and says what they found.
+"""The gate: runs the stages over a candidate or a saved file, and reports their findings.
 
 The stages are data, in the order of their cost; each one adds to what is known and none stops the
 next, which judges for itself whether it can still run. The verdict is made here, from values.
@@ -14,11 +14,11 @@ from sandbox.lines import lines_of
 
 from ..aside import aside
 from ..problem import Place, Problem
-from ..registry.function import Function, Reading
+from ..registry.function import Function, ModuleReading
 from ..registry.snapshot import Snapshot
-from ..registry.source import Source
+from ..registry.source import ModuleSource
 from .alike.index import Alike
-from .alike.kept import Shelf
+from .alike.kept import IndexStore
 from .bite import bite
 from .candidate import Candidate, Policy
 from .capability import capability
@@ -36,15 +36,15 @@ from .saved import look, prove_changed, read_saved, try_import, try_users
 from .second import STAGES as SECOND
 from .second import draft_of
 from .substance import substance
-from .trial import UNGRANTED, Bench, Granted, Workers, load
+from .trial import UNGRANTED, Granted, TrialTools, Workers, load
 from .verdict import Look, ModuleVerdict, StageReport, Standing, Verdict
 
-Run = Callable[[Draft, Bench], Awaitable[Draft]]
+Run = Callable[[Draft, TrialTools], Awaitable[Draft]]
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One question that the gate asks; `beside` the one before it where neither needs the other's answer."""
+    """One check of the gate; `concurrent` with the one before if neither needs the other's result."""
 
     name: str
     run: Run
@@ -52,9 +52,9 @@ class Stage:
 
 
 def on_text(judge: Callable[[Draft], Draft]) -> Run:
-    """A stage that needs no worker."""
+    """Return a stage that needs no worker."""
 
-    async def run_here(draft: Draft, bench: Bench) -> Draft:
+    async def run_here(draft: Draft, bench: TrialTools) -> Draft:
         try:
             return await aside(draft.size, judge, draft)
         except RecursionError:
@@ -88,45 +88,45 @@ class Gate:
         limits: Limits | None = None,
         rules: Rules | None = None,
         stages: tuple[Stage, ...] = STAGES,
-        shelf: Shelf | None = None,
+        shelf: IndexStore | None = None,
     ) -> None:
-        self._bench = Bench(sandbox, limits or Limits(), Alike(shelf))
+        self._bench = TrialTools(sandbox, limits or Limits(), Alike(shelf))
         self._rules = rules or Rules()
         self._stages = stages
 
     @property
     def rules(self) -> Rules:
-        """The rules that it judges by."""
+        """The rules by which it judges."""
         return self._rules
 
     async def judge(
         self, candidate: Candidate, snapshot: Snapshot, policy: Policy = "agent", *, granted: Granted = UNGRANTED
     ) -> Verdict:
-        """The verdict on one function and its place in a module, with every problem that was found.
+        """Return the verdict on a function and its place in a module, with every problem that was found.
 
         Of what is `granted` its workers have the packages, the time and the memory, and nothing of the world outside.
         """
         text = candidate.code.replace("\r\n", "\n").replace("\r", "\n")
         rules = replace(self._rules, off=frozenset("*")) if candidate.exact else self._rules
         draft = Draft(candidate, rules.policy(policy), rules, snapshot, text)
-        draft = replace(draft, granted=granted.grants, guarded=granted.guarded, way=granted.way)
+        draft = replace(draft, granted=granted.grants, guarded=granted.guarded, approval_mode=granted.approval_mode)
         bench = self._bench.granted(granted)
         reports = []
         for stages in _at_once(self._stages):
-            draft, found = await _ask_all(stages, draft, bench)
-            reports += found
+            draft, stage_reports = await _ask_all(stages, draft, bench)
+            reports += stage_reports
         return _verdict(draft, tuple(reports))
 
     async def judge_module(
         self,
-        source: Source,
+        source: ModuleSource,
         snapshot: Snapshot,
         policy: Policy = "human",
         *,
-        previous: Reading | None = None,
+        previous: ModuleReading | None = None,
         granted: Granted = UNGRANTED,
     ) -> ModuleVerdict:
-        """The verdict on a saved file; examples run again only where what `previous` had, or used, is another.
+        """Return the verdict on a saved file; examples only run again if what `previous` had, or used, has changed.
 
         `granted` is what its functions have together, by the entries that propose it, with what is installed of it.
         """
@@ -143,12 +143,12 @@ class Gate:
         if saved.is_loaded:
             saved = await prove_changed(saved, bench)
             clock.note("examples", passed=not saved.refuses)
-            saved, said = await try_users(saved, bench)
-            if said:
-                clock.note("neighbours", passed=not saved.refuses, said=said)
+            saved, note = await try_users(saved, bench)
+            if note:
+                clock.note("neighbours", passed=not saved.refuses, note=note)
         admitted = saved.is_loaded and not (saved.refuses and saved.policy == "agent")
-        found = ModuleVerdict(saved.reading, admitted, saved.problems, clock.reports, saved.standings)
-        return replace(found, disagreements=saved.disagreements, breakages=saved.breakages)
+        verdict = ModuleVerdict(saved.reading, admitted, saved.problems, clock.reports, saved.standings)
+        return replace(verdict, disagreements=saved.disagreements, breakages=saved.breakages)
 
     async def look_closer(  # noqa: PLR0913 - as `judge_module`, and whose name
         self,
@@ -157,92 +157,94 @@ class Gate:
         snapshot: Snapshot,
         policy: Policy = "human",
         *,
-        previous: Reading | None = None,
+        previous: ModuleReading | None = None,
         granted: Granted = UNGRANTED,
     ) -> Look:
-        """What the stages that a save is not held up for find in a function of it; the snapshot has the file."""
+        """Return the findings of the stages that a save does not wait for; the snapshot already has the file."""
         ground = self._rules.policy(policy), self._rules
         draft = draft_of(name, verdict, snapshot, ground, previous)
         if draft is None:
             return Look(name)
         before, reports, bench = len(draft.problems), list[StageReport](), self._bench.granted(granted)
-        for stage in (one for one in self._stages if one.name in SECOND):
+        for stage in (stage for stage in self._stages if stage.name in SECOND):
             draft, report = await _ask(stage, draft, bench)
             reports.append(report)
         return Look(name, draft.problems[before:], tuple(reports), draft.survivors)
 
     async def confirm(self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot) -> Verdict:
-        """The verdict on the same source with the results that came back, marked as confirmed.
+        """Return the verdict on the same source with the returned results, marked as confirmed.
 
         Without an example that agreed by itself the function joins as a draft.
         """
         if not verdict.can_be_confirmed:
-            what = "there is nothing to confirm: more than a written result stands against this candidate"
+            message = "there is nothing to confirm: more than a written result stands against this candidate"
             mend = "mend the problems that are listed, with edit_function"
-            problem = Problem("cannot-confirm", what, Place(candidate.path), mend)
+            problem = Problem("cannot-confirm", message, Place(candidate.path), mend)
             return replace(verdict, problems=(*verdict.problems, problem))
-        confirmed = tuple(one.call for one in verdict.to_confirm)
+        confirmed = tuple(disagreement.call for disagreement in verdict.to_confirm)
         after = await self.judge(with_returned_values(candidate, verdict), snapshot)
         after = replace(after, mends=(*verdict.mends, *after.mends), confirmed=confirmed)
         if verdict.agreed or not after.admitted:
             return after
-        what = f"no example of `{after.name}` agreed before its results were confirmed, so it joins as a draft"
+        message = f"no example of `{after.name}` agreed before its results were confirmed, so it joins as a draft"
         return replace(
             after,
             standing="draft",
-            problems=(*after.problems, Problem("unproven", what, Place(candidate.path), None, "warns")),
+            problems=(*after.problems, Problem("unproven", message, Place(candidate.path), None, "warns")),
         )
 
     async def run_examples(
         self, function: Function, snapshot: Snapshot, granted: Granted = UNGRANTED
     ) -> tuple[ExampleResult, ...]:
-        """The examples of a function that is already there, run anew."""
+        """Run the examples of an existing function again."""
         bench = self._bench.granted(granted)
         return await run(function.examples, function.module, snapshot, bench, returns=function.returns)
 
 
-async def _ask_all(stages: Sequence[Stage], draft: Draft, bench: Bench) -> tuple[Draft, list[StageReport]]:
-    """The draft with what stages found that are asked at once, the first of which may add to it otherwise, too."""
+async def _ask_all(stages: Sequence[Stage], draft: Draft, bench: TrialTools) -> tuple[Draft, list[StageReport]]:
+    """Run stages at the same time and return the draft with their findings; only the first may change the draft
+    otherwise.
+    """
     if len(stages) == 1:
         after, report = await _ask(stages[0], draft, bench)
         return after, [report]
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_ask(stage, draft, bench)) for stage in stages[1:]]
         after, report = await _ask(stages[0], draft, bench)
-    beside = [task.result() for task in tasks]
-    more = [problem for other, _ in beside for problem in other.problems[len(draft.problems) :]]
-    reports = [report, *(replace(one, beside=True) for _, one in beside)]
+    results = [task.result() for task in tasks]
+    more = [problem for sibling, _ in results for problem in sibling.problems[len(draft.problems) :]]
+    reports = [report, *(replace(other_report, beside=True) for _, other_report in results)]
     return replace(after, problems=(*after.problems, *more)), reports
 
 
-async def _ask(stage: Stage, draft: Draft, bench: Bench) -> tuple[Draft, StageReport]:
+async def _ask(stage: Stage, draft: Draft, bench: TrialTools) -> tuple[Draft, StageReport]:
     started = time.perf_counter()
     after = await stage.run(replace(draft, note="", skipped=False), bench)
-    found = after.problems[len(draft.problems) :]
-    passed = not after.skipped and not any(problem.severity == "refuses" for problem in found)
+    problems = after.problems[len(draft.problems) :]
+    passed = not after.skipped and not any(problem.severity == "refuses" for problem in problems)
     return after, StageReport(stage.name, passed, time.perf_counter() - started, after.note)
 
 
 def _at_once(stages: Sequence[Stage]) -> list[list[Stage]]:
-    found: list[list[Stage]] = []
+    groups: list[list[Stage]] = []
     for stage in stages:
-        if found and stage.beside:
-            found[-1].append(stage)
+        if groups and stage.beside:
+            groups[-1].append(stage)
         else:
-            found.append([stage])
-    return found
+            groups.append([stage])
+    return groups
 
 
 class _Clock:
-    """Takes the time between the stages of a saved file."""
+    """Measures the time between the stages of a saved file."""
 
     def __init__(self) -> None:
         self.reports: tuple[StageReport, ...] = ()
         self._since = time.perf_counter()
 
-    def note(self, stage: str, *, passed: bool, said: str = "") -> None:
+    def note(self, stage: str, *, passed: bool, note: str = "") -> None:
         now = time.perf_counter()
-        self.reports += (StageReport(stage, passed, now - self._since, said),)
+        self.reports += (StageReport(stage, passed, now - self._since, note),)
         self._since = now
 
 

@@ -1,4 +1,4 @@
-"""What needs which grant, as data: modules and names by the grant that a human would have to give."""
+"""The grants that code needs, as data: modules and names by the grant that the user would have to give."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -66,18 +66,18 @@ INSTEAD: Mapping[str, str] = MappingProxyType(
 
 
 def grant_of(name: str) -> str | None:
-    """The grant that a dotted name needs: of the name itself, or of the modules that it lies in."""
+    """Return the grant that a dotted name needs: for the name itself, or for the modules that contain it."""
     if name in WITHOUT_GRANT:
         return None
     return next((GRANTS[head] for head in heads(name) if head in GRANTS), None)
 
 
 def is_in(name: str, names: frozenset[str]) -> bool:
-    """Whether a dotted name, or a module that it lies in, is one of these."""
+    """Check whether a dotted name, or a module that contains it, is one of these."""
     return any(head in names for head in heads(name))
 
 
 def heads(name: str) -> list[str]:
-    """A dotted name and the modules that it lies in, the longest first."""
+    """Return a dotted name and the modules that contain it, the longest first."""
     parts = name.split(".")
     return [".".join(parts[:size]) for size in range(len(parts), 0, -1)]

@@ -1,4 +1,4 @@
-"""Stage 2, mend: what is mechanical is put right, each repair shown as a diff and open to being switched off.
+"""Stage 2, fix: mechanical problems are fixed; each fix is shown as a diff and can be switched off.
 
 A repair stands only if the text still parses, computes the same, and keeps its examples and descriptions.
 """
@@ -39,7 +39,7 @@ _WATCHING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """One mechanical repair: `apply` gives the repaired text, or the text as it is.
+    """One mechanical fix: `apply` returns the fixed text, or the text unchanged.
 
     `may` is a cheap test that leaves out what certainly has nothing to repair; `tell` says what was done in detail.
     """
@@ -98,7 +98,7 @@ REPAIRS: tuple[Repair, ...] = (
 
 
 def mend(draft: Draft) -> Draft:
-    """The draft with every repair that follows from its own text, until none is left to make."""
+    """Return the draft with every fix that follows from its own text, until none is left."""
     view = view_of(draft)
     if view is None:
         return draft.skip("there is no function to mend")
@@ -114,13 +114,13 @@ def mend(draft: Draft) -> Draft:
 
 
 def view_of(draft: Draft) -> View | None:
-    """The draft as a mend sees it; None without the promised function."""
+    """Return the draft as a fix sees it; None without the promised function."""
     node = draft.function
     if draft.tree is None or node is None:
         return None
-    around, given = draft.snapshot.modules.get(draft.candidate.module), draft.candidate
+    around, candidate = draft.snapshot.modules.get(draft.candidate.module), draft.candidate
     text = around.text if around else ""
-    return View(draft.text, given.name, draft.tree, node, text, given.description, given.examples)
+    return View(draft.text, candidate.name, draft.tree, node, text, candidate.description, candidate.examples)
 
 
 def _try(repair: Repair, draft: Draft, before: View) -> tuple[Draft, View]:
@@ -137,7 +137,7 @@ def _try(repair: Repair, draft: Draft, before: View) -> tuple[Draft, View]:
 
 
 def keeps_meaning(before: str, after: str, name: str) -> bool:
-    """The second text computes the same, shows the same examples, and says no less about the parameters."""
+    """Check whether the second text computes the same, has the same examples, and describes no fewer parameters."""
     old, new = parse(before), parse(after)
     if not isinstance(old, ast.Module) or not isinstance(new, ast.Module):
         return False
@@ -146,7 +146,7 @@ def keeps_meaning(before: str, after: str, name: str) -> bool:
 
 @lru_cache(maxsize=8)
 def _computation(tree: ast.Module) -> str:
-    """The tree's text without what no computation depends on: docstrings, hints, imports, an unused `self`."""
+    """Return the tree's text without what no computation depends on: docstrings, hints, imports, an unused `self`."""
     if any(_WATCHING & _names_in(node) for node in nodes_of(tree)):
         return ast.dump(tree)
     bare = ast.parse(ast.unparse(tree))
@@ -164,7 +164,7 @@ def _computation(tree: ast.Module) -> str:
 
 
 def _names_in(node: ast.AST) -> set[str]:
-    """The names that one node of a tree speaks of."""
+    """Return the names that one node of a tree mentions."""
     match node:
         case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
             return {name.rpartition(".")[2]}
@@ -182,13 +182,13 @@ def _says_no_less(old: str, new: str) -> bool:
         return True
     before, after = docstring.read(old), docstring.read(new)
     described = all(after.parameters.get(name) == text for name, text in before.parameters.items() if text)
-    kept = iter(_examples(new))
-    return described and all(example in kept for example in _examples(old))
+    new_examples = iter(_examples(new))
+    return described and all(example in new_examples for example in _examples(old))
 
 
 def _examples(words: str) -> list[tuple[str, str]]:
-    """The examples of a docstring that have a result; those that cannot be read are none."""
+    """Return the examples of a docstring that have a result; unreadable ones count as none."""
     try:
-        return [(one.source, one.want.partition("```")[0]) for one in find_examples(words) if one.want]
+        return [(example.source, example.want.partition("```")[0]) for example in find_examples(words) if example.want]
     except ValueError:
         return []

@@ -1,4 +1,4 @@
-"""Which names a module reads that nothing defines.
+"""Finds names that a module reads and nothing defines.
 
 Python's own symbol table knows; where scopes are plain (no inner functions) the tree tells as well, and sooner.
 """
@@ -17,10 +17,10 @@ _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.
 _BINDING = (ast.alias, ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping)
 
 
-def missing_names(text: str, tree: ast.Module, known: frozenset[str] = frozenset()) -> set[str]:
-    """The global names that are read somewhere and defined nowhere; `known` come from the module around."""
+def missing_names(text: str, tree: ast.Module, known_names: frozenset[str] = frozenset()) -> set[str]:
+    """Return global names read somewhere and defined nowhere; `known_names` come from the surrounding module."""
     missing = _missing(text, tree)
-    return set(missing - known) if missing else set()
+    return set(missing - known_names) if missing else set()
 
 
 @lru_cache(maxsize=64)
@@ -35,7 +35,7 @@ def _missing(text: str, tree: ast.Module) -> frozenset[str]:
 
 
 def _all_local(tree: ast.Module, defined: frozenset[str]) -> bool:
-    """Every name that the module reads is certainly defined; False where only the symbol table can tell."""
+    """Check whether every name the module reads is certainly defined; False if only the symbol table can tell."""
     for statement in tree.body:
         if not isinstance(statement, FunctionNode):
             if not _reads(statement) <= defined:
@@ -48,12 +48,17 @@ def _all_local(tree: ast.Module, defined: frozenset[str]) -> bool:
 
 
 def _around(function: FunctionNode) -> set[str]:
-    """What is read where a function is defined: its decorators, hints and defaults."""
-    given = function.args
-    arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, [given.vararg, given.kwarg])]
-    parts = [*function.decorator_list, *given.defaults, *given.kw_defaults, function.returns]
+    """Return the names read where a function is defined: in its decorators, hints and defaults."""
+    signature = function.args
+    arguments = [
+        *signature.posonlyargs,
+        *signature.args,
+        *signature.kwonlyargs,
+        *filter(None, [signature.vararg, signature.kwarg]),
+    ]
+    parts = [*function.decorator_list, *signature.defaults, *signature.kw_defaults, function.returns]
     read: set[str] = set()
-    for part in (*parts, *(one.annotation for one in arguments)):
+    for part in (*parts, *(argument.annotation for argument in arguments)):
         if isinstance(part, ast.Name):
             read.add(part.id)
         elif part is not None and not isinstance(part, ast.Constant):
@@ -62,22 +67,26 @@ def _around(function: FunctionNode) -> set[str]:
 
 
 def _reads(node: ast.AST) -> set[str]:
-    return {one.id for one in nodes_of(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+    return {child.id for child in nodes_of(node) if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load)}
 
 
 def _resolved(function: FunctionNode) -> set[str] | None:
-    """The names that a function's body reads and does not bind; None where it has scopes within scopes."""
+    """Return the names that a function's body reads and does not bind; None if it has nested scopes."""
     nodes = nodes_of(function)[1:]
     kinds = set(map(type, nodes))
     if not kinds.isdisjoint(_NESTED):
         return None
     if kinds.isdisjoint(_COMPREHENSION + _BINDING):
         names = [node for node in nodes if isinstance(node, ast.Name)]
-        stored = {one.id for one in names if not isinstance(one.ctx, ast.Load)}
-        return {one.id for one in names} - stored - {one.arg for one in nodes if isinstance(one, ast.arg)}
+        stored = {name.id for name in names if not isinstance(name.ctx, ast.Load)}
+        return (
+            {name.id for name in names}
+            - stored
+            - {parameter.arg for parameter in nodes if isinstance(parameter, ast.arg)}
+        )
     within: set[int] = set()
     loads: set[str] = set()
-    stores = {one.arg for one in nodes if isinstance(one, ast.arg)}
+    stores = {parameter.arg for parameter in nodes if isinstance(parameter, ast.arg)}
     for node in nodes:
         if isinstance(node, _COMPREHENSION) and id(node) not in within:
             inner = _of_comprehension(node)
@@ -93,15 +102,15 @@ def _resolved(function: FunctionNode) -> set[str] | None:
 def _of_comprehension(
     node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp,
 ) -> tuple[set[str], set[int]] | None:
-    """What a comprehension reads of the scope around it, and its nodes; both without its first iterable."""
+    """Return what a comprehension reads of its enclosing scope, and its nodes; both without its first iterable."""
     first = set(map(id, nodes_of(node.generators[0].iter)))
-    inner = [one for one in nodes_of(node)[1:] if id(one) not in first]
-    if any(isinstance(one, _COMPREHENSION) for one in inner):
+    inner = [child for child in nodes_of(node)[1:] if id(child) not in first]
+    if any(isinstance(child, _COMPREHENSION) for child in inner):
         return None
     loads: set[str] = set()
     stores: set[str] = set()
-    for one in inner:
-        _note(one, loads, stores)
+    for child in inner:
+        _note(child, loads, stores)
     return loads - stores, set(map(id, inner))
 
 

@@ -1,4 +1,4 @@
-"""What a text names: the host of an address, the path of a file, as far as the tree alone shows it.
+"""The host of an address or the path of a file that a text names, as far as the tree alone shows it.
 
 Pure, and advice: what cannot be followed is unsaid. Names that are bound once are followed to what they hold.
 """
@@ -19,13 +19,13 @@ _BELOW = frozenset({"iterdir", "glob", "rglob", "joinpath", "walk"})
 _SIDE = frozenset({"resolve", "absolute", "expanduser", "rstrip", "strip", "lstrip"})
 
 
-def held(tree: ast.AST) -> Held:
-    """The names that a text binds exactly once, each with what it is bound to; a parameter by its default."""
-    found: dict[str, list[ast.expr | None]] = {}
+def name_bindings(tree: ast.AST) -> Held:
+    """Return the names that a text binds exactly once, each with its value; a parameter with its default."""
+    bindings: dict[str, list[ast.expr | None]] = {}
     for node in nodes_of(tree):
         for name, value in _bindings(node):
-            found.setdefault(name, []).append(value)
-    return {name: values[0] for name, values in found.items() if len(values) == 1 and values[0] is not None}
+            bindings.setdefault(name, []).append(value)
+    return {name: values[0] for name, values in bindings.items() if len(values) == 1 and values[0] is not None}
 
 
 def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
@@ -50,24 +50,26 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
 
 
 def _defaults(node: ast.arguments) -> Iterator[tuple[str, ast.expr | None]]:
-    """The parameters, each with its default where it is a text: that is what a human can be asked for."""
+    """Yield the parameters, each with its default if that is a text, which the user can be asked about."""
     plain = [*node.posonlyargs, *node.args]
-    given = dict(zip([one.arg for one in reversed(plain)], reversed(node.defaults), strict=False))
-    given |= {one.arg: value for one, value in zip(node.kwonlyargs, node.kw_defaults, strict=True) if value}
-    for one in [*plain, *node.kwonlyargs]:
-        default = given.get(one.arg)
-        yield one.arg, default if isinstance(default, ast.Constant) and default.value else None
+    defaults = dict(zip([parameter.arg for parameter in reversed(plain)], reversed(node.defaults), strict=False))
+    defaults |= {
+        parameter.arg: value for parameter, value in zip(node.kwonlyargs, node.kw_defaults, strict=True) if value
+    }
+    for parameter in [*plain, *node.kwonlyargs]:
+        default = defaults.get(parameter.arg)
+        yield parameter.arg, default if isinstance(default, ast.Constant) and default.value else None
 
 
-def said(node: ast.expr, names: Held, depth: int = _DEPTH) -> tuple[str, bool]:
-    """The beginning of a text that an expression gives, and whether that is all of it."""
+def text_prefix(node: ast.expr, names: Held, depth: int = _DEPTH) -> tuple[str, bool]:
+    """Return the beginning of the text that an expression gives, and whether that is all of it."""
     match node:
         case ast.Constant(value=str(text)):
             return text, True
         case ast.Name(id=name) if name in names and depth:
-            return said(names[name], names, depth - 1)
+            return text_prefix(names[name], names, depth - 1)
         case ast.FormattedValue(value=value, conversion=-1, format_spec=None) if depth:
-            return said(value, names, depth - 1)
+            return text_prefix(value, names, depth - 1)
         case ast.JoinedStr() | ast.BinOp() if depth:
             return _composed(node, names, depth)
         case ast.Call() if depth:
@@ -80,12 +82,12 @@ def _composed(node: ast.JoinedStr | ast.BinOp, names: Held, depth: int) -> tuple
     match node:
         case ast.JoinedStr(values=parts):
             return _one_after_another(parts, names, depth)
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return _one_after_another((left, right), names, depth)
-        case ast.BinOp(left=left, op=ast.Div(), right=right):
-            return _below((left, right), names, depth)
-        case ast.BinOp(left=left, op=ast.Mod()):
-            return said(left, names, depth - 1)[0].partition("%")[0], False
+        case ast.BinOp(left=left_operand, op=ast.Add(), right=right):
+            return _one_after_another((left_operand, right), names, depth)
+        case ast.BinOp(left=left_operand, op=ast.Div(), right=right):
+            return _below((left_operand, right), names, depth)
+        case ast.BinOp(left=left_operand, op=ast.Mod()):
+            return text_prefix(left_operand, names, depth - 1)[0].partition("%")[0], False
         case _:
             return "", False
 
@@ -95,7 +97,7 @@ def _called(node: ast.Call, names: Held, depth: int) -> tuple[str, bool]:
         case ast.Attribute(attr="join", value=ast.Attribute(attr="path") | ast.Name(id="path")):
             return _below(node.args, names, depth)
         case ast.Attribute(attr="listdir" | "scandir" | "glob" | "iglob" as how, value=ast.Name(id="os" | "glob")):
-            text = said(node.args[0], names, depth - 1)[0] if node.args else ""
+            text = text_prefix(node.args[0], names, depth - 1)[0] if node.args else ""
             return _folder(text if "glob" in how else f"{text}/"), False
         case ast.Attribute(attr=method, value=value):
             return _of_method(method, (value, *node.args), names, depth)
@@ -110,7 +112,7 @@ def _of_method(method: str, parts: tuple[ast.expr, ...], names: Held, depth: int
         return _below(parts, names, depth)
     if method in _SAME and len(parts) > 1:  # `pathlib.Path(…)`
         return _below(parts[1:], names, depth)
-    text, is_all = said(parts[0], names, depth - 1)
+    text, is_all = text_prefix(parts[0], names, depth - 1)
     if method == "format":
         return text.partition("{")[0], False
     if method in _BELOW:
@@ -121,7 +123,7 @@ def _of_method(method: str, parts: tuple[ast.expr, ...], names: Held, depth: int
 def _one_after_another(parts: Iterable[ast.expr], names: Held, depth: int) -> tuple[str, bool]:
     text = ""
     for part in parts:
-        more, is_all = said(part, names, depth - 1)
+        more, is_all = text_prefix(part, names, depth - 1)
         text += more
         if not is_all:
             return text, False
@@ -131,7 +133,7 @@ def _one_after_another(parts: Iterable[ast.expr], names: Held, depth: int) -> tu
 def _below(parts: Iterable[ast.expr], names: Held, depth: int) -> tuple[str, bool]:
     text = ""
     for part in parts:
-        more, is_all = said(part, names, depth - 1)
+        more, is_all = text_prefix(part, names, depth - 1)
         if text and not is_all and not isinstance(part, ast.JoinedStr | ast.BinOp):
             return f"{text}/", False
         text = more if not text or more.startswith("/") else f"{text.rstrip('/')}/{more}"
@@ -146,38 +148,38 @@ def _folder(text: str) -> str:
 
 
 def host_of(node: ast.expr | None, names: Held) -> str | None:
-    """The host that an address names; None if it names one that cannot be granted."""
-    text, is_all = said(node, names) if node is not None else ("", False)
-    found = _ADDRESS.match(text)
-    if found is None or not (found[3] or is_all):
+    """Return the host that an address names; None if it names one that cannot be granted."""
+    text, is_all = text_prefix(node, names) if node is not None else ("", False)
+    match = _ADDRESS.match(text)
+    if match is None or not (match[3] or is_all):
         return UNSAID
-    port = {"http": ":80", "https": ":443"}[found[1]]
-    return written("network", found[2].removesuffix(port))
+    port = {"http": ":80", "https": ":443"}[match[1]]
+    return written("network", match[2].removesuffix(port))
 
 
 def hosts_in(nodes: Iterable[ast.AST], names: Held) -> list[str]:
-    """The hosts of all addresses in a text."""
+    """Return the hosts of all addresses in a text."""
     texts = [node for node in nodes if isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp)]
-    found = {host_of(node, names) for node in texts} | {_connected(node, names) for node in nodes}
-    return sorted(one for one in found if one not in (None, UNSAID))
+    hosts = {host_of(node, names) for node in texts} | {_connected(node, names) for node in nodes}
+    return sorted(host for host in hosts if host not in (None, UNSAID))
 
 
 def _connected(node: ast.AST, names: Held) -> str | None:
     match node:
-        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[first, *rest]) if name in (
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[first, *others]) if name in (
             "HTTPConnection",
             "HTTPSConnection",
         ):
-            text, is_all = said(first, names)
-            port = f":{ast.unparse(rest[0])}" if rest and isinstance(rest[0], ast.Constant) else ""
+            text, is_all = text_prefix(first, names)
+            port = f":{ast.unparse(others[0])}" if others and isinstance(others[0], ast.Constant) else ""
             return written("network", f"{text}{port}") if is_all else None
         case _:
             return None
 
 
 def path_of(node: ast.expr | None, names: Held) -> str | None:
-    """The file or folder that an expression names; None if it names one that cannot be granted."""
-    text, is_all = said(node, names) if node is not None else ("", False)
+    """Return the file or folder that an expression names; None if it names one that cannot be granted."""
+    text, is_all = text_prefix(node, names) if node is not None else ("", False)
     if not text:
         return UNSAID
     if not is_all or _WILD.search(text):

@@ -1,4 +1,4 @@
-"""Stage 11, neighbours: does what calls a function still work with its new version?
+"""Stage 11, neighbours: checks whether the callers of a function still work with its new version.
 
 The kept examples of every caller, direct or through others, run with the new version, each in a worker of its
 own; one that fails now and did not before is the change's. Arguments that no longer fit are read from the text.
@@ -17,14 +17,14 @@ from ..untrusted import fence
 from .draft import Draft, Finding
 from .proof import MOST, ExampleResult, run
 from .tree import FunctionNode, find, parse, takes_self
-from .trial import Bench
+from .trial import TrialTools
 
 STAGE = "neighbours"
 _AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenCaller:
     """An example of a caller that agreed with the old version and does not with the new one."""
 
     caller: Function
@@ -34,21 +34,21 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What trying callers showed, and how many of them were reached within the time."""
+    """The results of trying callers, and how many of them were reached within the time."""
 
-    broken: tuple[Broken, ...]
+    broken: tuple[BrokenCaller, ...]
     tried: int
-    known: int
+    total: int
 
     @property
     def note(self) -> str:
-        """What was reached."""
-        late = "" if self.tried == self.known else ": time was up"
-        return f"{self.tried} of {self.known} callers with examples tried{late}"
+        """A note about what was reached."""
+        late = "" if self.tried == self.total else ": time was up"
+        return f"{self.tried} of {self.total} callers with examples tried{late}"
 
 
-async def neighbours(draft: Draft, bench: Bench) -> Draft:
-    """The draft with every caller that the new version would break."""
+async def neighbours(draft: Draft, bench: TrialTools) -> Draft:
+    """Return the draft with every caller that the new version would break."""
     name = draft.candidate.name
     if draft.trial is None or draft.function is None:
         return draft.skip("the module could not be imported")
@@ -59,16 +59,21 @@ async def neighbours(draft: Draft, bench: Bench) -> Draft:
         return replace(draft, note="no function calls it")
     misfits = dict(_misfits(draft, draft.function))
     tried = await try_callers(users, draft.snapshot, draft.trial, bench, draft.rules.neighbours_s)
-    found = [*misfits.values(), *(told(one, name) for one in tried.broken if one.caller.name not in misfits)]
-    return replace(draft.with_findings(STAGE, found), note=tried.note)
+    findings = [
+        *misfits.values(),
+        *(caller_finding(broken, name) for broken in tried.broken if broken.caller.name not in misfits),
+    ]
+    return replace(draft.with_findings(STAGE, findings), note=tried.note)
 
 
-async def try_callers(names: Sequence[str], before: Snapshot, now: Snapshot, bench: Bench, within_s: float) -> Tried:
-    """Run the examples of callers with the new version, and those that fail with the old one too."""
+async def try_callers(
+    names: Sequence[str], before: Snapshot, now: Snapshot, bench: TrialTools, within_s: float
+) -> Tried:
+    """Run the examples of callers with the new version, and those that fail also with the old one."""
     users = [now.functions[name] for name in names if name in now.functions and now.functions[name].examples]
     turn = asyncio.Semaphore(_AT_ONCE)
 
-    async def try_one(user: Function) -> list[Broken]:
+    async def try_one(user: Function) -> list[BrokenCaller]:
         async with turn:
             return await _broken(user, before, now, bench)
 
@@ -82,39 +87,39 @@ async def try_callers(names: Sequence[str], before: Snapshot, now: Snapshot, ben
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
     reached = [task.result() for task in tasks if task not in late]
-    return Tried(tuple(one for found in reached for one in found), len(reached), len(tasks))
+    return Tried(tuple(broken for group in reached for broken in group), len(reached), len(tasks))
 
 
-async def _broken(user: Function, before: Snapshot, now: Snapshot, bench: Bench) -> list[Broken]:
-    """The examples of one caller that the change alone can have broken."""
+async def _broken(user: Function, before: Snapshot, now: Snapshot, bench: TrialTools) -> list[BrokenCaller]:
+    """Return the examples of one caller that only the change can have broken."""
     results = await run(user.examples[:MOST], user.module, now, bench, returns=user.returns)
     failing = [result for result in results if not result.agreed]
     if not failing:
         return []
     examples = [result.example for result in failing]
     old = await run(examples, user.module, before, bench, returns=user.returns)
-    return [Broken(user, was, result) for was, result in zip(old, failing, strict=True) if was.agreed]
+    return [BrokenCaller(user, was, result) for was, result in zip(old, failing, strict=True) if was.agreed]
 
 
-def told(broken: Broken, name: str) -> Finding:
-    """What is to be said about a caller that a change breaks."""
+def caller_finding(broken: BrokenCaller, name: str) -> Finding:
+    """Return the finding about a caller that a change breaks."""
     user = broken.caller
-    what = f"`{user.name}` ({user.path}:{user.line}) uses `{name}`: {differs(broken)}"
+    message = f"`{user.name}` ({user.path}:{user.line}) uses `{name}`: {differs(broken)}"
     mend = f"keep what `{user.name}` relies on, or give the new behaviour a function of its own"
-    return Finding("breaks-caller", what, mend)
+    return Finding("breaks-caller", message, mend)
 
 
-def differs(broken: Broken) -> str:
-    """What the example of a caller gave, and what it gives now."""
+def differs(broken: BrokenCaller) -> str:
+    """Return what a caller's example gave before, and what it gives now."""
     gave, gives = fence(broken.before.returned, 120), fence(broken.now.returned, 120)
     return f"`{broken.now.call}` gave {gave}, and now {gives}"
 
 
 def _misfits(draft: Draft, node: FunctionNode) -> Iterator[tuple[str, Finding]]:
-    """The callers that pass arguments which fitted the old signature and do not fit the new one."""
+    """Yield the callers that pass arguments that fit the old signature and do not fit the new one."""
     name = draft.candidate.name
     old = _definition(draft.snapshot, draft.snapshot.functions[name])
-    for user in (draft.snapshot.functions[each] for each in callers(name, draft.snapshot)):
+    for user in (draft.snapshot.functions[caller] for caller in callers(name, draft.snapshot)):
         body = _definition(draft.snapshot, user)
         misfits = [
             call
@@ -122,11 +127,11 @@ def _misfits(draft: Draft, node: FunctionNode) -> Iterator[tuple[str, Finding]]:
             if old is not None and not misfit(call, old) and misfit(call, node)
         ]
         for call in misfits[:1]:
-            what = (
+            message = (
                 f"`{user.name}` ({user.path}:{call.lineno}) calls `{ast.unparse(call)[:120]}`, but {misfit(call, node)}"
             )
             mend = f"keep the signature, with a default for what is new in `{name}`"
-            yield user.name, Finding("breaks-caller", what, mend)
+            yield user.name, Finding("breaks-caller", message, mend)
 
 
 def _definition(snapshot: Snapshot, function: Function) -> FunctionNode | None:
@@ -135,7 +140,7 @@ def _definition(snapshot: Snapshot, function: Function) -> FunctionNode | None:
 
 
 def _calls(body: FunctionNode | None, user: Function, function: Function, snapshot: Snapshot) -> Iterator[ast.Call]:
-    """The calls of a function in another that certainly mean it."""
+    """Yield the calls of a function inside another one that certainly mean it."""
     tree = parse(snapshot.modules[user.module].text)
     if body is None or not isinstance(tree, ast.Module):
         return
@@ -163,21 +168,25 @@ def _means(call: ast.Call, function: Function, scopes: list[Scope], is_near: boo
 
 
 def misfit(call: ast.Call, node: FunctionNode) -> str:
-    """Why a call's arguments do not fit a signature; empty if they do, or if syntax does not tell."""
-    if any(isinstance(one, ast.Starred) for one in call.args) or any(one.arg is None for one in call.keywords):
+    """Return why a call's arguments do not fit a signature; empty if they do, or if syntax cannot tell."""
+    if any(isinstance(argument, ast.Starred) for argument in call.args) or any(
+        keyword.arg is None for keyword in call.keywords
+    ):
         return ""
     by_name = isinstance(call.func, ast.Attribute) and call.func.attr == "call"
-    given = [] if by_name else call.args
-    placed = [one.arg for one in [*node.args.posonlyargs, *node.args.args]][takes_self(node) :]
+    arguments = [] if by_name else call.args
+    placed = [parameter.arg for parameter in [*node.args.posonlyargs, *node.args.args]][takes_self(node) :]
     required = placed[: len(placed) - min(len(node.args.defaults), len(placed))]
     required += [
-        one.arg for one, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if not default
+        parameter.arg
+        for parameter, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+        if not default
     ]
-    named = {one.arg for one in call.keywords if one.arg}
-    if len(given) > len(placed) and not node.args.vararg:
+    named = {keyword.arg for keyword in call.keywords if keyword.arg}
+    if len(arguments) > len(placed) and not node.args.vararg:
         return f"`{node.name}` takes {len(placed)} arguments by place"
-    unknown = named - {*placed, *(one.arg for one in node.args.kwonlyargs)}
+    unknown = named - {*placed, *(parameter.arg for parameter in node.args.kwonlyargs)}
     if unknown and not node.args.kwarg:
         return f"`{node.name}` has no parameter `{min(unknown)}`"
-    missing = [one for one in required if one not in {*placed[: len(given)], *named}]
+    missing = [name for name in required if name not in {*placed[: len(arguments)], *named}]
     return f"`{node.name}` needs `{missing[0]}`" if missing else ""

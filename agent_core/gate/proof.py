@@ -1,4 +1,4 @@
-"""Stage 8, examples: each example runs in a worker of its own, and is compared here with what is written.
+"""Stage 8, examples: each example runs in a worker of its own, and its result is compared here with the docstring.
 
 A disagreement shows both sides and presumes neither. A pure function needs two examples with different
 results; one whose effects cannot run here is a draft, and says so.
@@ -15,13 +15,13 @@ from ..registry.examples import Example
 from ..registry.snapshot import Snapshot
 from ..untrusted import fence
 from .candidate import GivenExample
-from .draft import Draft, Finding, Trials
-from .examples.agreement import agrees, given_agrees, promises_floats, said
+from .draft import Draft, ExampleTrials, Finding
+from .examples.agreement import agrees, doctest_form, given_agrees, promises_floats
 from .examples.enough import ALIKE, contradicted, is_unproven, too_few
 from .examples.result_hint import with_result_hint
 from .examples.suggest import other_call
 from .substance import HOLLOW
-from .trial import Bench
+from .trial import TrialTools
 from .verdict import TOO_FEW, Disagreement
 
 STAGE = "examples"
@@ -34,7 +34,7 @@ MOST = 50  # examples that are run of one function
 
 @dataclass(frozen=True, slots=True)
 class ExampleResult:
-    """One example as it ran: what is written, what came back, and whether the two agree."""
+    """One example as it ran: what is written, what it returned, and whether the two agree."""
 
     example: Example | GivenExample
     outcome: Outcome
@@ -42,36 +42,36 @@ class ExampleResult:
 
     @property
     def call(self) -> str:
-        """The call in text."""
+        """The call as text."""
         return self.example.call
 
     @property
     def line(self) -> int:
-        """The example's line in the text that it came from; 0 for one that was given beside it."""
+        """The example's line in its text; 0 for one that was sent next to it."""
         return self.example.line if isinstance(self.example, Example) else 0
 
     @property
     def expected(self) -> str:
-        """What is written under the call."""
+        """The expected result written under the call."""
         raises = self.example.raises if isinstance(self.example, Example) else ""
         return raises or self.example.expected.rstrip("\n")
 
     @property
     def printed(self) -> str:
-        """What a call that returned has printed, with which `returned` begins then; not trusted."""
+        """The output of a call that returned, with which `returned` then begins; not trusted."""
         return self.outcome.output.rstrip("\n") if isinstance(self.outcome, Returned) else ""
 
     @property
     def value(self) -> str:
-        """What came back, without what was printed; not trusted."""
+        """The result without the printed output; not trusted."""
         return self.returned.removeprefix(self.printed).lstrip("\n") or "None"
 
     @property
     def returned(self) -> str:
-        """What came back, in the form in which an example writes it; not trusted."""
+        """The result in the form in which an example writes it; not trusted."""
         match self.outcome:
             case Returned():
-                return said(self.outcome).text.rstrip("\n") or "None"
+                return doctest_form(self.outcome).text.rstrip("\n") or "None"
             case Raised(failure=failure):
                 return f"{failure.type}: {failure.message}".rstrip(": ")
             case TimedOut(limit_s=limit_s):
@@ -80,8 +80,8 @@ class ExampleResult:
                 return reason
 
 
-async def prove(draft: Draft, bench: Bench) -> Draft:
-    """The draft with what its examples showed."""
+async def prove(draft: Draft, bench: TrialTools) -> Draft:
+    """Return the draft with the results of its examples."""
     function = draft.loaded
     if function is None or draft.tree is None:
         return draft.skip("the module could not be imported")
@@ -90,18 +90,18 @@ async def prove(draft: Draft, bench: Bench) -> Draft:
     unproven = is_unproven(draft.tree, draft.function, function)
     examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
     if unproven == "effects":
-        what = f"`{function.name}` uses what an example cannot have here, so it joins as a draft"
-        draft = replace(draft, trials=Trials(is_unproven=True))
-        return replace(draft.with_findings(STAGE, [Finding("unproven", what)]), note="its effects cannot run here")
+        message = f"`{function.name}` uses what an example cannot have here, so it joins as a draft"
+        draft = replace(draft, trials=ExampleTrials(is_unproven=True))
+        return replace(draft.with_findings(STAGE, [Finding("unproven", message)]), note="its effects cannot run here")
     assert draft.trial is not None
     tried = await run(examples[:MOST], function.module, draft.trial, bench, returns=function.returns)
-    results = [one for one in tried if not wants_grant(one, draft.needs)]
+    results = [result for result in tried if not wants_grant(result, draft.needs)]
     if len(results) < len(tried):
         unproven = "effects"
-        what = f"{len(tried) - len(results)} of its examples need what a grant alone gives, so it joins as a draft"
-        draft = draft.with_findings(STAGE, [Finding("unproven", f"`{function.name}`: {what}")])
+        message = f"{len(tried) - len(results)} of its examples need what a grant alone gives, so it joins as a draft"
+        draft = draft.with_findings(STAGE, [Finding("unproven", f"`{function.name}`: {message}")])
     agreed = sum(result.agreed for result in results)
-    trials = Trials(
+    trials = ExampleTrials(
         agreed,
         tuple(_disagreements(results)),
         unproven == "effects" or (bool(unproven) and agreed == 0),
@@ -109,26 +109,32 @@ async def prove(draft: Draft, bench: Bench) -> Draft:
     )
     draft = replace(draft, trials=trials)
     twice = contradicted(examples)
-    told_of = [one for one in results if one.call not in twice]
+    told_of = [result for result in results if result.call not in twice]
     missing = [*too_few(function, examples, unproven)]
     offered = (
-        await _other_call(results, draft, bench) if any(one.code in {*TOO_FEW, *ALIKE} for one in missing) else None
+        await _other_call(results, draft, bench)
+        if any(finding.code in {*TOO_FEW, *ALIKE} for finding in missing)
+        else None
     )
     draft = replace(draft, trials=replace(draft.trials, offered=offered))
-    draft = draft.with_findings(STAGE, [*_told(told_of, function.name), *(_offering(one, offered) for one in missing)])
+    draft = draft.with_findings(
+        STAGE, [*_example_findings(told_of, function.name), *(_offering(finding, offered) for finding in missing)]
+    )
     return with_result_hint(replace(draft, note=_note(agreed, len(results), len(examples))))
 
 
-async def _other_call(results: Sequence[ExampleResult], draft: Draft, bench: Bench) -> Disagreement | None:
-    """A call that gives another result than the examples that agree."""
-    known = {one.returned for one in results if one.agreed}
-    if not known or draft.trial is None:
+async def _other_call(results: Sequence[ExampleResult], draft: Draft, bench: TrialTools) -> Disagreement | None:
+    """Return a call with another result than the examples that agree."""
+    known_results = {result.returned for result in results if result.agreed}
+    if not known_results or draft.trial is None:
         return None
-    return await other_call([one.call for one in results], known, draft.candidate.module, draft.trial, bench)
+    return await other_call(
+        [result.call for result in results], known_results, draft.candidate.module, draft.trial, bench
+    )
 
 
 def _offering(finding: Finding, offered: Disagreement | None) -> Finding:
-    """The finding that all results are alike, with a call in its mend that gives another."""
+    """Return the finding that all results are alike, with a call in its fix that gives another."""
     if offered is None or finding.code not in ALIKE:
         return finding
     first = "take one of the two out; " if finding.code == "contradictory-examples" else ""
@@ -137,28 +143,28 @@ def _offering(finding: Finding, offered: Disagreement | None) -> Finding:
 
 
 def wants_grant(result: ExampleResult, needs: Grants) -> bool:
-    """Whether an example failed as it does where the world outside is shut, which only leaves a draft."""
+    """Check whether an example failed because outside access is not granted, which only makes it a draft."""
     if result.agreed or not isinstance(result.outcome, Raised) or not needs.is_outward:
         return False
     return result.outcome.failure.type.rpartition(".")[2] in _SHUT
 
 
 def _note(agreed: int, ran: int, written: int) -> str:
-    left = f"; {written - ran} more were not run" if written > ran else ""
-    return f"{agreed} of {ran} examples agree{left}"
+    suffix = f"; {written - ran} more were not run" if written > ran else ""
+    return f"{agreed} of {ran} examples agree{suffix}"
 
 
 async def run(
-    examples: Sequence[Example | GivenExample], module: str, snapshot: Snapshot, bench: Bench, *, returns: str = ""
+    examples: Sequence[Example | GivenExample], module: str, snapshot: Snapshot, bench: TrialTools, *, returns: str = ""
 ) -> tuple[ExampleResult, ...]:
-    """Every example in a worker of its own, at once as far as the sandbox allows; `returns` is what is promised."""
+    """Run every example in a worker of its own, as parallel as the sandbox allows; `returns` is the promised type."""
     is_float = promises_floats(returns)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_outcome(example, module, snapshot, bench)) for example in examples]
     return tuple(_result(example, task.result(), is_float) for example, task in zip(examples, tasks, strict=True))
 
 
-async def _outcome(example: Example | GivenExample, module: str, snapshot: Snapshot, bench: Bench) -> Outcome:
+async def _outcome(example: Example | GivenExample, module: str, snapshot: Snapshot, bench: TrialTools) -> Outcome:
     setup = example.setup if isinstance(example, Example) else ()
     evaluation = Evaluation(setup, example.call)
     return await bench.sandbox.evaluate(snapshot.modules, module, evaluation, limits=bench.limits)
@@ -182,14 +188,14 @@ def _disagreements(results: Sequence[ExampleResult]) -> Iterator[Disagreement]:
             yield Disagreement(result.call, result.expected, result.returned, result.line)
 
 
-def _told(results: Sequence[ExampleResult], name: str) -> Iterator[Finding]:
+def _example_findings(results: Sequence[ExampleResult], name: str) -> Iterator[Finding]:
     for result in results:
         if not result.agreed:
-            yield told(result, name)
+            yield example_finding(result, name)
 
 
-def told(result: ExampleResult, name: str) -> Finding:
-    """What is to be said about an example that does not agree."""
+def example_finding(result: ExampleResult, name: str) -> Finding:
+    """Return the finding about an example that does not agree."""
     wrote = f"for `{result.call}` you wrote {fence(result.expected or '(no result)', 120)}"
     match result.outcome:
         case Returned():

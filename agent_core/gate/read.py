@@ -1,4 +1,4 @@
-"""Stage 1, read: one function of the promised name, in a text of bearable size that parses.
+"""Stage 1, read: requires one function of the promised name, in a text of reasonable size that parses.
 
 Pure. The wrapping around the code is taken off (each a mend); all else that is not as promised is a problem.
 """
@@ -30,11 +30,11 @@ _REPAIRS: tuple[tuple[str, str, Callable[[str, str], str]], ...] = (
 )
 
 ESCAPES = "hidden-characters"
-MENDS = frozenset({ESCAPES, *(one[0] for one in (*UNWRAPPINGS, *_REPAIRS))})
+MENDS = frozenset({ESCAPES, *(repair[0] for repair in (*UNWRAPPINGS, *_REPAIRS))})
 
 
 def read(draft: Draft) -> Draft:
-    """The draft with its tree, or with the reasons why there is none."""
+    """Return the draft with its tree, or with the reasons why there is none."""
     draft = draft.with_findings(STAGE, _names(draft))
     sized = list(_size(draft))
     if sized:
@@ -60,8 +60,8 @@ def _size(draft: Draft) -> Iterator[Finding]:
         return
     limit = draft.rules.candidate_bytes
     if size > limit:
-        what = f"the code is {size:,} bytes long; at most {limit:,} are read"
-        yield Finding("too-long", what, "split it into smaller functions")
+        message = f"the code is {size:,} bytes long; at most {limit:,} are read"
+        yield Finding("too-long", message, "split it into smaller functions")
     elif "\0" in draft.text:
         yield Finding("not-text", "the code holds a NUL byte", "send plain Python text")
     elif not draft.text.strip():
@@ -78,11 +78,11 @@ def _names(draft: Draft) -> Iterator[Finding]:
         yield Finding("bad-name", what, f"choose another name, say `my_{name}`")
     unusable = check_module_name(module)
     if unusable:
-        yield Finding("bad-module", f"the module cannot be `{module[:80]}`: {unusable.what}", unusable.mend or "")
-    yield from _taken(draft)
+        yield Finding("bad-module", f"the module cannot be `{module[:80]}`: {unusable.message}", unusable.mend or "")
+    yield from _name_conflict(draft)
 
 
-def _taken(draft: Draft) -> Iterator[Finding]:
+def _name_conflict(draft: Draft) -> Iterator[Finding]:
     name = draft.candidate.name
     present = draft.snapshot.functions.get(name)
     if present is None or (draft.candidate.replaces and present.module == draft.candidate.module):
@@ -120,17 +120,21 @@ def _escape(draft: Draft) -> Draft:
 
 
 def _flaws(flaw: Flaw | None) -> list[Finding]:
-    return [Finding(flaw.code, flaw.what, flaw.fix, flaw.line, flaw.column)] if flaw else []
+    return [Finding(flaw.code, flaw.description, flaw.fix, flaw.line, flaw.column)] if flaw else []
 
 
 def _unparsable(error: Unparsable, text: str) -> Finding:
     lines = lines_of(text)
     quoted = lines[error.line - 1].strip()[:120] if 0 < error.line <= len(lines) else ""
     if error.is_cut_off:
-        what = f"the code is cut off: it stops in the middle, at line {len(lines_of(text.rstrip()))} ({error.message})"
-        return Finding("cut-off", what, "send the whole function again, shorter if need be", error.line, error.column)
-    what = f"line {error.line} is not Python: {error.message}" + (f": `{quoted}`" if quoted else "")
-    return Finding("syntax-error", what, "mend that line and send the whole function", error.line, error.column)
+        message = (
+            f"the code is cut off: it stops in the middle, at line {len(lines_of(text.rstrip()))} ({error.message})"
+        )
+        return Finding(
+            "cut-off", message, "send the whole function again, shorter if need be", error.line, error.column
+        )
+    message = f"line {error.line} is not Python: {error.message}" + (f": `{quoted}`" if quoted else "")
+    return Finding("syntax-error", message, "mend that line and send the whole function", error.line, error.column)
 
 
 def _shape(draft: Draft) -> Iterator[Finding]:
@@ -143,12 +147,12 @@ def _shape(draft: Draft) -> Iterator[Finding]:
     if not promised:
         yield _absent(name, others)
     elif others:
-        what = f"the code defines {', '.join(f'`{other}`' for other in others)} beside `{name}`"
+        message = f"the code defines {', '.join(f'`{extra}`' for extra in others)} beside `{name}`"
         mend = f"send one function at a time, or name helpers `_{others[0]}`"
-        yield Finding("several-functions", what, mend, public[0].lineno)
+        yield Finding("several-functions", message, mend, public[0].lineno)
     if len(promised) > 1:
-        what = f"`{name}` is defined {len(promised)} times"
-        yield Finding("several-functions", what, "keep one definition", promised[1].lineno)
+        message = f"`{name}` is defined {len(promised)} times"
+        yield Finding("several-functions", message, "keep one definition", promised[1].lineno)
 
 
 def _absent(name: str, others: list[str]) -> Finding:
@@ -157,10 +161,10 @@ def _absent(name: str, others: list[str]) -> Finding:
             "no-function", f"the code defines no function `{name}`", f"write `def {name}(…):` at the top level"
         )
     if len(others) == 1:
-        what = f"the function was announced as `{name}`, but the code defines `{others[0]}`"
-        return Finding("wrong-name", what, f"write `def {name}(…)`, or announce it as `{others[0]}`")
-    what = f"the code defines {', '.join(f'`{other}`' for other in others)}, but no `{name}`"
-    return Finding("wrong-name", what, f"send only `def {name}(…)`; name helpers with a leading underscore")
+        message = f"the function was announced as `{name}`, but the code defines `{others[0]}`"
+        return Finding("wrong-name", message, f"write `def {name}(…)`, or announce it as `{others[0]}`")
+    message = f"the code defines {', '.join(f'`{extra}`' for extra in others)}, but no `{name}`"
+    return Finding("wrong-name", message, f"send only `def {name}(…)`; name helpers with a leading underscore")
 
 
 def _belongs(node: ast.stmt) -> bool:
@@ -177,6 +181,6 @@ def _belongs(node: ast.stmt) -> bool:
 
 def _statement(node: ast.stmt) -> Finding:
     shown = bare_lines(ast.unparse(node))[0][:80]
-    what = f"`{shown}` would run whenever the module is imported"
+    message = f"`{shown}` would run whenever the module is imported"
     mend = "move it into the function, or leave it out; only imports, constants, classes and functions stand at the top"
-    return Finding("top-level-statement", what, mend, node.lineno, node.col_offset + 1)
+    return Finding("top-level-statement", message, mend, node.lineno, node.col_offset + 1)

@@ -1,4 +1,4 @@
-"""What a body answers, read from its tree: the same always, an argument as it came, or something computed.
+"""The answers of a body, read from its tree: a constant, an argument unchanged, or something computed.
 
 Pure, and careful to one side: where the tree does not decide, the body counts as one that computes.
 """
@@ -34,7 +34,7 @@ _HARMLESS = frozenset(
 
 
 def reachable(statements: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements up to the first one, at this level, that always leaves."""
+    """Return the statements up to the first one, at this level, that always leaves."""
     for index, statement in enumerate(statements):
         if isinstance(statement, _LEAVES):
             return statements[: index + 1]
@@ -42,7 +42,7 @@ def reachable(statements: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def returned(statements: Iterable[ast.stmt]) -> Iterator[ast.Return]:
-    """The return statements of a body that can be reached, without those of inner functions."""
+    """Yield the reachable return statements of a body, without those of inner functions."""
     for statement in reachable(list(statements)):
         if isinstance(statement, ast.Return):
             yield statement
@@ -66,7 +66,7 @@ _EFFECTS = (ast.Yield, ast.YieldFrom, ast.Raise, ast.Assert)
 
 
 def has_effects(statements: Iterable[ast.stmt]) -> bool:
-    """The body yields, raises on its own, asserts, or uses the call's context: its answer is not all it does."""
+    """Check whether the body yields, raises, asserts or uses the call's context: its answer is then not all it does."""
     for node in own_nodes(list(statements)):
         if isinstance(node, ast.Name):
             if node.id == "self":
@@ -77,12 +77,12 @@ def has_effects(statements: Iterable[ast.stmt]) -> bool:
 
 
 def constant_answer(statements: list[ast.stmt], answers: list[ast.Return], own: list[ast.AST]) -> str | None:
-    """The text of the one literal that every way through a body returns (`answers`); None where they can differ."""
+    """Return the text of the one literal that every path returns (`answers`); None if they can differ."""
     if not all(
         answer.value is None or isinstance(answer.value, ast.Name) or literal(answer.value)[0] for answer in answers
     ):
         return None  # the common case: something is computed
-    values = [_known(answer.value, statements, own) for answer in answers]
+    values = [_literal_text(answer.value, statements, own) for answer in answers]
     if not always_leaves(statements):
         values.append("None")
     if any(value is None for value in values) or len(set(values)) != 1 or has_effects(statements):
@@ -90,18 +90,18 @@ def constant_answer(statements: list[ast.stmt], answers: list[ast.Return], own: 
     return values[0]
 
 
-def _known(value: ast.expr | None, statements: list[ast.stmt], own: list[ast.AST]) -> str | None:
-    """The text of a literal, or of a local that is only ever set to one."""
+def _literal_text(value: ast.expr | None, statements: list[ast.stmt], own: list[ast.AST]) -> str | None:
+    """Return the text of a literal, or of a local that is only ever set to one."""
     if isinstance(value, ast.Name):
         value = _only_value(value.id, statements, own)
         if value is None:
             return None
-    is_literal, known = literal(value)
-    return repr(known) if is_literal else None
+    is_literal, literal_value = literal(value)
+    return repr(literal_value) if is_literal else None
 
 
 def _only_value(name: str, statements: list[ast.stmt], own: list[ast.AST]) -> ast.expr | None:
-    """The one literal that a name is bound to, if the body never does anything else with it."""
+    """Return the one literal that a name is bound to, if the body never does anything else with it."""
     bindings = [
         node
         for node in statements
@@ -110,12 +110,12 @@ def _only_value(name: str, statements: list[ast.stmt], own: list[ast.AST]) -> as
     if len(bindings) != 1:
         return None
     uses = [node for node in own if isinstance(node, ast.Name) and node.id == name]
-    in_returns = sum(isinstance(one.value, ast.Name) and one.value.id == name for one in returned(statements))
+    in_returns = sum(isinstance(answer.value, ast.Name) and answer.value.id == name for answer in returned(statements))
     return bindings[0].value if len(bindings) == 1 and len(uses) == 1 + in_returns else None
 
 
 def always_leaves(statements: list[ast.stmt]) -> bool:
-    """No way through these statements falls off their end."""
+    """Check whether no path through these statements reaches their end."""
     if not statements:
         return False
     match reachable(statements)[-1]:
@@ -131,12 +131,12 @@ def always_leaves(statements: list[ast.stmt]) -> bool:
 
 def _branches_leave(node: ast.If | ast.With | ast.AsyncWith | ast.Try | ast.Match) -> bool:
     match node:
-        case ast.If(body=then, orelse=other):
-            branches = [then, other]
+        case ast.If(body=then, orelse=orelse):
+            branches = [then, orelse]
         case ast.Try(finalbody=final) if always_leaves(final):
             return True
-        case ast.Try(body=block, handlers=handlers, orelse=other):
-            branches = [other or block, *(handler.body for handler in handlers)]
+        case ast.Try(body=block, handlers=handlers, orelse=orelse):
+            branches = [orelse or block, *(handler.body for handler in handlers)]
         case ast.Match(cases=cases):
             is_total = any(isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None for case in cases)
             branches = [*(case.body for case in cases), *([] if is_total else [[]])]
@@ -146,21 +146,21 @@ def _branches_leave(node: ast.If | ast.With | ast.AsyncWith | ast.Try | ast.Matc
 
 
 def echoed_parameter(node: FunctionNode, statements: list[ast.stmt], answers: list[ast.Return]) -> str | None:
-    """The parameter that every way through a body returns untouched."""
+    """Return the parameter that every path through a body returns unchanged."""
     names = {answer.value.id if isinstance(answer.value, ast.Name) else "" for answer in answers}
     name = names.pop() if len(names) == 1 else ""
     if name not in {parameter.arg for parameter in parameters(node)}:
         return None
     if has_effects(statements) or not always_leaves(statements):
         return None
-    return None if any(_touches(one, name) for one in own_nodes(statements)) else name
+    return None if any(_touches(child, name) for child in own_nodes(statements)) else name
 
 
 def _touches(node: ast.AST, name: str) -> bool:
-    """A node that binds a name anew, or could change the object behind it."""
+    """Check whether a node rebinds a name or could change the object behind it."""
     match node:
-        case ast.Name(id=found, ctx=ast.Store() | ast.Del()):
-            return found == name
+        case ast.Name(id=bound_name, ctx=ast.Store() | ast.Del()):
+            return bound_name == name
         case ast.Expr(value=ast.Call(func=function)):
             return not _is_harmless(function)  # called for what it does, which may be the point
         case ast.Call(args=arguments, func=function):
@@ -180,14 +180,14 @@ def _is_harmless(function: ast.expr) -> bool:
 
 
 def _names(node: ast.AST, name: str) -> bool:
-    return any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(node))
+    return any(isinstance(child, ast.Name) and child.id == name for child in ast.walk(node))
 
 
 def only_prints(statements: list[ast.stmt]) -> bool:
-    """The body prints or takes notes, and does nothing else but set literals and return one."""
-    printed = [one for one in statements if _is_print(one)]
-    others = [one for one in statements if not _is_print(one)]
-    return bool(printed) and all(_is_inert(one) for one in others)
+    """Check whether the body only prints or takes notes, sets literals and returns one."""
+    printed = [statement for statement in statements if _is_print(statement)]
+    others = [statement for statement in statements if not _is_print(statement)]
+    return bool(printed) and all(_is_inert(statement) for statement in others)
 
 
 def _is_print(node: ast.stmt) -> bool:

@@ -1,4 +1,4 @@
-"""The gate's rules as data: which stage refuses under which policy, limits, and what can be switched off."""
+"""The gate's rules as data: which stage rejects under which policy, limits, and what can be switched off."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -61,13 +61,13 @@ FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
 
 
 def severity(policy: Policy, stage: str, code: str) -> Severity:
-    """What a finding of a stage means under a policy."""
+    """Return the severity of a stage's finding under a policy."""
     return FINDINGS[policy].get(code) or STAGES[policy].get(stage, "refuses")
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Limits and switches of one gate; `off` names mends that are not made, `*` all of them."""
+    """Limits and switches of one gate; `off` names disabled fixes, `*` all of them."""
 
     candidate_bytes: int = 64 * KIB
     module_bytes: int = 256 * KIB
@@ -84,9 +84,9 @@ class Rules:
     robust_each_s: float = 0.25
 
     def makes(self, code: str) -> bool:
-        """This mend is switched on."""
+        """Check whether this fix is switched on."""
         return code not in self.off and "*" not in self.off
 
     def policy(self, policy: Policy) -> Policy:
-        """A strict workspace holds saved files to the agent's rules."""
+        """Return the policy to apply: a strict workspace holds saved files to the agent's rules."""
         return "agent" if self.strict and policy == "human" else policy

@@ -1,4 +1,4 @@
-"""A saved file before the gate: what cannot be called refuses, all else is said and warned of.
+"""A saved file before the gate: it is rejected if it cannot be called; all other findings are warnings.
 
 The text stages look at every public function; one import in a worker decides; only the examples of functions
 whose own code, or code that it depends on, changed are run again, here and in the modules that use this one.
@@ -19,10 +19,10 @@ from ..grants.content import modules_of
 from ..grants.value import joined
 from ..packages.projects import project_of
 from ..problem import Place, Problem
-from ..registry.function import Function, Reading
+from ..registry.function import Function, ModuleReading
 from ..registry.schema import read_module
 from ..registry.snapshot import Snapshot
-from ..registry.source import Source
+from ..registry.source import ModuleSource
 from ..registry.uses import code_hash, importers, uses
 from . import capability, conform, neighbours, proof, substance
 from .alike.index import surroundings
@@ -33,7 +33,7 @@ from .grants import Way
 from .proof import ExampleResult
 from .rules import Rules, severity
 from .tree import FunctionNode, find, functions, parse
-from .trial import Bench, try_module
+from .trial import TrialTools, try_module
 from .uses import needs_of
 from .uses import uses as reached
 from .verdict import Breakage, Disagreement, Standing
@@ -46,11 +46,11 @@ _DRAFT: Final[Standing] = "draft"
 class Saved:
     """A saved file on its way through the gate."""
 
-    reading: Reading
+    reading: ModuleReading
     snapshot: Snapshot
     policy: Policy
     rules: Rules
-    previous: Reading | None = None
+    previous: ModuleReading | None = None
     problems: tuple[Problem, ...] = ()
     standings: tuple[tuple[str, Standing], ...] = ()
     disagreements: tuple[tuple[str, Disagreement], ...] = ()
@@ -61,22 +61,26 @@ class Saved:
 
     @property
     def refuses(self) -> bool:
-        """Something was found that refuses."""
+        """True if there is a finding that causes a rejection."""
         return any(problem.severity == "refuses" for problem in self.problems)
 
     def with_findings(self, stage: str, findings: Iterable[Finding]) -> "Saved":
-        """The file with what a stage found, each weighed by the policy."""
+        """Return the file with a stage's findings, each weighed by the policy."""
         path = self.reading.source.path
-        found = [
+        problems = [
             Problem(
-                one.code, one.what, Place(path, one.line, one.column), one.mend, severity(self.policy, stage, one.code)
+                finding.code,
+                finding.message,
+                Place(path, finding.line, finding.column),
+                finding.mend,
+                severity(self.policy, stage, finding.code),
             )
-            for one in findings
+            for finding in findings
         ]
-        return replace(self, problems=(*self.problems, *found))
+        return replace(self, problems=(*self.problems, *problems))
 
     def nodes(self) -> Iterator[tuple[ast.Module, FunctionNode, Function]]:
-        """The tree of each function that the file offers."""
+        """Yield the tree of each function that the file exports."""
         tree = parse(self.reading.source.text)
         if isinstance(tree, ast.Module):
             for function in self.reading.functions:
@@ -85,18 +89,24 @@ class Saved:
                     yield tree, node, function
 
 
-def read_saved(source: Source, snapshot: Snapshot, rules: Rules, policy: Policy, previous: Reading | None) -> Saved:
-    """The file as the registry reads it; its problems are weighed by the policy."""
+def read_saved(
+    source: ModuleSource, snapshot: Snapshot, rules: Rules, policy: Policy, previous: ModuleReading | None
+) -> Saved:
+    """Return the file as the registry reads it; its problems are weighed by the policy."""
     reading = read_module(source, rules.module_bytes)
     problems = tuple(
-        one if one.severity == "refuses" else replace(one, severity=severity(policy, "conform", one.code))
-        for one in reading.problems
+        problem
+        if problem.severity == "refuses"
+        else replace(problem, severity=severity(policy, "conform", problem.code))
+        for problem in reading.problems
     )
     return Saved(reading, snapshot, policy, rules, previous, problems)
 
 
 def look(saved: Saved) -> Saved:
-    """The file with what its text alone shows: conform, substance, capability; what is too deep for that goes on."""
+    """Return the file with the findings from its text: conform, substance, capability; one nested too deeply
+    continues.
+    """
     try:
         return _look(saved)
     except RecursionError:
@@ -111,13 +121,15 @@ def _look(saved: Saved) -> Saved:
     parsed = parse(text)
     if isinstance(parsed, ast.Module):
         saved = saved.with_findings("conform", conform.undefined(text, parsed))
-        way: Way = "calling" if saved.policy == "human" else "none"
-        saved = saved.with_findings("capability", capability.check(parsed, saved.rules.packages, saved.granted, way))
+        approval_mode: Way = "calling" if saved.policy == "human" else "none"
+        saved = saved.with_findings(
+            "capability", capability.check(parsed, saved.rules.packages, saved.granted, approval_mode)
+        )
     return saved
 
 
-async def try_import(saved: Saved, bench: Bench) -> Saved:
-    """The file once it has been imported in a worker; one that lacks but a package is taken, and proven later."""
+async def try_import(saved: Saved, bench: TrialTools) -> Saved:
+    """Return the file after an import in a worker; one that is only missing a package is accepted, and proven later."""
     reading, problems = await try_module(saved.reading, saved.snapshot, bench)
     if _lacks_package(saved, problems):
         return replace(saved, is_loaded=True, lacks_package=True)
@@ -125,22 +137,22 @@ async def try_import(saved: Saved, bench: Bench) -> Saved:
 
 
 def _lacks_package(saved: Saved, problems: tuple[Problem, ...]) -> bool:
-    """Whether the import failed for a package that its text, or one that it imports, needs: a human may grant it."""
-    found = _NO_MODULE.search(problems[0].what) if len(problems) == 1 else None
-    if found is None or any(function.unresolved for function in saved.reading.functions):
+    """Check whether the import failed for a package that it, or a module it imports, needs: the user may grant it."""
+    match = _NO_MODULE.search(problems[0].message) if len(problems) == 1 else None
+    if match is None or any(function.unresolved for function in saved.reading.functions):
         return False
     module, after = saved.reading.source.module, saved.snapshot.with_module(saved.reading)
     trees = [parse(source.text) for source in modules_of(module, after).values()]
     needs = joined(needs_of(reached(tree, saved.rules.packages)) for tree in trees if isinstance(tree, ast.Module))
-    return project_of(found[1]) in needs.packages
+    return project_of(match[1]) in needs.packages
 
 
-async def prove_changed(saved: Saved, bench: Bench) -> Saved:
-    """The file with what the examples of those of its functions showed whose code, or code behind it, changed."""
+async def prove_changed(saved: Saved, bench: TrialTools) -> Saved:
+    """Return the file with the example results of functions with changed code, or changed code behind it."""
     snapshot = saved.snapshot.with_module(saved.reading)
     size = len(saved.reading.source.text)
-    again = await aside(size, _to_try_again, saved, snapshot)
-    changed = [found for found in saved.nodes() if found[2].name in again]
+    changed_names = await aside(size, _to_try_again, saved, snapshot)
+    changed = [entry for entry in saved.nodes() if entry[2].name in changed_names]
     if saved.lacks_package:
         drafts = tuple((function.name, _DRAFT) for _, _, function in changed)
         return replace(saved, standings=(*saved.standings, *drafts))
@@ -150,7 +162,7 @@ async def prove_changed(saved: Saved, bench: Bench) -> Saved:
             group.create_task(proof.run(function.examples, function.module, snapshot, bench, returns=function.returns))
             for _, _, function in changed
         ]
-    tried = [(*found, task.result()) for found, task in zip(changed, runs, strict=True)]
+    tried = [(*entry, task.result()) for entry, task in zip(changed, runs, strict=True)]
     return await aside(size, _with_results, saved, tried, needs)
 
 
@@ -160,13 +172,16 @@ _Tried: TypeAlias = tuple[ast.Module, FunctionNode, Function, Sequence[ExampleRe
 def _with_results(saved: Saved, tried: Sequence[_Tried], needs: Grants) -> Saved:
     names = {function.name for function in saved.reading.functions}
     for tree, node, function, all_results in tried:
-        results = [one for one in all_results if not proof.wants_grant(one, needs)]
+        results = [result for result in all_results if not proof.wants_grant(result, needs)]
         unproven = is_unproven(around(tree, function.name, names), node, function)
-        differing = [one for one in results if not one.agreed]
-        found = [proof.told(one, function.name) for one in differing]
-        saved = saved.with_findings("examples", [*found, *too_few(function, function.examples, unproven)])
-        named = [(function.name, Disagreement(one.call, one.expected, one.returned, one.line)) for one in differing]
-        standing: Standing = "trial" if results and all(one.agreed for one in results) else "draft"
+        differing = [result for result in results if not result.agreed]
+        findings = [proof.example_finding(result, function.name) for result in differing]
+        saved = saved.with_findings("examples", [*findings, *too_few(function, function.examples, unproven)])
+        named = [
+            (function.name, Disagreement(result.call, result.expected, result.returned, result.line))
+            for result in differing
+        ]
+        standing: Standing = "trial" if results and all(result.agreed for result in results) else "draft"
         saved = replace(
             saved,
             standings=(*saved.standings, (function.name, standing)),
@@ -181,39 +196,39 @@ def _needs(saved: Saved) -> Grants:
 
 
 def around(tree: ast.Module, name: str, offered: Collection[str]) -> ast.Module:
-    """The module without the functions that it offers beside this one and those that this one uses."""
+    """Return the module without the other functions that it exports, except those that this one uses."""
     others = {node.name: node for node in functions(tree) if node.name in offered}
     waiting = [name] if name in others else []
     while waiting:
         words = {node.id for node in ast.walk(others.pop(waiting.pop())) if isinstance(node, ast.Name)}
         waiting += words & others.keys() - set(waiting)
-    left = set(map(id, others.values()))
-    return ast.Module([node for node in tree.body if id(node) not in left], tree.type_ignores)
+    excluded_ids = set(map(id, others.values()))
+    return ast.Module([node for node in tree.body if id(node) not in excluded_ids], tree.type_ignores)
 
 
 def _to_try_again(saved: Saved, now: Snapshot) -> set[str]:
-    """The functions of the file that may give another result than before."""
+    """Return the functions of the file that may give another result than before."""
     own, before = _different(saved), _before(saved)
-    offered = {one.name: one for one in saved.reading.functions}
-    kept = offered.keys() - own
-    if before is None or not kept:
+    offered = {function.name: function for function in saved.reading.functions}
+    unchanged = offered.keys() - own
+    if before is None or not unchanged:
         return set(offered)
     module = saved.reading.source.module
     if surroundings(module, before) == surroundings(module, now):  # then only what names a changed one can differ
         lines = lines_of(saved.reading.source.text)
-        kept = {name for name in kept if any(word in _text(offered[name], lines) for word in own)}
-    return (own & offered.keys()) | {name for name in kept if _differs(name, before, now)}
+        unchanged = {name for name in unchanged if any(word in _text(offered[name], lines) for word in own)}
+    return (own & offered.keys()) | {name for name in unchanged if _differs(name, before, now)}
 
 
 def _different(saved: Saved) -> set[str]:
-    """The functions that are new, gone, or have another text."""
-    old = {one.name: one.body_hash for one in saved.previous.functions} if saved.previous else {}
-    new = {one.name: one.body_hash for one in saved.reading.functions}
+    """Return the functions that are new, deleted, or have another text."""
+    old = {function.name: function.body_hash for function in saved.previous.functions} if saved.previous else {}
+    new = {function.name: function.body_hash for function in saved.reading.functions}
     return {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
 
 
 def _before(saved: Saved) -> Snapshot | None:
-    """The snapshot with the file as it was."""
+    """Return the snapshot with the file as it was."""
     if saved.previous is None or saved.snapshot.readings.get(saved.reading.source.module) is saved.previous:
         return saved.snapshot if saved.previous else None
     return saved.snapshot.with_module(saved.previous)
@@ -224,13 +239,13 @@ def _text(function: Function, lines: list[str]) -> str:
 
 
 def _differs(name: str, before: Snapshot, now: Snapshot) -> bool:
-    """A function, or code that it may use, is not as it was."""
+    """Check whether a function, or code that it may use, has changed."""
     old, new = before.functions.get(name), now.functions.get(name)
     return old is None or new is None or code_hash(old, before) != code_hash(new, now)
 
 
-async def try_users(saved: Saved, bench: Bench) -> tuple[Saved, str]:
-    """The file with what it changes for the functions of other modules that use it; and what was reached of them."""
+async def try_users(saved: Saved, bench: TrialTools) -> tuple[Saved, str]:
+    """Return the file with its effect on functions of other modules that use it, and a note of what was reached."""
     before = _before(saved)
     if before is None:
         return saved, ""
@@ -240,30 +255,34 @@ async def try_users(saved: Saved, bench: Bench) -> tuple[Saved, str]:
         return saved, ""
     tried = await neighbours.try_callers(users, before, now, bench, saved.rules.neighbours_s)
     changed = _in_order(saved)
-    for one in tried.broken:
-        near = uses(one.caller, now)
-        name = next((name for name in changed if name in near), changed[0] if changed else "")
-        found = neighbours.told(one, name or saved.reading.source.module)
-        line = next((each.line for each in saved.reading.functions if each.name == name), 0)
-        saved = saved.with_findings(neighbours.STAGE, [replace(found, line=line)])
-        known = Breakage(name, one.caller, code_hash(one.caller, now), neighbours.differs(one))
-        saved = replace(saved, breakages=(*saved.breakages, known))
+    for broken in tried.broken:
+        used_names = uses(broken.caller, now)
+        name = next((name for name in changed if name in used_names), changed[0] if changed else "")
+        finding = neighbours.caller_finding(broken, name or saved.reading.source.module)
+        line = next((function.line for function in saved.reading.functions if function.name == name), 0)
+        saved = saved.with_findings(neighbours.STAGE, [replace(finding, line=line)])
+        breakage = Breakage(name, broken.caller, code_hash(broken.caller, now), neighbours.differs(broken))
+        saved = replace(saved, breakages=(*saved.breakages, breakage))
     return saved, tried.note
 
 
 def _in_order(saved: Saved) -> list[str]:
-    """The functions that changed, as they stand in the file; those that are gone come last."""
+    """Return the changed functions in the order of the file; deleted ones come last."""
     different = _different(saved)
-    there = [one.name for one in saved.reading.functions if one.name in different]
-    return [*there, *sorted(different - {*there})]
+    names = [function.name for function in saved.reading.functions if function.name in different]
+    return [*names, *sorted(different - {*names})]
 
 
 def _users(saved: Saved, before: Snapshot) -> Iterator[str]:
-    """The functions of other modules that may use this one: those that import it, or call its functions by name."""
+    """Yield functions of other modules that may use this one: they import it, or call its functions by name."""
     module, names = saved.reading.source.module, [f'"{name}"' for name in _different(saved)]
-    near = set(importers(module, before))
+    modules = set(importers(module, before))
     for name, source in before.modules.items() if names else ():
         if ".call(" in source.text and any(word in source.text.replace("'", '"') for word in names):
-            near.add(name)
-    if near - {module}:
-        yield from (name for name, one in before.functions.items() if one.module in near and one.module != module)
+            modules.add(name)
+    if modules - {module}:
+        yield from (
+            name
+            for name, function in before.functions.items()
+            if function.module in modules and function.module != module
+        )

@@ -1,4 +1,4 @@
-"""The second look at a saved file: a function of it as the draft that stages 5, 9 and 10 take.
+"""The second look at a saved file: a function of it as the draft for stages 5, 9 and 10.
 
 It is as if the function had come alone into the module as it is, with its examples run and its text looked at:
 these stages then judge it as they judge a candidate.
@@ -9,10 +9,10 @@ from typing import Final
 
 from sandbox.lines import lines_of
 
-from ..registry.function import Function, Reading
+from ..registry.function import Function, ModuleReading
 from ..registry.snapshot import Snapshot
 from .candidate import Candidate, Policy
-from .draft import Draft, Trials
+from .draft import Draft, ExampleTrials
 from .rules import Rules
 from .saved import around
 from .tree import parse
@@ -23,14 +23,14 @@ STAGES: Final = frozenset({"duplicate", "bite", "robust"})
 
 
 def draft_of(
-    name: str, verdict: ModuleVerdict, snapshot: Snapshot, ground: tuple[Policy, Rules], previous: Reading | None
+    name: str, verdict: ModuleVerdict, snapshot: Snapshot, ground: tuple[Policy, Rules], previous: ModuleReading | None
 ) -> Draft | None:
-    """A function of the file, whose examples were run, as a draft; None if the snapshot has not this file.
+    """Return a function of the file, after its examples ran, as a draft; None if the snapshot does not have this file.
 
     Of copies in one file the first stays: it is not compared with those that are looked at after it.
     """
     reading = verdict.reading
-    places = {each.name: each for each in reading.functions}
+    places = {function.name: function for function in reading.functions}
     function, standings = places.get(name), dict(verdict.standings)
     tree = parse(reading.source.text)
     is_held = snapshot.modules.get(reading.source.module) == reading.source
@@ -38,7 +38,7 @@ def draft_of(
         return None
     policy, rules = ground
     text = "".join(lines_of(reading.source.text)[function.line - 1 : function.end_line])
-    replaces = previous is not None and any(each.name == name for each in previous.functions)
+    replaces = previous is not None and any(function.name == name for function in previous.functions)
     agreed = len(function.examples) if standings.get(name) == "trial" else 0
     return Draft(
         Candidate(name, text, function.module, replaces=replaces, file=function.path, exact=True),
@@ -47,12 +47,14 @@ def draft_of(
         snapshot,
         text,
         around(tree, name, places),
-        tuple(one for one in verdict.problems if _is_in(function, one.where.line)),
+        tuple(problem for problem in verdict.problems if _is_in(function, problem.where.line)),
         own=reading,
         reading=reading,
         trial=snapshot,
-        trials=Trials(agreed),
-        apart=frozenset(other for other in standings if other in places and places[other].line > function.line),
+        trials=ExampleTrials(agreed),
+        apart=frozenset(
+            other_name for other_name in standings if other_name in places and places[other_name].line > function.line
+        ),
     )
 
 

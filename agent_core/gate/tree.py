@@ -1,4 +1,4 @@
-"""Reading a candidate's text as a syntax tree: parse it, find its functions, walk their nodes.
+"""Syntax trees of a candidate's text: parse it, find its functions, walk their nodes.
 
 Pure: text and trees in, values out; nothing is run. What cannot be parsed is an answer, not a crash.
 """
@@ -23,7 +23,7 @@ BUILTINS = frozenset(dir(builtins))
 
 @dataclass(frozen=True, slots=True)
 class Unparsable:
-    """Why a text is not Python, and where."""
+    """The reason why a text is not Python, and the place of the error."""
 
     message: str
     line: int = 0
@@ -33,7 +33,7 @@ class Unparsable:
 
 @lru_cache(maxsize=64)
 def parse(text: str) -> ast.Module | Unparsable:
-    """The tree of a text, or why there is none; kept for a while, so a tree is never changed."""
+    """Return the tree of a text, or why it cannot be parsed. Trees are cached, so a tree must never be changed."""
     if too_much(text):
         return Unparsable(MANY_TOKENS)
     if huge := HUGE_NUMBER.search(text):
@@ -62,24 +62,24 @@ def _explain(error: SyntaxError, text: str) -> Unparsable:
 
 
 def functions(tree: ast.Module) -> list[FunctionNode]:
-    """The top-level functions of a module, private ones too."""
+    """Return the top-level functions of a module, including private ones."""
     return [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
 
 
 @lru_cache(maxsize=256)
 def find(tree: ast.Module, name: str) -> FunctionNode | None:
-    """The top-level function of that name: the last one, which is the one that Python keeps."""
+    """Return the top-level function of that name: the last one, which is the one that Python keeps."""
     return next((node for node in reversed(functions(tree)) if node.name == name), None)
 
 
 def first_line(node: ast.stmt) -> int:
-    """The line where a statement begins, decorators included."""
+    """Return the line on which a statement begins, including its decorators."""
     decorators = node.decorator_list if isinstance(node, FunctionNode | ast.ClassDef) else []
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def parameters(node: FunctionNode) -> list[ast.arg]:
-    """Every named parameter but a first `self`, in order."""
+    """Return every named parameter except a leading `self`, in order."""
     named = [*node.args.posonlyargs, *node.args.args]
     if named and named[0].arg == "self":
         named = named[1:]
@@ -87,13 +87,13 @@ def parameters(node: FunctionNode) -> list[ast.arg]:
 
 
 def takes_self(node: FunctionNode) -> bool:
-    """The first parameter is the call's context."""
+    """Check whether the first parameter is the call's context."""
     named = [*node.args.posonlyargs, *node.args.args]
     return bool(named) and named[0].arg == "self"
 
 
 def body(node: FunctionNode) -> list[ast.stmt]:
-    """The statements of a function without its docstring."""
+    """Return the statements of a function without its docstring."""
     has_docstring = ast.get_docstring(node, clean=False) is not None
     return node.body[1:] if has_docstring else node.body
 
@@ -110,7 +110,7 @@ _PARTS: dict[type, tuple[str, ...] | None] = {}  # what `_parts` found out
 
 
 def _parts(kind: type) -> tuple[str, ...] | None:
-    """The fields of a kind of node that may hold nodes, the last first; None for what is no node."""
+    """Return the fields of a node type that may hold nodes, last first. Return None if the type is not a node."""
     if not issubclass(kind, ast.AST):
         return None
     if issubclass(kind, ast.Constant | ast.Global | ast.Nonlocal | ast.alias):
@@ -119,7 +119,7 @@ def _parts(kind: type) -> tuple[str, ...] | None:
 
 
 def _walk(stack: list[Any], *, within: bool) -> Iterator[ast.AST]:  # Any: whatever a field holds
-    """The nodes below those of a stack, its last first; `within` goes into inner functions and classes too."""
+    """Yield the nodes below those on a stack, last first; `within` also enters inner functions and classes."""
     while stack:
         node = stack.pop()
         kind = node.__class__
@@ -140,7 +140,7 @@ def _walk(stack: list[Any], *, within: bool) -> Iterator[ast.AST]:  # Any: whate
 
 @lru_cache(maxsize=64)
 def nodes_of(tree: ast.AST) -> tuple[ast.AST, ...]:
-    """Every node of a tree from the top down, in the order of the text, without operators and contexts.
+    """Return every node of a tree from the top down, in text order, without operators and contexts.
 
     Three times as fast as `ast.walk`, and kept for a while.
     """
@@ -150,13 +150,13 @@ def nodes_of(tree: ast.AST) -> tuple[ast.AST, ...]:
 
 
 def own_nodes(statements: list[ast.stmt]) -> Iterator[ast.AST]:
-    """The nodes of a body without those of the functions and classes that are defined in it."""
+    """Yield the nodes of a body except those of functions and classes defined in it."""
     return _walk(list(reversed(statements)), within=False)
 
 
 @lru_cache(maxsize=64)
 def bound_names(tree: ast.Module) -> frozenset[str]:
-    """The names that a module's top level defines or imports."""
+    """Return the names that a module defines or imports at the top level."""
     names: set[str] = set()
     for node in own_nodes(tree.body):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -171,12 +171,12 @@ def bound_names(tree: ast.Module) -> frozenset[str]:
 
 
 def calls_of(tree: ast.AST, names: set[str]) -> set[str]:
-    """Which of these names a tree reads."""
+    """Return those of the given names that a tree reads."""
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in names}
 
 
 def literal(node: ast.expr | None) -> tuple[bool, object]:
-    """Whether an expression is a literal, and its value; a missing expression is the literal None."""
+    """Return whether an expression is a literal, and its value. A missing expression is the literal None."""
     if node is None:
         return True, None
     if isinstance(node, _COLLECTIONS) and has_many_keys(node):

@@ -1,4 +1,4 @@
-"""Stage 7, import: the module as it would be written is imported in a worker, with its neighbours as they are.
+"""Stage 7, import: imports the module as it would be written in a worker, with its neighbors unchanged.
 
 Here are also the means that every stage in a worker uses. What a worker says is a claim, shown fenced.
 """
@@ -15,10 +15,10 @@ from ..characters import FLAWS
 from ..grants import NOTHING, Grants
 from ..grants.permit import raised
 from ..problem import Place, Problem
-from ..registry.function import Function, Reading
+from ..registry.function import Function, ModuleReading
 from ..registry.schema import read_module
 from ..registry.snapshot import Snapshot
-from ..registry.source import Source
+from ..registry.source import ModuleSource
 from ..registry.validation import check_schema
 from ..registry.writing import CANDIDATE, place_function
 from ..untrusted import fence
@@ -30,7 +30,7 @@ STAGE = "import"
 
 
 class Workers(Protocol):
-    """What the gate needs of the sandbox, or of whatever stands in front of it."""
+    """The interface that the gate needs of the sandbox, or of whatever wraps it."""
 
     async def load(self, modules: Modules, module: str, *, limits: Limits, access: Access = ...) -> Outcome:
         """Import a module in a fresh worker."""
@@ -38,7 +38,7 @@ class Workers(Protocol):
     async def describe(
         self, modules: Modules, module: str, functions: Sequence[str], *, limits: Limits, access: Access = ...
     ) -> Outcome:
-        """Import a module and ask for the schemas that syntax cannot give."""
+        """Import a module and return the schemas that cannot be read from the syntax."""
 
     async def evaluate(
         self, modules: Modules, module: str, evaluation: Evaluation, *, limits: Limits, access: Access = ...
@@ -57,12 +57,12 @@ class Workers(Protocol):
         then: Then | None = None,
         access: Access = ...,
     ) -> tuple[Outcome | None, ...]:
-        """Try many things in one worker, as far as it goes: advice."""
+        """Run many attempts in one worker, as many as it can finish. The results are advice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """What a candidate is judged with: its grants, where its packages lie, who may be called by grant alone.
+    """The terms for judging a candidate: its grants, its package paths, and the functions that need a call grant.
 
     And how a human comes to be asked for what it lacks.
     """
@@ -70,22 +70,22 @@ class Granted:
     grants: Grants = NOTHING
     access: Access = NO_ACCESS
     guarded: frozenset[str] = frozenset()
-    way: Way = "none"
+    approval_mode: Way = "none"
 
 
 UNGRANTED: Final = Granted()
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
-    """The means of trying code out: workers, what each may use, and the index of what is there already."""
+class TrialTools:
+    """The means of trying out code: the workers, what each may use, and the index of existing functions."""
 
     sandbox: Workers
     limits: Limits
     alike: Alike = field(default_factory=Alike)
 
-    def granted(self, granted: Granted) -> "Bench":
-        """The same with the packages, the time and the memory that were granted; the world stays shut."""
+    def granted(self, granted: Granted) -> "TrialTools":
+        """Return a bench with the granted packages, time and memory, but without access to the outside world."""
         access = replace(granted.access, readable=(), writable=(), home="")
         sandbox = self.sandbox if access == NO_ACCESS else _With(self.sandbox, access)
         return replace(self, sandbox=sandbox, limits=raised(self.limits, granted.grants))
@@ -128,8 +128,8 @@ class _With:
         )
 
 
-async def load(draft: Draft, bench: Bench) -> Draft:
-    """The draft with the module it would become, once that has been imported in a worker."""
+async def load(draft: Draft, bench: TrialTools) -> Draft:
+    """Return the draft with the module it would become, after importing that module in a worker."""
     blocked = _blocked(draft)
     if blocked:
         return draft.skip(blocked)
@@ -140,29 +140,29 @@ async def load(draft: Draft, bench: Bench) -> Draft:
         where = replace(text.where, path=draft.candidate.path) if text.where.path == CANDIDATE else text.where
         return draft.with_problems([replace(text, where=where)])
     if len(text.encode("utf-8")) > draft.rules.module_bytes:
-        what = f"with this function, the module `{draft.candidate.module}` would be larger than it may be"
-        return draft.with_findings(STAGE, [Finding("module-too-long", what, "choose another module_name")])
-    reading = read_module(Source.of(draft.candidate.module, text, around.path if around else ""))
+        message = f"with this function, the module `{draft.candidate.module}` would be larger than it may be"
+        return draft.with_findings(STAGE, [Finding("module-too-long", message, "choose another module_name")])
+    reading = read_module(ModuleSource.of(draft.candidate.module, text, around.path if around else ""))
     if not reading.parsed:
         return draft.with_problems(reading.problems)
     if lacking:
         return replace(draft, reading=reading).skip(lacking)
     reading, problems = await try_module(reading, draft.snapshot, bench)
     trial = None if problems else draft.snapshot.with_module(reading)
-    found = [replace(one, where=_where(draft, around, one.where)) for one in problems]
-    return replace(draft, reading=reading, trial=trial).with_problems(found)
+    placed_problems = [replace(problem, where=_where(draft, around, problem.where)) for problem in problems]
+    return replace(draft, reading=reading, trial=trial).with_problems(placed_problems)
 
 
-def _where(draft: Draft, around: Source | None, where: Place) -> Place:
-    """A place of the module as one of the candidate: with its line, where the candidate is all of the module."""
+def _where(draft: Draft, around: ModuleSource | None, where: Place) -> Place:
+    """Translate a place in the module to one in the candidate; keep its line if the candidate is the whole module."""
     path = draft.candidate.path
     if around is not None or draft.mends or not where.line:
         return Place(path)
     return Place(path, where.line + draft.text[: -len(draft.text.lstrip())].count("\n"))
 
 
-def placed(draft: Draft, around: Source | None) -> str | Problem:
-    """The text of the module with the candidate in it, or why it has no place there."""
+def placed(draft: Draft, around: ModuleSource | None) -> str | Problem:
+    """Return the text of the module with the candidate in it, or why the candidate cannot be placed."""
     candidate = draft.candidate
     if around is None:
         return place_function("", draft.text, candidate.name)
@@ -180,12 +180,16 @@ def _blocked(draft: Draft) -> str:
 
 
 def _lacking(draft: Draft) -> str:
-    grants = sorted({one.code.removeprefix("needs-") for one in draft.problems if one.code == "needs-packages"})
+    grants = sorted(
+        {problem.code.removeprefix("needs-") for problem in draft.problems if problem.code == "needs-packages"}
+    )
     return f"it needs the grant {', '.join(f'`{grant}`' for grant in grants)}" if grants else ""
 
 
-async def try_module(reading: Reading, snapshot: Snapshot, bench: Bench) -> tuple[Reading, tuple[Problem, ...]]:
-    """Import a module in a worker, and have it resolve the types that its text does not decide."""
+async def try_module(
+    reading: ModuleReading, snapshot: Snapshot, bench: TrialTools
+) -> tuple[ModuleReading, tuple[Problem, ...]]:
+    """Import a module in a worker, and let the worker resolve the types that the text does not decide."""
     modules = snapshot.with_module(reading).modules
     where = Place(reading.source.path)
     unresolved = [function for function in reading.functions if function.unresolved]
@@ -202,40 +206,40 @@ async def try_module(reading: Reading, snapshot: Snapshot, bench: Bench) -> tupl
 
 
 def import_problem(outcome: Outcome, where: Place) -> Problem | None:
-    """Why a module could not be imported, or None if it could."""
+    """Return why a module could not be imported, or None if it could."""
     match outcome:
         case Returned():
             return None
         case Raised(failure=failure):
-            frame = next((one for one in reversed(failure.frames) if one.path == where.path), None)
+            frame = next((candidate for candidate in reversed(failure.frames) if candidate.path == where.path), None)
             place = Place(where.path, frame.line) if frame else where
             error = fence(f"{failure.type}: {failure.message}")
             at = f" at {fence(frame.source.strip(), 120)}" if frame else ""
             return Problem("import-fails", f"importing it raised {error}{at}", place, "mend what runs at the top level")
         case TimedOut(limit_s=limit_s):
-            what = f"importing it did not end within {limit_s:g} s"
-            return Problem("import-hangs", what, where, "move what takes long from the top level into the function")
+            message = f"importing it did not end within {limit_s:g} s"
+            return Problem("import-hangs", message, where, "move what takes long from the top level into the function")
         case Killed(reason=reason) | Refused(reason=reason):
             mend = "keep the top level to imports, constants, classes and functions"
             return Problem("import-fails", f"importing it was stopped: {fence(reason)}", where, mend)
 
 
-def resolve(reading: Reading, claimed: Any) -> tuple[Reading, tuple[Problem, ...]]:  # Any: a worker's claim
-    """The reading with the schemas that a worker gave, each checked here."""
+def resolve(reading: ModuleReading, claimed: Any) -> tuple[ModuleReading, tuple[Problem, ...]]:  # Any: a worker's claim
+    """Return the reading with the schemas that a worker returned, each of them checked."""
     problems: list[Problem] = []
-    found: list[Function] = []
+    functions: list[Function] = []
     for function in reading.functions:
         answer = claimed.get(function.name) if isinstance(claimed, dict) else None
         resolved = with_schemas(function, answer) if function.unresolved else function
         if isinstance(resolved, Problem):
             problems.append(resolved)
         else:
-            found.append(resolved)
-    return replace(reading, functions=tuple(found)), tuple(problems)
+            functions.append(resolved)
+    return replace(reading, functions=tuple(functions)), tuple(problems)
 
 
 def with_schemas(function: Function, answer: Any) -> Function | Problem:  # Any: a worker's claim
-    """The function with the worker's schemas in place of what its text left open."""
+    """Return the function with the worker's schemas in place of those that its text left open."""
     where = Place(function.path, function.line)
     properties = dict(function.parameters["properties"])
     definitions = dict(function.parameters.get("$defs", {}))
@@ -243,9 +247,9 @@ def with_schemas(function: Function, answer: Any) -> Function | Problem:  # Any:
         schema = answer.get(name) if isinstance(answer, dict) else None
         wrong = check_schema(schema, where)
         if wrong or not isinstance(schema, dict):
-            what = f"the type of parameter `{name}` of `{function.name}` has no JSON Schema"
+            message = f"the type of parameter `{name}` of `{function.name}` has no JSON Schema"
             return Problem(
-                "inexpressible-type", what, where, "take text, numbers, lists, dictionaries or a pydantic model"
+                "inexpressible-type", message, where, "take text, numbers, lists, dictionaries or a pydantic model"
             )
         definitions |= schema.get("$defs", {})
         bare = {key: value for key, value in schema.items() if key != "$defs"}

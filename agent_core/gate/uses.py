@@ -1,4 +1,4 @@
-"""Every use in a module that needs a grant, or that none allows: inferred from its tree, with what it names.
+"""Every use in a module that needs a grant, or that no grant allows, inferred from the module's tree.
 
 Pure. This is advice for a human's decision and a clear word to the model; what holds is the sandbox.
 What lies below `self.scratch` needs no grant.
@@ -17,7 +17,7 @@ from ..packages.projects import project_of
 from .draft import Finding
 from .flow import MAKERS, below_scratch, local_names, mentions, paths
 from .grants import ADVICE, BROKERED, CONTEXT, INSTEAD, READING, grant_of, is_in
-from .naming import Held, held, host_of, hosts_in, path_of, said
+from .naming import Held, host_of, hosts_in, name_bindings, path_of, text_prefix
 from .tree import bound_names, nodes_of
 
 _PATH_METHODS = frozenset({"read_text", "write_text", "read_bytes", "write_bytes"})
@@ -29,7 +29,7 @@ _PLAIN = ("os", "asyncio", "concurrent.futures")  # their import says nothing ye
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One use: the kind of grant (empty where none allows it), the item, and what the gate says of it.
+    """One use: the kind of grant (empty if no grant allows it), the item, and the gate's finding.
 
     The mend of the finding is how to do without.
     """
@@ -40,13 +40,13 @@ class Use:
 
     @property
     def needs(self) -> Grants:
-        """What would have to be granted."""
+        """The grants that the use needs."""
         return Grants.from_json({self.kind: [self.item]}) if self.kind else Grants()
 
 
 @dataclass(frozen=True)
 class _Text:
-    """A module as the uses are looked for in it."""
+    """A module in the form in which uses are looked for in it."""
 
     tree: ast.Module
     nodes: tuple[ast.AST, ...]
@@ -64,44 +64,44 @@ class _Text:
 
     @cached_property
     def names(self) -> Held:
-        """What names stand for; most texts use nothing that it is asked for."""
-        return held(self.tree)
+        """The names and the values they are bound to; computed lazily, since most texts do not need it."""
+        return name_bindings(self.tree)
 
 
 def uses(tree: ast.Module, packages: tuple[str, ...], guarded: frozenset[str] = frozenset()) -> list[Use]:
-    """Every use in a module, in the order of the text; `guarded` are functions that only who may can call."""
+    """Return every use in a module, in text order. Calls of `guarded` functions need a grant."""
     text = _Text.of(tree, packages, guarded)
-    found = [
+    all_uses = [
         *(use for node in text.nodes if isinstance(node, ast.Import | ast.ImportFrom) for use in _imports(node, text)),
         *_attributes(text),
         *_context(text),
         *(_calls(text) if any(_is_suspect(node) for node in text.calls.values()) else ()),
     ]
-    return sorted(dict.fromkeys(found), key=lambda one: (one.finding.line, one.finding.column))
+    return sorted(dict.fromkeys(all_uses), key=lambda use: (use.finding.line, use.finding.column))
 
 
-def needs_of(found: Iterable[Use]) -> Grants:
-    """All that these uses need together."""
-    return joined(use.needs for use in found)
+def needs_of(all_uses: Iterable[Use]) -> Grants:
+    """Return all the grants that these uses need together."""
+    return joined(use.needs for use in all_uses)
 
 
 def _use(kind: str, item: str | None, shown: str, node: ast.AST) -> Use:
-    """A use that a grant allows; without an item it is of what none does."""
+    """Return the use of a grant. If `item` is None, no grant allows it."""
     grant = "files" if kind in ("read", "write") else kind
     if item is None:
         return _never(grant, shown, node)
     named = "" if item == UNSAID else f" ({'to write ' if kind == 'write' else ''}{item})"
-    what = f"`{shown}` needs the grant `{grant}`{named}, which this function does not have"
-    return Use(kind, item, _finding(f"needs-{grant}", what, ADVICE.get(grant, "do without it"), node))
+    message = f"`{shown}` needs the grant `{grant}`{named}, which this function does not have"
+    return Use(kind, item, _finding(f"needs-{grant}", message, ADVICE.get(grant, "do without it"), node))
 
 
 def _never(grant: str, shown: str, node: ast.AST) -> Use:
-    what = f"`{shown}` needs the grant `{grant}`, which no human can give for this"
-    return Use("", "", _finding(f"needs-{grant}", what, INSTEAD.get(grant, "do without it"), node))
+    message = f"`{shown}` needs the grant `{grant}`, which no human can give for this"
+    return Use("", "", _finding(f"needs-{grant}", message, INSTEAD.get(grant, "do without it"), node))
 
 
-def _finding(code: str, what: str, mend: str, node: ast.AST) -> Finding:
-    return Finding(code, what, mend, getattr(node, "lineno", 0), getattr(node, "col_offset", -1) + 1)
+def _finding(code: str, message: str, mend: str, node: ast.AST) -> Finding:
+    return Finding(code, message, mend, getattr(node, "lineno", 0), getattr(node, "col_offset", -1) + 1)
 
 
 def _imports(node: ast.Import | ast.ImportFrom, text: _Text) -> Iterator[Use]:
@@ -121,14 +121,14 @@ def _imported(name: str, shown: str, node: ast.Import | ast.ImportFrom, text: _T
     if is_package and (grant is None or is_in(name, BROKERED)):
         yield _use("packages", written("packages", project_of(name)), shown, node)
     if top in ("ctypes", "cffi", "_ctypes"):
-        what = f"`{shown}` reaches below Python, which the sandbox does not allow"
-        yield Use("", "", _finding("native-code", what, "do the work in Python itself", node))
+        message = f"`{shown}` reaches below Python, which the sandbox does not allow"
+        yield Use("", "", _finding("native-code", message, "do the work in Python itself", node))
     elif grant and not (isinstance(node, ast.Import) and name in _PLAIN):
         yield from _granted(grant, name, shown, node, text)
 
 
 def _granted(grant: str, name: str, shown: str, node: ast.AST, text: _Text) -> Iterator[Use]:
-    """What a module or a name that needs a grant is used for."""
+    """Yield the uses of a module or name that needs a grant."""
     if grant == "network" and is_in(name, BROKERED):
         for host in hosts_in(text.nodes, text.names) or [UNSAID]:
             yield _use("network", host, shown, node)
@@ -141,13 +141,13 @@ def _granted(grant: str, name: str, shown: str, node: ast.AST, text: _Text) -> I
 
 
 def _paths_given(name: str, text: _Text) -> list[str | None]:
-    """The paths that calls of a module, or of a name in it, are given."""
-    found = []
+    """Return the paths passed in calls of a module, or of a name in it."""
+    path_items = []
     for call in text.calls.values():
         dotted = _dotted(call.func, text.aliases) or ""
         if call.args and (dotted == name or dotted.startswith(f"{name}.")):
-            found.append(path_of(call.args[0], text.names))
-    return sorted(set(found), key=str)
+            path_items.append(path_of(call.args[0], text.names))
+    return sorted(set(path_items), key=str)
 
 
 def _attributes(text: _Text) -> Iterator[Use]:
@@ -172,7 +172,7 @@ def _used(grant: str, dotted: str, node: ast.Attribute, text: _Text) -> Iterator
 
 
 def _aliases(imports: Iterable[ast.Import | ast.ImportFrom]) -> dict[str, str]:
-    """What the imported names stand for."""
+    """Map the imported names to what they stand for."""
     aliases: dict[str, str] = {}
     for node in imports:
         for alias in node.names:
@@ -207,21 +207,21 @@ def _is_suspect(node: ast.Call) -> bool:
 def _calls(text: _Text) -> Iterator[Use]:
     defined = bound_names(text.tree)
     for scope in text.tree.body:
-        names, scratch, known = defined | local_names(scope), below_scratch(scope), paths(scope)
-        own = {**text.names, **held(scope)}
+        names, scratch, path_names = defined | local_names(scope), below_scratch(scope), paths(scope)
+        own = {**text.names, **name_bindings(scope)}
         for node in ast.walk(scope):
             if isinstance(node, ast.Call):
-                yield from _call(node, names, scratch, known, own)
+                yield from _call(node, names, scratch, path_names, own)
 
 
 def _call(
-    node: ast.Call, defined: set[str] | frozenset[str], scratch: set[str], known: set[str], own: Held
+    node: ast.Call, defined: set[str] | frozenset[str], scratch: set[str], path_names: set[str], own: Held
 ) -> Iterator[Use]:
     match node.func:
         case ast.Name(id=name) if name not in defined:
             yield from _builtin(name, node, scratch, own)
         case ast.Attribute(attr=method, value=target) if method in _FILE_METHODS:
-            is_path = method in _PATH_METHODS or mentions(target, known | MAKERS)
+            is_path = method in _PATH_METHODS or mentions(target, path_names | MAKERS)
             if is_path and not mentions(target, scratch):
                 writes = _writes(node, 0) if method == "open" else method in _WRITING
                 yield _use("write" if writes else "read", path_of(target, own), ast.unparse(node.func), node)
@@ -234,17 +234,18 @@ def _builtin(name: str, node: ast.Call, scratch: set[str], own: Held) -> Iterato
         path = path_of(node.args[0] if node.args else None, own)
         yield _use("write" if _writes(node) else "read", path, "open()", node)
     elif name == "input":
-        what = "`input()` would wait for a terminal, and there is none"
+        message = "`input()` would wait for a terminal, and there is none"
         mend = "take what it would ask for as a parameter"
-        yield Use("", "", _finding("needs-terminal", what, mend, node))
+        yield Use("", "", _finding("needs-terminal", message, mend, node))
     elif name in _BUILTINS - {"open"}:
         yield _dynamic(f"{name}()", node)
 
 
 def _writes(node: ast.Call, at: int = 1) -> bool:
-    """Whether a call of `open` is for writing; a mode that is no literal is."""
+    """Check whether a call of `open` is for writing. A mode that is not a literal counts as writing."""
     mode = next(
-        (one.value for one in node.keywords if one.arg == "mode"), node.args[at] if len(node.args) > at else None
+        (keyword.value for keyword in node.keywords if keyword.arg == "mode"),
+        node.args[at] if len(node.args) > at else None,
     )
     if mode is None:
         return False
@@ -252,29 +253,31 @@ def _writes(node: ast.Call, at: int = 1) -> bool:
 
 
 def _dynamic(shown: str, node: ast.Call) -> Use:
-    what = f"`{shown}` runs code that nobody has read"
+    message = f"`{shown}` runs code that nobody has read"
     mend = "for literals use `ast.literal_eval`, for arithmetic walk `ast.parse(text, mode='eval')`"
-    return Use("", "", _finding("dynamic-code", what, mend, node))
+    return Use("", "", _finding("dynamic-code", message, mend, node))
 
 
 def _context(text: _Text) -> Iterator[Use]:
     for node in text.nodes:
         match node:
             case ast.Attribute(attr=part, value=ast.Name(id="self")) if part in CONTEXT:
-                yield _use(CONTEXT[part], _asked(part, node, text), f"self.{part}", node)
+                yield _use(CONTEXT[part], _requested_item(part, node, text), f"self.{part}", node)
             case ast.Call(func=ast.Attribute(attr="call", value=ast.Name(id="self")), args=[first, *_]):
-                name, is_all = said(first, text.names)
+                name, is_all = text_prefix(first, text.names)
                 if is_all and name in text.guarded:
                     yield _use("functions", name, f"self.call({name!r})", node)
 
 
-def _asked(part: str, node: ast.Attribute, text: _Text) -> str | None:
-    """What is asked of the context: a host, a secret's name, a block's label."""
+def _requested_item(part: str, node: ast.Attribute, text: _Text) -> str | None:
+    """Return the item requested from the context: a host, the name of a secret, or the label of a block."""
     call = text.calls.get(id(node))
     if part == "memory":  # `self.memory.read("human")`
-        call = next((one for one in text.calls.values() if getattr(one.func, "value", None) is node), None)
+        call = next(
+            (candidate for candidate in text.calls.values() if getattr(candidate.func, "value", None) is node), None
+        )
     first = call.args[0] if call and call.args else None
     if part == "fetch":
         return host_of(first, text.names)
-    name, is_all = said(first, text.names) if first is not None else ("", False)
+    name, is_all = text_prefix(first, text.names) if first is not None else ("", False)
     return name if is_all and name else UNSAID

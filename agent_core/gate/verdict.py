@@ -1,11 +1,11 @@
-"""What the gate says about a candidate or a saved file, as values; their JSON shape is published."""
+"""The gate's results for a candidate or a saved file, as values. Their JSON shape is published."""
 
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from ..grants import NOTHING, Grants
 from ..problem import Problem
-from ..registry.function import Function, Reading
+from ..registry.function import Function, ModuleReading
 
 Standing = Literal["draft", "trial", "trusted", "quarantined", ""]
 
@@ -20,7 +20,7 @@ TOO_FEW: Final = frozenset({"too-few-examples", "one-sided-examples", "same-resu
 
 @dataclass(frozen=True, slots=True)
 class Mend:
-    """One mechanical repair that was made, shown as a unified diff."""
+    """One automatic fix, shown as a unified diff."""
 
     code: str
     message: str
@@ -29,7 +29,9 @@ class Mend:
 
 @dataclass(frozen=True, slots=True)
 class StageReport:
-    """How one stage ended; `note` says what it saw, or why it did not run; `beside` that it ran while another did."""
+    """The result of one stage. `note` says what it saw, or why it did not run; `concurrent` that it ran alongside
+    another.
+    """
 
     stage: str
     passed: bool
@@ -40,7 +42,7 @@ class StageReport:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """An example whose written result is not the one that came back; neither is presumed right."""
+    """An example with a written result that differs from the returned one. Neither is presumed right."""
 
     call: str
     expected: str
@@ -50,20 +52,20 @@ class Disagreement:
 
 @dataclass(frozen=True, slots=True)
 class Survivor:
-    """A change of the body that no example noticed, and the kind of example that would."""
+    """A change of the body that no example noticed, and the kind of example that would notice it."""
 
     diff: str
     kind_of_example: str
     operator: str
 
     def to_json(self) -> dict[str, str]:
-        """The published shape of a survivor."""
+        """Return the published shape of a survivor."""
         return {"diff": self.diff, "kind_of_example": self.kind_of_example, "operator": self.operator}
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The gate's answer about one candidate; an empty `standing` goes with a refusal."""
+    """The gate's answer about one candidate. If the candidate is rejected, `standing` is empty."""
 
     name: str
     module: str
@@ -78,7 +80,7 @@ class Verdict:
     disagreements: tuple[Disagreement, ...] = ()
     agreed: int = 0
     confirmed: tuple[str, ...] = ()
-    reading: Reading | None = None
+    reading: ModuleReading | None = None
     survivors: tuple[Survivor, ...] = ()
     offered: Disagreement | None = None
     needs: Grants = NOTHING
@@ -86,7 +88,7 @@ class Verdict:
 
     @property
     def lacks_only_grants(self) -> bool:
-        """Nothing but what a human could grant stands between this candidate and the registry."""
+        """True if the candidate is rejected only because of missing grants that the user could give."""
         codes = {problem.code for problem in self.refusals}
         return bool(codes and self.asking) and codes <= GRANTABLE
 
@@ -97,19 +99,19 @@ class Verdict:
 
     @property
     def can_be_confirmed(self) -> bool:
-        """Only results of examples stand between this candidate and the registry: written ones, or one that lacks."""
+        """True if only example results keep the candidate out: written ones that differ, or a missing one."""
         return bool(self.to_confirm)
 
     @property
     def to_confirm(self) -> tuple[Disagreement, ...]:
-        """The calls whose results, as they came back, would let the candidate in."""
+        """The calls that would let the candidate in if their results were confirmed as returned."""
         codes = {problem.code for problem in self.refusals}
         if self.disagreements:
             return self.disagreements if codes == {"example-disagrees"} else ()
         return (self.offered,) if self.offered and len(codes) == 1 and codes <= TOO_FEW else ()
 
     def to_json(self) -> dict[str, Any]:
-        """The published shape of a verdict."""
+        """Return the published shape of a verdict."""
         return {
             "name": self.name,
             "module": self.module,
@@ -124,17 +126,22 @@ class Verdict:
             "confirmed": list(self.confirmed),
             "can_be_confirmed": self.can_be_confirmed,
             "needs": self.needs.to_json(),
-            "survivors": [one.to_json() for one in self.survivors],
+            "survivors": [survivor.to_json() for survivor in self.survivors],
             "disagreements": [
-                {"call": one.call, "expected": one.expected, "returned": one.returned, "line": one.line}
-                for one in self.disagreements
+                {
+                    "call": disagreement.call,
+                    "expected": disagreement.expected,
+                    "returned": disagreement.returned,
+                    "line": disagreement.line,
+                }
+                for disagreement in self.disagreements
             ],
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the stages that take longer than a save found in one function of a file."""
+    """The findings about one function of a file from the stages that take longer than a save."""
 
     name: str
     problems: tuple[Problem, ...] = ()
@@ -142,13 +149,13 @@ class Look:
     survivors: tuple[Survivor, ...] = ()
 
     def stages_json(self) -> list[dict[str, Any]]:
-        """The published shape of its stages."""
+        """Return the published shape of its stages."""
         return [_stage_json(report) for report in self.stages]
 
 
 @dataclass(frozen=True, slots=True)
 class Breakage:
-    """A function of another file whose examples a save breaks.
+    """A function in another file that has failing examples because of a save.
 
     `name` is what was changed (an empty text: no function, but what stands around them), `code` the hash of all the
     code with which they do not hold.
@@ -157,14 +164,16 @@ class Breakage:
     name: str
     user: Function
     code: str
-    what: str
+    description: str
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleVerdict:
-    """The gate's answer about a saved file: which functions it offers, at what standing, and whose examples differ."""
+    """The gate's answer about a saved file: the functions it offers, their standing, and those with differing
+    examples.
+    """
 
-    reading: Reading
+    reading: ModuleReading
     admitted: bool
     problems: tuple[Problem, ...]
     stages: tuple[StageReport, ...]
@@ -173,7 +182,7 @@ class ModuleVerdict:
     breakages: tuple[Breakage, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The verdict's shape for a whole module."""
+        """Return the published shape for a whole module."""
         return {
             "module": self.reading.source.module,
             "admitted": self.admitted,
@@ -184,5 +193,5 @@ class ModuleVerdict:
 
 
 def _stage_json(report: StageReport) -> dict[str, Any]:
-    said = {"stage": report.stage, "passed": report.passed, "seconds": report.seconds, "note": report.note}
-    return {**said, **({"beside": True} if report.beside else {})}
+    data = {"stage": report.stage, "passed": report.passed, "seconds": report.seconds, "note": report.note}
+    return {**data, **({"beside": True} if report.beside else {})}

@@ -1,4 +1,4 @@
-"""The address that only a workspace's settings file names: nothing goes there before this user confirmed it once here.
+"""Confirmation of an address that only a workspace's settings file names; nothing is sent to it before.
 
 The file travels with the folder, and so perhaps from somebody else, who would read along. An address of the user's own
 environment or of a flag needs no yes. A yes is for the address as it is written: another path is another address.
@@ -12,50 +12,52 @@ from ..errors import ModelError
 from ..own_environment import environment
 from ..seal import Sealer
 from ..settings import FILE_NAME, Settings, address_of_file
-from .record import Record
+from .record import GrantRecord
 
 CONFIRM = "toolwright configure --confirm-address"
 _PURPOSE = "address"
 
 
 class UnconfirmedAddress(ModelError):
-    """Only the workspace's file names the address, so nothing is sent there."""
+    """Raised if only the workspace's file names the address, so nothing is sent there."""
 
     code = "unconfirmed-address"
 
     def __init__(self, url: str) -> None:
         self.url = url
-        what = f"{FILE_NAME} names {shown(url)}, which you did not confirm here, so it gets no key and no message."
+        message = f"{FILE_NAME} names {shown(url)}, which you did not confirm here, so it gets no key and no message."
         why = "With your yes the conversation and a key in your environment would be sent there."
-        super().__init__(f"{what} {why}", mend=f"If you know it: {CONFIRM} (or export TOOLWRIGHT_MODEL_BASE_URL={url})")
+        super().__init__(
+            f"{message} {why}", mend=f"If you know it: {CONFIRM} (or export TOOLWRIGHT_MODEL_BASE_URL={url})"
+        )
 
 
 def unconfirmed(settings: Settings, around: Mapping[str, str] | None = None) -> str | None:
-    """Return the address that these settings have from the file alone, unless this user confirmed it there."""
+    """Return the address that comes from the file alone, unless this user has confirmed it in this workspace."""
     named = address_of_file(settings, environment() if around is None else around)
     return named[1] if named and not is_confirmed(*named) else None
 
 
 def is_confirmed(root: Path, url: str) -> bool:
     """Return whether this user confirmed the address in this workspace."""
-    said, sealer = Record(root).read(), Sealer(root)
-    return said.is_trusted and any(sealer.holds(seal, _PURPOSE, _plain(url)) for seal in said.confirmed)
+    statements, sealer = GrantRecord(root).read(), Sealer(root)
+    return statements.is_trusted and any(sealer.holds(seal, _PURPOSE, _plain(url)) for seal in statements.confirmed)
 
 
 def confirm(root: Path, url: str) -> None:
-    """Let the address be sent what a model is sent, in this workspace, from now on.
+    """Allow requests to this address from this workspace from now on.
 
     Raises:
         WorkspaceError: that cannot be kept.
     """
     if not is_confirmed(root, url):
-        Record(root).confirm(Sealer(root).seal(_PURPOSE, _plain(url)))
+        GrantRecord(root).confirm(Sealer(root).seal(_PURPOSE, _plain(url)))
 
 
 def shown(url: str) -> str:
-    """Return an address so that nothing in it looks like something else, with its host where that can be mistaken."""
+    """Return an address so that nothing in it looks like something else, with its host if that could be mistaken."""
     text = url.encode("ascii", "backslashreplace").decode()
-    text = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    text = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
     return f"{text} (the host is {_host(url)})" if "@" in url else text
 
 

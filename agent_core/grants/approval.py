@@ -1,4 +1,4 @@
-"""The question that is put to a human before a function gets what it needs, and the answer."""
+"""The question that the user is asked before a function gets what it needs, and the answer."""
 
 import shlex
 from collections.abc import Awaitable, Callable, Mapping
@@ -31,7 +31,7 @@ _NAMED: Mapping[str, str] = MappingProxyType({"read": "FOLDER", "write": "FOLDER
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a function lacks: `why` is the model's reason, `lines` are those of its text that need it.
+    """The grants that a function is missing: `why` is the model's reason, `lines` are the lines of code that need them.
 
     `granted` is what the version before had, `diff` what became different since; `is_again` says that nothing new is
     asked for, and only the content is new. It comes up before a function joins, before a call, while one runs, or
@@ -56,19 +56,19 @@ class Question:
 
     @property
     def command(self) -> str:
-        """What a human types to grant what is asked for."""
+        """The command that grants what is asked for."""
         items = [
-            f"{flag} {shlex.quote(one)}"
+            f"{flag} {shlex.quote(value)}"
             for kind, flag in _FLAGS.items()
-            for one in (_NAMED.get(kind, UNSAID) if item == UNSAID else item for item in self.missing.items(kind))
-            if one != UNSAID
+            for value in (_NAMED.get(kind, UNSAID) if item == UNSAID else item for item in self.missing.items(kind))
+            if value != UNSAID
         ]
         return " ".join([f"toolwright functions grant {self.function}", *items])
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An answer: for the next call alone, for good, or not; `word` is for the model.
+    """An answer: yes for the next call only, yes for good, or no; `word` is a message for the model.
 
     `by` says who gave it: a human now; nobody, for none could be asked; the human's no earlier in the same turn, or
     their several noes in it; nobody ever, for no human can grant it; or nobody, for what it needs cannot be had.

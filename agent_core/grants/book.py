@@ -1,4 +1,4 @@
-"""What is granted in one workspace: the file's entries, as far as this user said yes to exactly the code that is there.
+"""The grants of one workspace: the file's entries, limited to the exact code that this user agreed to.
 
 A yes is gone when its entry is gone, and narrowed with it: what was taken out of the file and comes back is asked for
 again. The file is looked at before every call, which costs one `stat`.
@@ -23,9 +23,9 @@ from ..registry.snapshot import Snapshot
 from ..seal import Sealer
 from ..storage import DropYes, SaveYes, Store, Write, YesRow
 from .approval import Question
-from .content import Content, content_of, differences, misleading, modules_of
-from .file import Entry, GrantsFile, Listing
-from .record import Record
+from .content import FunctionContent, content_of, differences, misleading, modules_of
+from .file import GrantEntry, GrantsFile, Listing
+from .record import GrantRecord
 from .repositories import looked_through
 from .value import NOTHING, Grants, joined
 
@@ -35,7 +35,7 @@ Alone = Callable[[], AbstractAsyncContextManager[None]]
 
 @dataclass(frozen=True, slots=True)
 class Yes:
-    """What a human agreed to for one content."""
+    """The grants that the user agreed to for one content."""
 
     digest: str
     versions: tuple[tuple[str, str], ...]
@@ -46,18 +46,20 @@ class Yes:
 
 @dataclass(frozen=True, slots=True)
 class Giving:
-    """What is to be given to a function for one content, beside what it `held`, as far as its entry still has that."""
+    """A grant to be given for one content, in addition to `previous_grants` that its entry still holds."""
 
     function: str
     grants: Grants
-    content: Content
+    content: FunctionContent
     by: str
-    held: Grants = NOTHING
+    previous_grants: Grants = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a function has at one moment: by its entry, in force now, and by the newest yes to any content of it."""
+    """The grants of a function at one moment: in its entry, in force now, and in the newest yes to any of its
+    content.
+    """
 
     entry: Grants = NOTHING
     now: Grants = NOTHING
@@ -65,7 +67,7 @@ class Held:
     before: tuple[tuple[str, str], ...] = ()
 
     def wanted(self, needs: Grants, around: Grants = NOTHING) -> Grants:
-        """What the entry proposes for these needs and those around, and the needs that it does not meet."""
+        """Return what the entry proposes for these needs and the surrounding ones, plus the needs it does not meet."""
         return self.entry.serving(needs | around) | needs.without(self.entry)
 
 
@@ -75,13 +77,13 @@ class _Known:
     yeses: Mapping[str, tuple[Yes, ...]] = field(default_factory=dict)
 
 
-class GrantBook:
+class GrantStore:
     """The grants of one workspace."""
 
     def __init__(self, root: Path, store: Store, alone: Alone, sealer: Sealer | None = None) -> None:
         self._root = root
         self._file = GrantsFile(root / "functions")
-        self._record = Record(root)
+        self._record = GrantRecord(root)
         self._store = store
         self._alone = alone
         self._sealer = sealer or Sealer(root)
@@ -89,75 +91,75 @@ class GrantBook:
         self._lent: dict[tuple[str, str], Grants] = {}
 
     async def allowed(self, function: Function, snapshot: Snapshot) -> Grants:
-        """What a function may reach now, as it is in this snapshot."""
+        """Return what a function may reach now, in the version in this snapshot."""
         return (await self.held(function, snapshot)).now
 
     async def held(self, function: Function, snapshot: Snapshot) -> Held:
-        """What a function has now, and had."""
-        known = await self._look()
-        entry = known.listing.entries.get(function.name)
+        """Return the current and previous grants of a function."""
+        state = await self._look()
+        entry = state.listing.entries.get(function.name)
         if entry is None:
             return Held()
-        yeses = known.yeses.get(function.name, ())
+        yeses = state.yeses.get(function.name, ())
         digest = content_of(function, snapshot).digest
         is_ours = not misleading(function, snapshot)
-        now = next((one.grants for one in yeses if is_ours and one.digest == digest), NOTHING)
+        now = next((yes.grants for yes in yeses if is_ours and yes.digest == digest), NOTHING)
         last = yeses[-1] if yeses else Yes("", (), NOTHING, "", 0)
         return Held(entry.grants, now & entry.grants, last.grants & entry.grants, last.versions)
 
     async def question(
         self, function: Function, snapshot: Snapshot, needs: Grants, around: Grants = NOTHING
     ) -> Question | None:
-        """What is to be asked before a function has what it needs; None if it has it all.
+        """Return the question to ask before a function has what it needs, or None if it has everything.
 
         What its entry proposes for needs of the modules `around` it is asked for with them.
         """
-        held = await self.held(function, snapshot)
-        missing = held.wanted(needs, around).without(held.now)
+        state = await self.held(function, snapshot)
+        missing = state.wanted(needs, around).without(state.now)
         if not missing:
             return None
-        texts = {module: await self._store.text(version) or "" for module, version in held.before}
+        texts = {module: await self._store.text(version) or "" for module, version in state.before}
         now = modules_of(function.module, snapshot).values()
         diff = await asyncio.to_thread(differences, texts, now) if texts else ""
-        is_again = bool(texts) and held.last.covers(missing)
-        return Question(function.name, missing, held.last, diff=diff, version=function.version, is_again=is_again)
+        is_again = bool(texts) and state.last.covers(missing)
+        return Question(function.name, missing, state.last, diff=diff, version=function.version, is_again=is_again)
 
     def lend(self, giving: Giving) -> None:
-        """Let the next call of this content have more, and no later one."""
+        """Give the next call of this content more grants, and no later call."""
         self._lent[giving.function, giving.content.digest] = giving.grants
 
     def borrowed(self, function: Function, snapshot: Snapshot) -> Grants:
-        """What was lent to the next call, which this is."""
+        """Return the grants lent to the next call, which is this one."""
         if not any(name == function.name for name, _ in self._lent):
             return NOTHING
         return self._lent.pop((function.name, content_of(function, snapshot).digest), NOTHING)
 
     def take_back(self, name: str) -> Grants:
-        """What was lent to the next call of a function, and is lent no more."""
+        """Take back the grants lent to the next call of a function, and return them."""
         mine = [key for key in self._lent if key[0] == name]
         return joined(self._lent.pop(key) for key in mine)
 
     async def needed_to_call(self, snapshot: Snapshot) -> frozenset[str]:
-        """The functions that only those may call that have the grant for it: all that have an entry or a loan."""
+        """Return the functions that need a call grant: all that have an entry or a loan."""
         named = {*(await self._look()).listing.entries, *(name for name, _ in self._lent)}
         return frozenset(named & snapshot.functions.keys())
 
     async def agreed(self) -> Mapping[str, Grants]:
-        """What the newest yes gave each function, whatever its content was then, as far as its entry goes."""
-        known = await self._look()
-        entries = known.listing.entries
-        return {name: known.yeses[name][-1].grants & entries[name].grants for name in known.yeses.keys() & entries}
+        """Return the grants of each function's newest yes, whatever its content was, limited to its entry."""
+        state = await self._look()
+        entries = state.listing.entries
+        return {name: state.yeses[name][-1].grants & entries[name].grants for name in state.yeses.keys() & entries}
 
-    async def entries(self) -> Mapping[str, Entry]:
-        """What the file proposes."""
+    async def entries(self) -> Mapping[str, GrantEntry]:
+        """Return the entries that the file proposes."""
         return (await self._look()).listing.entries
 
     async def problems(self) -> tuple[Problem, ...]:
-        """What of the file is not understood, and therefore grants nothing."""
+        """Return the problems in the file: entries that cannot be understood, and therefore grant nothing."""
         return (await self._look()).listing.problems
 
     async def give(self, function: Function, snapshot: Snapshot, grants: Grants, by: str) -> None:
-        """Let a function, as it is in this snapshot, have more than it has; a human said so.
+        """Give a function more grants, in the version in this snapshot; the user agreed to it.
 
         Raises:
             WorkspaceError: the file cannot be written, or the key of the seals cannot be used.
@@ -169,62 +171,62 @@ class GrantBook:
         self.forget()
 
     async def put(self, giving: Giving) -> tuple[Write, ...]:
-        """Write the entry while nobody else writes; the rows that have to follow, after which to `forget`."""
+        """Write the entry under the lock, and return the rows to write next; call `forget` after that."""
         before = self._file.read()
-        held = before.entries.get(giving.function, Entry())
-        versions, text = giving.content.to_text(), _text(giving.grants | (giving.held & held.grants))
+        old_entry = before.entries.get(giving.function, GrantEntry())
+        versions, text = giving.content.to_text(), _text(giving.grants | (giving.previous_grants & old_entry.grants))
         seal = self._sealer.seal(
             giving.function, giving.content.digest, versions, text, giving.by, *self._since(giving.function)
         )
         self._record.look_through(*looked_through(self._root, giving.grants.read, giving.grants.write))
         moment = datetime.fromtimestamp(await self._store.now(), UTC).isoformat(timespec="milliseconds")
-        entry = Entry(held.grants | giving.grants, giving.by, moment.replace("+00:00", "Z"))
+        entry = GrantEntry(old_entry.grants | giving.grants, giving.by, moment.replace("+00:00", "Z"))
         await asyncio.to_thread(self._file.write, {**before.entries, giving.function: entry}, before)
         return (SaveYes(giving.function, giving.content.digest, versions, text, giving.by, seal),)
 
     async def revoke(self, name: str, grants: Grants | None = None) -> Grants:
-        """Take these grants, or all, from a function; what its entry has now.
+        """Revoke these grants, or all, from a function, and return what its entry has now.
 
         Raises:
             WorkspaceError: the file cannot be written; every yes to the function is gone all the same.
         """
         async with self._alone():
             before = self._file.read()
-            held = before.entries.get(name, Entry())
-            left = NOTHING if grants is None else held.grants.without(grants)
-            if not left or before.problems:
+            old_entry = before.entries.get(name, GrantEntry())
+            remaining = NOTHING if grants is None else old_entry.grants.without(grants)
+            if not remaining or before.problems:
                 try:
                     self._record.take_back(name)
                 finally:
                     await self._store.apply([DropYes(name)])
                 await self._check_dropped(name)
             self.forget()
-            entries = {one: entry for one, entry in before.entries.items() if one != name}
-            entries |= {name: Entry(left, held.by, held.at)} if left else {}
+            entries = {function_name: entry for function_name, entry in before.entries.items() if function_name != name}
+            entries |= {name: GrantEntry(remaining, old_entry.by, old_entry.at)} if remaining else {}
             await asyncio.to_thread(self._file.write, entries, before)
         await self._look()
-        return left
+        return remaining
 
     async def _check_dropped(self, name: str) -> None:
         if any(row.function == name for row in await self._store.yeses()):
-            what = f"The yes to `{name}` is still in the state file, which did not let it be removed."
-            raise StorageError(what, mend="Move .toolwright/state.db away: a new one is begun, without any yes.")
+            message = f"The yes to `{name}` is still in the state file, which did not let it be removed."
+            raise StorageError(message, mend="Move .toolwright/state.db away: a new one is begun, without any yes.")
 
     def forget(self) -> None:
-        """Look anew before the next answer."""
+        """Discard the cached state, so that the next answer reads it again."""
         self._known = None
 
     async def _look(self) -> _Known:
-        known = self._known
-        if known is None or known.listing.stamp != self._file.stamp():
+        state = self._known
+        if state is None or state.listing.stamp != self._file.stamp():
             listing, rows = self._file.read(), await self._store.yeses()
             if listing.stamp is not None or rows:  # where there is neither, nobody need be waited for
                 listing, rows = await self._look_alone()
-            known = self._known = _Known(listing, self._valid(rows))
-        return known
+            state = self._known = _Known(listing, self._valid(rows))
+        return state
 
     async def _look_alone(self) -> tuple[Listing, list[YesRow]]:
-        """The file and the rows as they belong together: who gives has written both, or neither."""
+        """Read the file and the rows under the lock, so that they belong together."""
         async with self._alone():
             listing, rows = self._file.read(), await self._store.yeses()
             writes = list(self._settled(rows, listing))
@@ -234,27 +236,27 @@ class GrantBook:
             return listing, await self._store.yeses()
 
     def _valid(self, rows: Iterable[YesRow]) -> Mapping[str, tuple[Yes, ...]]:
-        found: dict[str, tuple[Yes, ...]] = {}
+        yeses: dict[str, tuple[Yes, ...]] = {}
         for row in self._ours(rows):
             versions = tuple((module, version) for module, version in read_json(row.content))
             yes = Yes(row.digest, versions, Grants.from_json(read_json(row.grants)), row.by, row.at)
-            found[row.function] = (*found.get(row.function, ()), yes)
-        return found
+            yeses[row.function] = (*yeses.get(row.function, ()), yes)
+        return yeses
 
     def _ours(self, rows: Iterable[YesRow]) -> list[YesRow]:
-        """Those that this user sealed here, since the yeses of their function were last taken back."""
-        said = self._record.read()
+        """Return the rows that this user sealed here since the function's grants were last revoked."""
+        statements = self._record.read()
         return [
             row
             for row in rows
-            if said.is_trusted and self._sealer.holds(row.seal, *_sealed(row), *said.since(row.function))
+            if statements.is_trusted and self._sealer.holds(row.seal, *_sealed(row), *statements.since(row.function))
         ]
 
     def _since(self, function: str) -> tuple[str, ...]:
         return self._record.read().since(function)
 
     def _settled(self, rows: Iterable[YesRow], listing: Listing) -> Iterable[Write]:
-        """What makes our yeses no wider than the entries; where the file is not understood all stays."""
+        """Yield the writes that limit our yeses to the entries. If the file cannot be understood, nothing changes."""
         if listing.problems:
             return
         ours = self._ours(rows)
@@ -276,7 +278,7 @@ class GrantBook:
 
 
 def who() -> str:
-    """The user that says yes, by the name that the system has for them."""
+    """Return the name of the user who says yes, as the system knows it."""
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):

@@ -1,4 +1,4 @@
-"""Where questions are put to a human: one after another, none twice, and the turn hears of each.
+"""The queue of questions for the user: one at a time, none twice, and the turn is notified of each.
 
 A no holds for the rest of its turn, so that nobody is asked until they tire: a plain one for whatever asks for the
 same or more, one with a word for the same code. After a few noes to one function and kind of grant, or some more to
@@ -19,7 +19,7 @@ MOST_NOES, MOST_NOES_IN_A_TURN = 3, 6
 Answered = tuple[Question, Decision]
 
 
-class Ear(Protocol):
+class TurnSink(Protocol):
     """A turn in which questions come up."""
 
     id: str
@@ -27,12 +27,12 @@ class Ear(Protocol):
 
     @property
     def emit(self) -> Callable[[events.Event], None]:
-        """Tells whoever listens to the turn."""
+        """A function that reports an event to the turn's listeners."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    ear: Ear
+    ear: TurnSink
     noes: list[Answered] = field(default_factory=list)
 
 
@@ -40,8 +40,8 @@ _TURN: ContextVar[_Turn | None] = ContextVar("turn", default=None)
 
 
 @contextmanager
-def heard_by(ear: Ear) -> Iterator[None]:
-    """While this lasts, the questions that come up here are the turn's."""
+def heard_by(ear: TurnSink) -> Iterator[None]:
+    """Report the questions that come up in the block to this turn."""
     token = _TURN.set(_Turn(ear))
     try:
         yield
@@ -49,35 +49,35 @@ def heard_by(ear: Ear) -> Iterator[None]:
         _TURN.reset(token)
 
 
-class Desk:
-    """Asks one human."""
+class ApprovalQueue:
+    """A queue of questions to one user."""
 
     def __init__(self) -> None:
         self._one_at_a_time = asyncio.Lock()
         self._waiting: list[list[Answered]] = []  # for each that waits, what was answered meanwhile
 
     async def ask(self, question: Question, approver: Approver | None) -> Decision:
-        """The human's answer; no, where nobody can be asked."""
+        """Ask the user and return the answer, which is no if nobody can be asked."""
         if approver is None:
             return self.close(question, Decision("no", by="policy"))
         meanwhile: list[Answered] = []
         self._waiting.append(meanwhile)
         try:
             async with self._one_at_a_time:
-                known = _said_no(question) or _shared(question, meanwhile)
-                if known is not None:
-                    return self.close(question, known)
+                prior_decision = _said_no(question) or _shared(question, meanwhile)
+                if prior_decision is not None:
+                    return self.close(question, prior_decision)
                 _tell_asked(question)
                 decision = await approver(question)
-                for each in self._waiting:
-                    each.append((question, decision))
+                for answers in self._waiting:
+                    answers.append((question, decision))
                 return self.close(question, decision)
         finally:
-            self._waiting = [each for each in self._waiting if each is not meanwhile]
+            self._waiting = [entry for entry in self._waiting if entry is not meanwhile]
 
     @staticmethod
     def close(question: Question, decision: Decision) -> Decision:
-        """Tell the turn what was answered; the same decision."""
+        """Report the answer to the turn, and return the same decision."""
         turn = _TURN.get()
         if turn is not None:
             if decision.answer == "no" and decision.by == "human":
@@ -99,32 +99,34 @@ class Desk:
 
 
 def _shared(question: Question, meanwhile: Iterable[Answered]) -> Decision | None:
-    """What was answered to the same question while this one waited; a yes that is meant once is not shared."""
+    """Return the answer given to the same question while this one waited. A yes for one call only is not shared."""
     same = replace(question, caller="")
-    found = (given for one, given in meanwhile if given.answer == "yes" and replace(one, caller="") == same)
-    return next(found, None)
+    decisions = (
+        decision for prior, decision in meanwhile if decision.answer == "yes" and replace(prior, caller="") == same
+    )
+    return next(decisions, None)
 
 
 def _said_no(question: Question) -> Decision | None:
     turn = _TURN.get()
     noes = turn.noes if turn else []
-    earlier = next((given for one, given in noes if _is_same(question, one, given)), None)
+    earlier = next((decision for prior, decision in noes if _is_same(question, prior, decision)), None)
     if earlier is not None:
         return replace(earlier, by="earlier")
-    own = [_kinds(one) for one, _ in noes if one.function == question.function]
+    own = [_kinds(prior) for prior, _ in noes if prior.function == question.function]
     is_often = any(sum(kind in kinds for kinds in own) >= MOST_NOES for kind in _kinds(question))
     return Decision("no", by="often") if is_often or len(noes) >= MOST_NOES_IN_A_TURN else None
 
 
 def _kinds(question: Question) -> frozenset[str]:
-    """The kinds of grants that a question is about; to join is one, too."""
+    """Return the kinds of grants that a question is about; joining counts as a kind, too."""
     return frozenset(question.missing.to_json()) or frozenset({"join"})
 
 
-def _is_same(question: Question, one: Question, given: Decision) -> bool:
-    if given.word or not one.missing:
-        return (question.function, question.version, question.missing) == (one.function, one.version, one.missing)
-    return set(one.missing.sentences()) <= set(question.missing.sentences())
+def _is_same(question: Question, prior: Question, decision: Decision) -> bool:
+    if decision.word or not prior.missing:
+        return (question.function, question.version, question.missing) == (prior.function, prior.version, prior.missing)
+    return set(prior.missing.sentences()) <= set(question.missing.sentences())
 
 
 def _tell_asked(question: Question) -> None:

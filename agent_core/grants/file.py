@@ -1,4 +1,4 @@
-"""`functions/grants.toml`: what functions may reach, reviewable, one entry a function. The host alone writes it.
+"""`functions/grants.toml`: what functions may reach, reviewable, one entry per function. Only the host writes it.
 
 It only proposes. What cannot be understood grants nothing, is told as a problem, and is never written over.
 """
@@ -40,8 +40,8 @@ Stamp: TypeAlias = tuple[int, int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """What one function may reach, by whose yes, and when (ISO 8601, UTC)."""
+class GrantEntry:
+    """The access of one function, who agreed to it, and when (ISO 8601, UTC)."""
 
     grants: Grants = NOTHING
     by: str = ""
@@ -50,30 +50,30 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The file as it was read; `problems` say what of it was not understood, `stamp` tells it from a later one."""
+    """The contents of the file: `problems` are the parts that were not understood, `stamp` identifies this version."""
 
-    entries: Mapping[str, Entry] = field(default_factory=dict)
+    entries: Mapping[str, GrantEntry] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     text: str = ""
     stamp: Stamp = None
 
 
 class GrantsFile:
-    """The file in the folder of functions."""
+    """The grants file in the functions folder."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / NAME
 
     def stamp(self) -> Stamp:
-        """Which file it is now; None if there is none."""
+        """Return an identifier of the current file, or None if there is none."""
         try:
-            found = os.stat(self._file, follow_symlinks=False)  # noqa: PTH116 - before every call
+            status = os.stat(self._file, follow_symlinks=False)  # noqa: PTH116 - before every call
         except OSError:
             return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
+        return status.st_mtime_ns, status.st_size, status.st_ino
 
     def read(self) -> Listing:
-        """What it says now."""
+        """Return the current contents of the file."""
         stamp = self.stamp()
         if stamp is None:
             return Listing()
@@ -84,19 +84,19 @@ class GrantsFile:
         try:
             data = read_toml(text, most=_LIMIT)
         except Malformed as error:
-            what = f"is not valid TOML ({fence(str(error), 120)})"
-            return Listing(problems=(_problem(what),), text=text, stamp=stamp)
+            message = f"is not valid TOML ({fence(str(error), 120)})"
+            return Listing(problems=(_problem(message),), text=text, stamp=stamp)
         return _listing(data, text, stamp)
 
-    def write(self, entries: Mapping[str, Entry], before: Listing) -> None:
-        """Put these entries in the place of those that were read.
+    def write(self, entries: Mapping[str, GrantEntry], before: Listing) -> None:
+        """Replace the entries that were read with these.
 
         Raises:
             WorkspaceError: the file is another meanwhile, holds what was not understood, or cannot be written.
         """
         if before.problems:
             raise WorkspaceError(
-                f"{before.problems[0].what}, so nothing is written there.", mend=f"{_MEND}.".capitalize()
+                f"{before.problems[0].message}, so nothing is written there.", mend=f"{_MEND}.".capitalize()
             )
         if self.stamp() != before.stamp:
             raise WorkspaceError(f"`{PATH}` was changed meanwhile, so it was not written.", mend="Do it again.")
@@ -108,18 +108,20 @@ class GrantsFile:
         return read_plain(self._file, _LIMIT).decode("utf-8")
 
 
-def text_of(entries: Mapping[str, Entry], before: str = "") -> str:
-    """The whole text of the file, sorted, with the comments that a human put above entries."""
+def text_of(entries: Mapping[str, GrantEntry], before: str = "") -> str:
+    """Return the whole text of the file, sorted, with the comments that the user put above entries."""
     head, comments = _comments(before)
-    blocks = [[*comments.get(one, ()), *_lines(one, entries[one])] for one in sorted(entries)]
+    blocks = [[*comments.get(function, ()), *_lines(function, entries[function])] for function in sorted(entries)]
     shown = "\n".join([_HEAD, *head, *(f"{line}" for block in blocks for line in [*block, ""])]).rstrip("\n") + "\n"
-    meant = {one: entry.grants for one, entry in entries.items()}
+    meant = {function: entry.grants for function, entry in entries.items()}
     if _grants(shown) == meant:
         return shown
-    return "\n".join([_HEAD, *(line for one in sorted(entries) for line in [*_lines(one, entries[one]), ""])])
+    return "\n".join(
+        [_HEAD, *(line for function in sorted(entries) for line in [*_lines(function, entries[function]), ""])]
+    )
 
 
-def _lines(function: str, entry: Entry) -> Iterator[str]:
+def _lines(function: str, entry: GrantEntry) -> Iterator[str]:
     yield f"[{function}]"
     for key, value in entry.grants.to_json().items():
         yield f"{key} = {json.dumps(value, ensure_ascii=False)}"
@@ -128,8 +130,8 @@ def _lines(function: str, entry: Entry) -> Iterator[str]:
 
 
 def _comments(text: str) -> tuple[list[str], dict[str, list[str]]]:
-    """The comments of a text: those at its head that are a human's, and those of each entry."""
-    head, found = list[str](), dict[str, list[str]]()
+    """Return the comments of a text: the user's own at its head, and those of each entry."""
+    head, comments = list[str](), dict[str, list[str]]()
     waiting: list[str] = []
     inside, own = "", frozenset(bare_lines(_HEAD))
     for line in bare_lines(text):
@@ -137,38 +139,38 @@ def _comments(text: str) -> tuple[list[str], dict[str, list[str]]]:
             waiting.append(line.strip())
         elif header := _HEADER.match(line):
             inside = header[1]
-            found[inside], waiting = waiting, []
+            comments[inside], waiting = waiting, []
         elif not line.strip() and not inside:
             head, waiting = [*head, *waiting, *([""] if waiting else [])], []
         elif line.strip() and inside:
-            found[inside], waiting = [*found[inside], *waiting], []
-    return head, found
+            comments[inside], waiting = [*comments[inside], *waiting], []
+    return head, comments
 
 
 def _grants(text: str) -> dict[str, Grants] | None:
     try:
-        found = _listing(read_toml(text, most=_LIMIT), text, None)
+        listing = _listing(read_toml(text, most=_LIMIT), text, None)
     except Malformed:
         return None
-    return None if found.problems else {one: entry.grants for one, entry in found.entries.items()}
+    return None if listing.problems else {function: entry.grants for function, entry in listing.entries.items()}
 
 
 def _listing(data: Mapping[str, Any], text: str, stamp: Stamp) -> Listing:  # Any: TOML
-    entries, problems = dict[str, Entry](), list[Problem]()
+    entries, problems = dict[str, GrantEntry](), list[Problem]()
     for function, table in data.items():
-        found = _entry(function, table)
-        if isinstance(found, Entry):
-            entries[function] = found
+        result = _entry(function, table)
+        if isinstance(result, GrantEntry):
+            entries[function] = result
         else:
             line = text[: max(text.find(f"[{function}]"), 0)].count("\n") + 1
             problems.append(
-                _problem(f"{found} in the entry {fence(function, 60)}, which therefore grants nothing", line)
+                _problem(f"{result} in the entry {fence(function, 60)}, which therefore grants nothing", line)
             )
     return Listing(entries, tuple(problems), text, stamp)
 
 
-def _entry(function: str, table: object) -> Entry | str:
-    """An entry, or what is wrong with it."""
+def _entry(function: str, table: object) -> GrantEntry | str:
+    """Return an entry, or what is wrong with it."""
     if name(function) != function:
         return f"has what is no function's name{_holding('functions', [function])}"
     if not isinstance(table, dict):
@@ -178,12 +180,12 @@ def _entry(function: str, table: object) -> Entry | str:
         data[key] = _value(key, value)
         if data[key] is None:
             return f"has something that cannot be granted ({_shown(key, value)}{_holding(key, value)})"
-    return Entry(Grants.from_json(data), data.get("by", ""), data.get("at", ""))
+    return GrantEntry(Grants.from_json(data), data.get("by", ""), data.get("at", ""))
 
 
 def _value(key: str, value: object) -> Any:  # Any: what the key's kind is kept as
     if key in KINDS and isinstance(value, list):
-        items = [written(key, one) for one in value]
+        items = [written(key, item) for item in value]
         return None if None in items else items
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     match key:
@@ -200,17 +202,17 @@ def _value(key: str, value: object) -> Any:  # Any: what the key's kind is kept 
 
 
 def checked(grants: Mapping[str, object]) -> Grants:
-    """The grants that a human asked for.
+    """Check and return the grants that the user asked for.
 
     Raises:
         WorkspaceError: one of them cannot be granted; the message names it.
     """
-    found = {key: _value(key, value) for key, value in grants.items()}
-    for key, value in found.items():
+    values = {key: _value(key, value) for key, value in grants.items()}
+    for key, value in values.items():
         if value is None:
-            what = f"{_shown(key, grants[key])} cannot be granted{_holding(key, grants[key])}."
-            raise WorkspaceError(what, mend=_HOW.get(key, _PLAINLY))
-    return Grants.from_json(found)
+            message = f"{_shown(key, grants[key])} cannot be granted{_holding(key, grants[key])}."
+            raise WorkspaceError(message, mend=_HOW.get(key, _PLAINLY))
+    return Grants.from_json(values)
 
 
 def _shown(key: str, value: object) -> str:
@@ -218,7 +220,7 @@ def _shown(key: str, value: object) -> str:
 
 
 def _holding(key: str, value: object) -> str:
-    """Which character of the items keeps one of them out, and where in it."""
+    """Return which character keeps an item from being valid, and where it is in the item."""
     odd = next((odd for item in value if (odd := oddity(key, item))), "") if isinstance(value, list | tuple) else ""
     return f": it holds {odd}" if odd else ""
 
@@ -236,8 +238,8 @@ _HOW = {
 }
 
 
-def _problem(what: str, line: int = 0) -> Problem:
-    return Problem("grants-file", f"`{PATH}` {what}", Place(PATH, line), _MEND)
+def _problem(message: str, line: int = 0) -> Problem:
+    return Problem("grants-file", f"`{PATH}` {message}", Place(PATH, line), _MEND)
 
 
 def _reason(error: OSError | UnicodeDecodeError) -> str:

@@ -25,11 +25,11 @@ _REQUIREMENT = re.compile(
 
 
 def host(text: str) -> str | None:
-    """A host name, perhaps with a port, or `*.` and a domain of at least two parts; None if it is none of these."""
+    """Return a host name, with an optional port, or `*.` and a domain of two or more parts; None for anything else."""
     if text == UNSAID or not text.isascii():
         return text if text == UNSAID else None
     text = text.lower()
-    bare, port = (found[1], found[2]) if (found := _PORT.fullmatch(text)) else (text, "")
+    bare, port = (match[1], match[2]) if (match := _PORT.fullmatch(text)) else (text, "")
     if (port and int(port) > 0xFFFF) or not (_is_address(bare) or _is_name(bare)):
         return None
     return text
@@ -52,7 +52,7 @@ def _is_name(bare: str) -> bool:
 
 
 def path(text: str) -> str | None:
-    """A path without a climb, a home or a doubled slash; a folder keeps its slash at the end."""
+    """Return a path without `..`, a home directory or a doubled slash; a folder keeps its trailing slash."""
     if text == UNSAID:
         return text
     if not text or "\\" in text or text.startswith("~") or unicodedata.normalize("NFC", text) != text:
@@ -66,19 +66,19 @@ def path(text: str) -> str | None:
 
 
 def name(text: str) -> str | None:
-    """A Python name: a secret's or a function's."""
+    """Return a Python name: that of a secret or a function."""
     return text if text == UNSAID or _NAME.fullmatch(text) else None
 
 
 def label(text: str) -> str | None:
-    """The label of a memory block."""
+    """Return the label of a memory block."""
     return text if text == UNSAID or _LABEL.fullmatch(text) else None
 
 
 def requirement(text: str) -> str | None:
-    """A package by its name, with versions perhaps: never an address, a path or an option."""
-    found = _REQUIREMENT.fullmatch(text.replace(" ", ""))
-    return found[0] if found else None
+    """Return a package name with optional version constraints; never an address, a path or an option."""
+    match = _REQUIREMENT.fullmatch(text.replace(" ", ""))
+    return match[0] if match else None
 
 
 KINDS: Mapping[str, Callable[[str], str | None]] = MappingProxyType(
@@ -95,14 +95,14 @@ KINDS: Mapping[str, Callable[[str], str | None]] = MappingProxyType(
 
 
 def written(kind: str, text: object) -> str | None:
-    """An item in the one form in which it is kept; None if it cannot be an item of that kind."""
+    """Return an item in its canonical form, or None if it cannot be an item of that kind."""
     if not isinstance(text, str) or len(text) > _LONGEST or odd_in_name(text):
         return None
     return KINDS[kind](text.strip())
 
 
 def oddity(kind: str, text: object) -> str:
-    """Return which character of a text keeps it from being an item, and where it stands; "" where none does."""
+    """Return which character keeps a text from being an item, and where it is. Return "" if there is none."""
     if not isinstance(text, str):
         return ""
     if odd := odd_in_name(text):
@@ -112,32 +112,32 @@ def oddity(kind: str, text: object) -> str:
 
 
 def spelled(item: str) -> str:
-    """Return an item as a human reads it: in quotes where it holds a space, and spelled out where it is not ASCII."""
+    """Return an item for the user to read: quoted if it holds a space, spelled out if it is not ASCII."""
     if item.isascii():
         return f"'{item}'" if " " in item else item
     return f"'{item}' (spelled {item!a})"
 
 
-def covered(kind: str, wanted: str, granted: Iterable[str]) -> bool:
-    """Whether one of the granted items gives what is wanted; what is not named is met by anything of its kind."""
-    held = tuple(granted)
-    return bool(held) if wanted == UNSAID else any(_covers(kind, one, wanted) for one in held)
+def covered(kind: str, item: str, granted: Iterable[str]) -> bool:
+    """Check whether one of the granted items gives this item. An unnamed item is met by any item of its kind."""
+    granted_items = tuple(granted)
+    return bool(granted_items) if item == UNSAID else any(_covers(kind, grant, item) for grant in granted_items)
 
 
-def _covers(kind: str, one: str, wanted: str) -> bool:
+def _covers(kind: str, grant: str, item: str) -> bool:
     match kind:
         case "network":
-            return one == wanted or (one.startswith("*.") and wanted.removeprefix("*").endswith(one[1:]))
+            return grant == item or (grant.startswith("*.") and item.removeprefix("*").endswith(grant[1:]))
         case "read" | "write":
-            return wanted.rstrip("/") == one.rstrip("/") or wanted.startswith(f"{one.rstrip('/')}/")
+            return item.rstrip("/") == grant.rstrip("/") or item.startswith(f"{grant.rstrip('/')}/")
         case "packages":
-            return one == wanted or (wanted == project(wanted) and project(one) == project(wanted))
+            return grant == item or (item == project(item) and project(grant) == project(item))
         case _:
-            return one == wanted
+            return grant == item
 
 
 def sign_of(kind: str, item: str) -> str:
-    """Return what all items that it covers show in `signs_over`."""
+    """Return the sign that all items covered by this one share; see `signs_over`."""
     match kind:
         case "network":
             return item.removeprefix("*")
@@ -163,6 +163,6 @@ def signs_over(kind: str, item: str) -> set[str]:
 
 
 def project(text: str) -> str:
-    """The normalised name of the project that a requirement asks for."""
-    found = _REQUIREMENT.fullmatch(text)
-    return re.sub(r"[-_.]+", "-", found[1]).lower() if found else text
+    """Return the normalized project name of a requirement."""
+    match = _REQUIREMENT.fullmatch(text)
+    return re.sub(r"[-_.]+", "-", match[1]).lower() if match else text

@@ -1,4 +1,4 @@
-"""After a call that could write: a repository or a workspace that it left behind is told and has no effect."""
+"""Cleanup after a call that could write: a repository or workspace it left behind is reported and has no effect."""
 
 import asyncio
 import logging
@@ -10,14 +10,14 @@ from sandbox import Killed, Outcome, Refused
 
 from ..registry import within
 from ..untrusted import fence
-from .repositories import FAR, NEAR, Reach, disarm, is_part, rename, repository_in
+from .repositories import FAR, NEAR, WalkLimits, disarm, is_part, rename, repository_in
 
 _LOG: Final = logging.getLogger("toolwright.grants")
 _MOST_NAMED: Final = 5
 
 
 async def without_repositories(running: Awaitable[Outcome], writable: Sequence[str]) -> Outcome:
-    """Return how a call ended; as killed, if it made a repository or a workspace, or too much to look through."""
+    """Return how a call ended: as killed if it created a repository or a workspace, or too much to check."""
     if not writable:
         return await running
     before = await asyncio.to_thread(_too_large, writable)
@@ -32,17 +32,17 @@ async def without_repositories(running: Awaitable[Outcome], writable: Sequence[s
 
 
 def _reason(writable: Sequence[str], before: frozenset[str]) -> str:
-    """What is told of what a call left behind; nothing, if that is no repository and no workspace."""
-    made: list[str] = []
+    """Return the message about what a call left behind, or "" if that is neither a repository nor a workspace."""
+    names: list[str] = []
     grown = _too_large(writable) - before
     for path in map(Path, writable):
         try:
-            made += _unmade(path, FAR if str(path) in grown else NEAR)
+            names += _unmade(path, FAR if str(path) in grown else NEAR)
         except OSError as error:
             where = f"{fence(str(path))}, which cannot be renamed: {error.strerror}"
             return f"It made a repository or a workspace in {where}. Remove it."
-    if made:
-        named = ", ".join(map(fence, made[:_MOST_NAMED])) + (" and more" if len(made) > _MOST_NAMED else "")
+    if names:
+        named = ", ".join(map(fence, names[:_MOST_NAMED])) + (" and more" if len(names) > _MOST_NAMED else "")
         why = "git, Toolwright and programs like them run as you what such a folder says"
         told = f"so its result is withheld, and {named} was renamed"
         return f"It made what is taken for a repository or a workspace, {told}: {why}."
@@ -51,16 +51,16 @@ def _reason(writable: Sequence[str], before: frozenset[str]) -> str:
 
 
 def _grown(path: str) -> str:
-    what = f"It wrote more into {fence(path)} than can be looked through for repositories and workspaces"
-    return f"{what}, so its result is withheld. Look there yourself before you run git or Toolwright in it."
+    message = f"It wrote more into {fence(path)} than can be looked through for repositories and workspaces"
+    return f"{message}, so its result is withheld. Look there yourself before you run git or Toolwright in it."
 
 
-def _unmade(path: Path, reach: Reach) -> list[str]:
+def _unmade(path: Path, reach: WalkLimits) -> list[str]:
     if path.is_dir() and not path.is_symlink():
         return [str(path / name) for name in disarm(path, reach)]
     if path.exists() and is_part(path):
-        with within.folder(path.parent, ()) as held:
-            rename(path.name, held)
+        with within.folder(path.parent, ()) as folder_fd:
+            rename(path.name, folder_fd)
         return [str(path)]
     return []
 

@@ -1,4 +1,4 @@
-"""From grants to what a worker gets: paths, packages and limits, looked at anew before every call.
+"""From grants to a worker's access: paths, packages and limits, checked again before every call.
 
 What can never be granted: to write what decides about the workspace (its functions, its state, its settings, what its
 agents are told, its repository) or about another workspace, to read where secrets and yeses are kept, and the
@@ -17,12 +17,12 @@ from sandbox import Access, Limits
 from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.code import Modules
 
-from ..secrets import Secrets, Session
+from ..secrets import CallSecrets, Secrets
 from ..untrusted import fence
 from ..user_folders import config_folder, data_folder
 from .items import UNSAID
-from .record import Record
-from .repositories import Found, is_own, is_part, is_state, owner_around, plain, repository_in, state_in
+from .record import GrantRecord
+from .repositories import RepositorySearch, is_own, is_part, is_state, owner_around, plain, repository_in, state_in
 from .value import NOTHING, Grants
 
 UNWRITTEN = ("functions", ".toolwright", "toolwright.toml", ".git", "presets", "personas", "humans")
@@ -39,7 +39,7 @@ Packages: TypeAlias = Callable[[tuple[str, ...]], tuple[tuple[tuple[str, str], .
 
 
 def raised(limits: Limits, grants: Grants) -> Limits:
-    """The limits with the time and the memory that were granted; none is ever made smaller."""
+    """Return the limits with the granted time and memory; no limit is ever reduced."""
     wall_s = max(limits.wall_s, grants.seconds or 0)
     cpu_s = max(limits.cpu_s, math.ceil(grants.seconds or 0) + _SLACK_S)
     return replace(limits, wall_s=wall_s, cpu_s=cpu_s, memory=max(limits.memory, (grants.memory_mib or 0) << 20))
@@ -47,7 +47,7 @@ def raised(limits: Limits, grants: Grants) -> Limits:
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """One call that may be made: what the function has, with which modules, limits and access it runs.
+    """Permission for one call: the function's grants, and the modules, limits and access it runs with.
 
     `keep` names its own worker if it is stateful; `note` says what it lacks, should it fail.
     """
@@ -62,61 +62,63 @@ class Permit:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """A call that is not made, and why: what is missing, and how a human grants it."""
+    """A call that was denied, with what is missing and how the user grants it."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """Where the grants of one workspace lead to."""
+class AccessResolver:
+    """The files and packages that the grants of one workspace lead to."""
 
     root: Path
-    packages: Packages = lambda wanted: ((), ())
+    packages: Packages = lambda requirements: ((), ())
     secrets: Secrets = field(default_factory=Secrets)
 
     def inside(self, grants: Grants) -> Grants:
-        """The same with paths of the workspace as relative ones, and folders with their slash."""
+        """Return the grants with workspace paths made relative, and folders with a trailing slash."""
         if not (grants.read or grants.write):
             return grants
         return replace(grants, read=self._named(grants.read), write=self._named(grants.write))
 
     def spelled(self, grants: Grants) -> Grants:
-        """The same with every path of the workspace in both ways in which a text may name it."""
+        """Return the grants with every workspace path in both forms in which code may name it."""
         root = Path(os.path.realpath(self.root))
         whole = Grants(
-            read=tuple(f"{root}/{one}" for one in grants.read if one != UNSAID and not one.startswith("/")),
-            write=tuple(f"{root}/{one}" for one in grants.write if one != UNSAID and not one.startswith("/")),
+            read=tuple(f"{root}/{path}" for path in grants.read if path != UNSAID and not path.startswith("/")),
+            write=tuple(f"{root}/{path}" for path in grants.write if path != UNSAID and not path.startswith("/")),
         )
         return grants | whole
 
     def _named(self, paths: tuple[str, ...]) -> tuple[str, ...]:
         root = f"{os.path.realpath(self.root)}/"
-        named = [one.removeprefix(root) or "./" for one in paths]
-        return tuple(f"{one}/" if not one.endswith("/") and (self.root / one).is_dir() else one for one in named)
+        named = [path.removeprefix(root) or "./" for path in paths]
+        return tuple(f"{name}/" if not name.endswith("/") and (self.root / name).is_dir() else name for name in named)
 
     def access(self, grants: Grants, owner: str = "") -> Access:
-        """What a worker sees: what leads where it may not is left out.
+        """Return the access of a worker; paths that lead where it may not go are left out.
 
         What packages that are imported ahead might keep of a call is its owner's alone.
         """
         root = os.path.realpath(self.root)
         readable = tuple(self._there(root, grants.read, writes=False))
         writable = tuple(self._there(root, grants.write, writes=True))
-        found, ahead = self.packages(grants.packages) if grants.packages else ((), ())
+        folders, ahead = self.packages(grants.packages) if grants.packages else ((), ())
         home = root if any(path.startswith(f"{root}/") for path in readable + writable) else ""
-        return Access(readable, writable, found, ahead, home, owner if ahead else "")
+        return Access(readable, writable, folders, ahead, home, owner if ahead else "")
 
     def refusal(self, grants: Grants, function: str, had: Grants = NOTHING) -> str:
-        """Return why some of these can never be granted, as a sentence; empty if all can.
+        """Return a sentence that says why some of these grants can never be given, or an empty text if all can.
 
         It names what lies in a folder, which the function may have named after a secret: those are masked.
         """
-        found = [*self._refusals(grants.read, writes=False), *self._refusals(grants.write, writes=True)]
-        return Session(self.secrets, function, (grants | had).secrets).words(found[0]) if found else ""
+        refusals = [*self._refusals(grants.read, writes=False), *self._refusals(grants.write, writes=True)]
+        return CallSecrets(self.secrets, function, (grants | had).secrets).words(refusals[0]) if refusals else ""
 
     def grown(self, grants: Grants) -> str:
-        """Why a folder is not given for now, as a sentence: at its yes it could be looked through."""
+        """Return a sentence that says why a folder is withheld for now: it could be checked at its yes, but has since
+        grown.
+        """
         for verb, item in _paths(grants):
             if self._has_grown(item, writes=verb == "write"):
                 why = f"holds more by now than is looked through, so {_HIDES[verb]} may lie in it, and it is not given"
@@ -126,10 +128,10 @@ class Reach:
 
     def _has_grown(self, item: str, *, writes: bool) -> bool:
         real = os.path.realpath(self.root / item)
-        return not _look(Path(real), writes=writes).is_whole and real in Record(self.root).read().looked_through
+        return not _look(Path(real), writes=writes).is_whole and real in GrantRecord(self.root).read().looked_through
 
     def doubts(self, grants: Grants) -> tuple[str, ...]:
-        """What a human has to know of these, a line each: of what is too large to be looked through."""
+        """Return warnings about these grants, one line each, for what is too large to be checked."""
         large = (pair for pair in _paths(grants) if not _look(self.root / pair[1], writes=pair[0] == "write").is_whole)
         return tuple(f"{fence(item)} is too large to be looked through: {_DANGER[verb]}" for verb, item in large)
 
@@ -139,7 +141,7 @@ class Reach:
                 yield f"{fence(item)} can never be granted {'for writing' if writes else 'for reading'}: it {why}."
 
     def _there(self, root: str, items: tuple[str, ...], *, writes: bool) -> Iterator[str]:
-        """Paths as they are named, no link in them followed: the sandbox refuses those that have one."""
+        """Yield the paths as named, without following links: the sandbox refuses paths that contain one."""
         for item in items:
             if item == UNSAID or self._against(item, writes=writes) or self._has_grown(item, writes=writes):
                 continue
@@ -151,14 +153,14 @@ class Reach:
                 yield path
 
     def _against(self, item: str, *, writes: bool) -> str:
-        """What speaks against a path as it leads now, through links and whatever its case."""
+        """Return the objection to a path, after following links and ignoring case."""
         root = Path(os.path.realpath(self.root))
         real = Path(os.path.realpath(root / item))
         if not item.startswith("/") and not real.is_relative_to(root):
             return "leads out of the workspace"
-        for kept in self._kept(root, writes=writes):
-            if _meets(real, kept):
-                return f"is, holds or lies in {kept.name if kept.is_relative_to(root) else kept}"
+        for protected in self._kept(root, writes=writes):
+            if _meets(real, protected):
+                return f"is, holds or lies in {protected.name if protected.is_relative_to(root) else protected}"
         return _against_writing(item, real, root) if writes else _against_reading(real)
 
     @staticmethod
@@ -176,7 +178,7 @@ def _paths(grants: Grants) -> Iterator[tuple[Literal["read", "write"], str]]:
     yield from (("read", item) for item in grants.read if item != UNSAID)
 
 
-def _look(folder: Path, *, writes: bool) -> Found:
+def _look(folder: Path, *, writes: bool) -> RepositorySearch:
     return repository_in(folder) if writes else state_in(folder)
 
 
@@ -197,7 +199,7 @@ def _against_reading(real: Path) -> str:
 
 
 def _make(path: str, *, is_folder: bool) -> None:
-    """Make what is missing, through no link."""
+    """Create missing folders without following links."""
     *parents, last = path.strip("/").split("/")
     with ExitStack() as stack:
         above = os.open("/", _FOLDER)
@@ -212,23 +214,23 @@ def _make(path: str, *, is_folder: bool) -> None:
                 os.close(os.open(last, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666, dir_fd=above))
 
 
-def _meets(real: Path, kept: Path) -> bool:
-    """Whether one is the other or holds it: by name in any case and form, or as the system sees them."""
-    ours, theirs = [plain(part) for part in real.parts], [plain(part) for part in kept.parts]
+def _meets(real: Path, protected: Path) -> bool:
+    """Check whether one path is or contains the other: by name in any case and form, or by system identity."""
+    ours, theirs = [plain(part) for part in real.parts], [plain(part) for part in protected.parts]
     if ours[: len(theirs)] == theirs or theirs[: len(ours)] == ours:
         return True
-    within = [_identity(one) for one in (real, *real.parents)]
-    around = [_identity(one) for one in (kept, *kept.parents)]
+    within = [_identity(path) for path in (real, *real.parents)]
+    around = [_identity(path) for path in (protected, *protected.parents)]
     return _is_among(around[0], within) or _is_among(within[0], around)
 
 
-def _is_among(one: tuple[int, int] | None, others: list[tuple[int, int] | None]) -> bool:
-    return one is not None and one in others
+def _is_among(identity: tuple[int, int] | None, others: list[tuple[int, int] | None]) -> bool:
+    return identity is not None and identity in others
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

@@ -1,4 +1,4 @@
-"""What this user said for one workspace, kept with the key of the seals and not in the workspace.
+"""The user's statements for one workspace, stored with the key of the seals and not in the workspace.
 
 An older state of the folder may be brought back; what is kept here is not: how often the yeses of a function were taken
 back, which addresses were confirmed, and which folders could be looked through at their yes.
@@ -27,7 +27,7 @@ _MEND = "Set XDG_DATA_HOME to a folder of yours that you may write to."
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """What is in the record. Where it cannot be trusted, `is_trusted` says so, and no yes counts."""
+    """The contents of the record. If it cannot be trusted, `is_trusted` is false, and no yes counts."""
 
     taken_back: Mapping[str, int] = field(default_factory=dict)
     confirmed: frozenset[str] = frozenset()
@@ -35,26 +35,26 @@ class Statements:
     is_trusted: bool = True
 
     def since(self, function: str) -> tuple[str, ...]:
-        """What a seal of a yes has in it, so that one from before the yeses were taken back is no seal any more."""
+        """Return the part of a seal that makes yeses from before a revocation invalid."""
         count = self.taken_back.get(function, 0)
         return (f"taken back {count}",) if count else ()
 
     def to_text(self) -> str:
-        """The file's content."""
+        """Return the text of the file."""
         sets = {"confirmed": sorted(self.confirmed), "looked_through": sorted(self.looked_through)}
         return json.dumps({"taken_back": dict(self.taken_back), **sets}, indent=1)
 
     @classmethod
     def from_text(cls, text: bytes) -> Self:
-        """The same, read; ValueError where it is something else."""
+        """Read the statements from text. Raise ValueError if it is anything else."""
         data: Any = read_json(text, most=_LARGEST)  # Any: JSON
         counts, confirmed, looked = (data[name] for name in ("taken_back", "confirmed", "looked_through"))
-        if not all(isinstance(one, str) for each in (counts, confirmed, looked) for one in each):
+        if not all(isinstance(item, str) for group in (counts, confirmed, looked) for item in group):
             raise ValueError("no record")
         return cls({name: int(count) for name, count in counts.items()}, frozenset(confirmed), frozenset(looked))
 
 
-class Record:
+class GrantRecord:
     """The record of one workspace."""
 
     def __init__(self, root: Path, folder: Path | None = None) -> None:
@@ -62,7 +62,7 @@ class Record:
         self._folder = folder
 
     def read(self) -> Statements:
-        """Return what was said; nothing where there is no record."""
+        """Return the statements; none if there is no record."""
         try:
             descriptor = os.open(self._file(), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except (FileNotFoundError, RuntimeError):  # no record, or no home
@@ -78,17 +78,17 @@ class Record:
                 return Statements(is_trusted=False)
 
     def take_back(self, function: str) -> None:
-        """Have no yes count any more that was given to a function up to now, not even one that is brought back."""
-        self._change(lambda said: _counted(said, function))
+        """Revoke every yes that was given to a function up to now, including one that is restored later."""
+        self._change(lambda statements: _counted(statements, function))
 
     def confirm(self, seal: str) -> None:
-        """Keep the seal of an address that the user confirmed."""
-        self._change(lambda said: replace(said, confirmed=said.confirmed | {seal}))
+        """Store the seal of an address that the user confirmed."""
+        self._change(lambda statements: replace(statements, confirmed=statements.confirmed | {seal}))
 
     def look_through(self, whole: frozenset[str], large: frozenset[str]) -> None:
-        """Keep which folders could be looked through at a yes, and which the user let be too large for it."""
-        said = self.read()
-        if (said.looked_through | whole) - large != said.looked_through:
+        """Store which folders could be checked at a yes, and which the user accepted as too large for it."""
+        statements = self.read()
+        if (statements.looked_through | whole) - large != statements.looked_through:
             self._change(lambda now: replace(now, looked_through=(now.looked_through | whole) - large))
 
     def _file(self) -> Path:
@@ -97,17 +97,21 @@ class Record:
     def _change(self, different: Callable[[Statements], Statements]) -> None:
         try:
             with _alone(self._file().parent) as folder:
-                said = self.read()
-                if not said.is_trusted:
-                    what = f"{self._file()} is not yours alone, or not whole, so no yes counts here."
-                    raise WorkspaceError(what, mend="Remove it; what was confirmed here is then asked for once more.")
-                _write(folder, self._file(), different(said).to_text())
+                statements = self.read()
+                if not statements.is_trusted:
+                    message = f"{self._file()} is not yours alone, or not whole, so no yes counts here."
+                    raise WorkspaceError(
+                        message, mend="Remove it; what was confirmed here is then asked for once more."
+                    )
+                _write(folder, self._file(), different(statements).to_text())
         except (OSError, RuntimeError) as error:
             raise WorkspaceError(f"What you said here cannot be kept: {error}.", mend=_MEND) from error
 
 
-def _counted(said: Statements, function: str) -> Statements:
-    return replace(said, taken_back={**said.taken_back, function: said.taken_back.get(function, 0) + 1})
+def _counted(statements: Statements, function: str) -> Statements:
+    return replace(
+        statements, taken_back={**statements.taken_back, function: statements.taken_back.get(function, 0) + 1}
+    )
 
 
 @contextmanager

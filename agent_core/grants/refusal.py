@@ -1,4 +1,4 @@
-"""What a model reads where a function does not get what it needs: what that is, who said so, and what to do next."""
+"""The message that the model reads if a function is denied a grant: what is missing, who decided, what to do next."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -25,11 +25,13 @@ _AS_THEY_SAY = "Change it as they say before you try again: for the same code th
 
 
 def denial(question: Question, decision: Decision) -> str:
-    """The refusal of what a question was about."""
+    """Return the refusal message for a question."""
     lacks = "; ".join(question.missing.sentences())
     new = " in this new version" if question.is_again else ""
-    what = f"`{question.function}` may not{new}: {lacks}." if lacks else f"`{question.function}` needs the user's yes."
-    return "\n".join([f"{what} {_SAID[decision.by]}".rstrip(), *_next(question, decision)])
+    message = (
+        f"`{question.function}` may not{new}: {lacks}." if lacks else f"`{question.function}` needs the user's yes."
+    )
+    return "\n".join([f"{message} {_SAID[decision.by]}".rstrip(), *_next(question, decision)])
 
 
 def _next(question: Question, decision: Decision) -> list[str]:

@@ -1,4 +1,4 @@
-"""Repositories and workspaces in a folder: programs run by them as their owner what the settings in them say.
+"""Repositories and workspaces in a folder: programs that find them run what their settings say, as their owner.
 
 Git and programs like it do so with a repository, Toolwright with a workspace, whose `.toolwright` nobody else may read.
 The search is bounded, so that it can run before and after each call; what it did not reach is said where a human is
@@ -36,31 +36,31 @@ _MOST_MADE: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The first repository or workspace, as a path below the folder, and whether all of the folder was looked at."""
+class RepositorySearch:
+    """The first repository or workspace, as a path below the folder, and whether the whole folder was checked."""
 
     path: str = ""
     is_whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """How many entries of a folder are looked at, and how deep."""
+class WalkLimits:
+    """The number of entries of a folder to look at, and the depth."""
 
     entries: int = MOST_ENTRIES
     depth: int = DEEPEST
 
 
-NEAR: Final = Reach()
-FAR: Final = Reach(40 * MOST_ENTRIES, 8 * DEEPEST)  # takes up to a second
+NEAR: Final = WalkLimits()
+FAR: Final = WalkLimits(40 * MOST_ENTRIES, 8 * DEEPEST)  # takes up to a second
 
 
-def repository_in(folder: Path, reach: Reach = NEAR) -> Found:
-    """Look for a repository or a workspace in a folder and below it, the nearest first; no link is followed."""
+def repository_in(folder: Path, reach: WalkLimits = NEAR) -> RepositorySearch:
+    """Look for a repository or a workspace in a folder and below it, nearest first, without following links."""
     return _search(folder, reach, lambda place, names: _own(names) or ("." if _bare(place, names) else ""))
 
 
-def state_in(folder: Path, reach: Reach = NEAR) -> Found:
+def state_in(folder: Path, reach: WalkLimits = NEAR) -> RepositorySearch:
     """Look for the state of a workspace in a folder and below it, in the same way."""
     return _search(folder, reach, lambda place, names: next((name for name in names if plain(name) == _STATE), ""))
 
@@ -79,7 +79,7 @@ def owner_around(path: Path, root: Path) -> Path | None:
     return None
 
 
-def _search(folder: Path, reach: Reach, target: Callable[[str, set[str]], str]) -> Found:
+def _search(folder: Path, reach: WalkLimits, target: Callable[[str, set[str]], str]) -> RepositorySearch:
     """Look, level by level, for the first name that the target picks from those of one folder."""
     level, left, is_whole = [str(folder)], reach.entries, True
     for _ in range(reach.depth):
@@ -87,14 +87,14 @@ def _search(folder: Path, reach: Reach, target: Callable[[str, set[str]], str]) 
         for place in level:
             names, folders, is_read = _entries(place, left)
             if name := target(place, names):
-                return Found(str(Path(place, name).relative_to(folder)))
+                return RepositorySearch(str(Path(place, name).relative_to(folder)))
             is_whole = is_whole and is_read
             left -= len(names) + _COST_OF_A_FOLDER
             if left <= 0:
-                return Found(is_whole=False)
+                return RepositorySearch(is_whole=False)
             deeper += folders
         level = deeper
-    return Found(is_whole=is_whole and not level)
+    return RepositorySearch(is_whole=is_whole and not level)
 
 
 def is_own(path: str | Path) -> bool:
@@ -116,7 +116,7 @@ def is_part(path: Path) -> bool:
 
 
 def looked_through(root: Path, read: Iterable[str], write: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the real paths of those items that can be looked through whole, and of those that cannot."""
+    """Return the real paths of the items that can be checked completely, and of those that cannot."""
     places = {os.path.realpath(root / item): state_in(root / item).is_whole for item in read if item != "?"}
     places |= {os.path.realpath(root / item): repository_in(root / item).is_whole for item in write if item != "?"}
     return (
@@ -125,60 +125,66 @@ def looked_through(root: Path, read: Iterable[str], write: Iterable[str]) -> tup
     )
 
 
-def disarm(folder: Path, reach: Reach = NEAR) -> tuple[str, ...]:
-    """Rename what makes a repository or a workspace in a folder or below it, and return the names that it had."""
+def disarm(folder: Path, reach: WalkLimits = NEAR) -> tuple[str, ...]:
+    """Rename what makes a folder, or one below it, a repository or a workspace, and return the original names."""
     renamed: list[str] = []
-    while len(renamed) < _MOST_MADE and (found := repository_in(folder, reach).path):
-        place = Path(found)
+    while len(renamed) < _MOST_MADE and (repository := repository_in(folder, reach).path):
+        place = Path(repository)
         if not is_own(place.name):
             names, _, _ = _entries(str(folder / place), reach.entries)
             place /= _bare(str(folder / place), names)
-        with within.folder(folder, place.parts[:-1]) as held:
-            rename(place.name, held)
+        with within.folder(folder, place.parts[:-1]) as folder_fd:
+            rename(place.name, folder_fd)
         renamed.append(str(place))
     return tuple(renamed)
 
 
-def rename(name: str, held: int) -> None:
-    """Give an entry of a folder a name that makes nothing."""
-    os.rename(name, f"{name}.disarmed-{secrets.token_hex(4)}", src_dir_fd=held, dst_dir_fd=held)
+def rename(name: str, folder_fd: int) -> None:
+    """Rename an entry of a folder so that it no longer makes a repository."""
+    os.rename(name, f"{name}.disarmed-{secrets.token_hex(4)}", src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
 
 
 def plain(name: str) -> str:
-    """Return a name as file systems that know no case, no form and no hidden characters take it."""
+    """Return a name as file systems see it that ignore case, Unicode form and hidden characters."""
     if not name.isascii():
         name = unicodedata.normalize("NFKC", name)
-        name = "".join(one for one in name if unicodedata.category(one) != "Cf")
+        name = "".join(character for character in name if unicodedata.category(character) != "Cf")
     short = name.casefold().rstrip(" .")
     return _LONG[abbreviated[1]] if (abbreviated := _SHORT.fullmatch(short)) else short
 
 
 def _own(names: set[str]) -> str:
-    """The name among these that a repository or a workspace keeps for itself; empty if there is none."""
+    """Return the name among these that a repository or a workspace keeps for itself, or "" if there is none."""
     return min(names & _OWN, default="") or next((name for name in names if plain(name) in _OWN), "")
 
 
 def _bare(place: str, names: set[str]) -> str:
-    """The name in a folder that makes the folder itself one; empty if none does."""
-    known = {plain(name): name for name in names} | {name.casefold(): name for name in names & {"HEAD", "commondir"}}
-    if "commondir" in known and _is_there(place, "commondir", names):
-        return known["commondir"]
-    if known.keys() >= {_SETTINGS, _FUNCTIONS} and _is_there(place, _SETTINGS, names):
-        return known[_SETTINGS]
-    return known["head"] if "head" in known and _PARTS & known.keys() and _is_there(place, "HEAD", names) else ""
+    """Return the name in a folder that makes the folder itself a bare repository, or "" if none does."""
+    by_plain_name = {plain(name): name for name in names} | {
+        name.casefold(): name for name in names & {"HEAD", "commondir"}
+    }
+    if "commondir" in by_plain_name and _is_there(place, "commondir", names):
+        return by_plain_name["commondir"]
+    if by_plain_name.keys() >= {_SETTINGS, _FUNCTIONS} and _is_there(place, _SETTINGS, names):
+        return by_plain_name[_SETTINGS]
+    return (
+        by_plain_name["head"]
+        if "head" in by_plain_name and _PARTS & by_plain_name.keys() and _is_there(place, "HEAD", names)
+        else ""
+    )
 
 
 def _is_there(place: str, name: str, names: set[str]) -> bool:
-    """Whether the file system finds it under this name, in whatever case it was written."""
+    """Check whether the file system finds a file under this name, whatever its case."""
     return name in names or os.path.lexists(f"{place}/{name}")
 
 
 def _entries(folder: str, most: int) -> tuple[set[str], list[str], bool]:
-    """The names in a folder, no more than so many, the folders in it, and whether it can be read."""
+    """Return at most `most` names in a folder, the folders in it, and whether it can be read."""
     names, folders = set[str](), list[str]()
     try:
-        with os.scandir(folder) as found:
-            for entry in islice(found, most):
+        with os.scandir(folder) as entries:
+            for entry in islice(entries, most):
                 names.add(entry.name)
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)

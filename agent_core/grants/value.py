@@ -1,4 +1,4 @@
-"""What one function may reach: a plain value that can be compared, joined, cut, said and kept."""
+"""Grants of one function: a plain value that can be compared, joined, intersected, described and stored."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,20 +32,20 @@ _UNSAID_AS: Mapping[str, str] = MappingProxyType(
 
 
 def _widest(kind: str, items: set[str]) -> Iterator[str]:
-    """The items that no other of them gives; a folder with its slash stands for the one without."""
+    """Yield the items that no other item covers; a folder with its slash stands for the one without."""
     by_sign: defaultdict[str, list[str]] = defaultdict(list)
-    for one in items - {UNSAID}:
-        by_sign[sign_of(kind, one)].append(one)
-    for one in items:
-        near = {other for sign in signs_over(kind, one) for other in by_sign.get(sign, ())}
-        others = [other for other in near if other != one and covered(kind, one, (other,))]
-        if one == UNSAID or all(covered(kind, other, (one,)) and one > other for other in others):
-            yield one
+    for item in items - {UNSAID}:
+        by_sign[sign_of(kind, item)].append(item)
+    for item in items:
+        candidates = {candidate for sign in signs_over(kind, item) for candidate in by_sign.get(sign, ())}
+        others = [candidate for candidate in candidates if candidate != item and covered(kind, item, (candidate,))]
+        if item == UNSAID or all(covered(kind, candidate, (item,)) and item > candidate for candidate in others):
+            yield item
 
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """What one function may reach. Every tuple is sorted; the empty value is nothing.
+    """The access of one function. Every tuple is sorted; the empty value grants nothing.
 
     An item `?` is what its text does not name. A path ends in `/` for a folder, and is absolute only outside the
     workspace. To write includes to read.
@@ -70,11 +70,11 @@ class Grants:
         return self != NOTHING
 
     def __or__(self, other: "Grants") -> "Grants":
-        """Both together."""
+        """Return the union of both."""
         return joined((self, other))
 
     def __and__(self, other: "Grants") -> "Grants":
-        """What each of the two gives."""
+        """Return the intersection of both."""
         return replace(
             _of({kind: _both(kind, self, other) for kind in KINDS}),
             seconds=min(self.seconds or 0, other.seconds or 0) or None,
@@ -84,77 +84,77 @@ class Grants:
 
     @property
     def is_outward(self) -> bool:
-        """Whether some of it lies outside the worker, where examples never reach."""
+        """True if some of it lies outside the worker, which examples never reach."""
         return bool(self.network or self.read or self.write or self.secrets or self.memory or self.functions)
 
     def items(self, kind: str) -> tuple[str, ...]:
-        """The items of one kind."""
-        found: tuple[str, ...] = getattr(self, kind)
-        return found
+        """Return the items of one kind."""
+        items: tuple[str, ...] = getattr(self, kind)
+        return items
 
     def gives(self, kind: str, item: str) -> bool:
-        """Whether it gives one item of a kind."""
-        held = self.items(kind) + (self.write if kind == "read" else ())
-        return covered(kind, item, held)
+        """Check whether this gives one item of a kind."""
+        items = self.items(kind) + (self.write if kind == "read" else ())
+        return covered(kind, item, items)
 
-    def covers(self, other: "Grants") -> bool:
-        """Whether it gives all that the other does."""
-        return not other.without(self)
+    def covers(self, grants: "Grants") -> bool:
+        """Check whether this gives everything that the other does."""
+        return not grants.without(self)
 
-    def without(self, other: "Grants") -> "Grants":
-        """What it has and the other does not give: what is missing there."""
-        left = {kind: tuple(one for one in self.items(kind) if not other.gives(kind, one)) for kind in KINDS}
+    def without(self, grants: "Grants") -> "Grants":
+        """Return what this has and the other does not give: what is missing there."""
+        remaining = {kind: tuple(item for item in self.items(kind) if not grants.gives(kind, item)) for kind in KINDS}
         return replace(
-            _of(left),
-            seconds=self.seconds if (self.seconds or 0) > (other.seconds or 0) else None,
-            memory_mib=self.memory_mib if (self.memory_mib or 0) > (other.memory_mib or 0) else None,
-            stateful=self.stateful and not other.stateful,
+            _of(remaining),
+            seconds=self.seconds if (self.seconds or 0) > (grants.seconds or 0) else None,
+            memory_mib=self.memory_mib if (self.memory_mib or 0) > (grants.memory_mib or 0) else None,
+            stateful=self.stateful and not grants.stateful,
         )
 
     def serving(self, needs: "Grants") -> "Grants":
-        """As much of it as these needs, read from a text, have a use for; what no text shows stays."""
-        kept = {kind: tuple(one for one in self.items(kind) if _serves(kind, one, needs)) for kind in KINDS}
-        return replace(_of(kept), seconds=self.seconds, memory_mib=self.memory_mib, stateful=self.stateful)
+        """Return the part that these needs, read from a text, can use. Grants that no text shows are kept."""
+        used_items = {kind: tuple(item for item in self.items(kind) if _serves(kind, item, needs)) for kind in KINDS}
+        return replace(_of(used_items), seconds=self.seconds, memory_mib=self.memory_mib, stateful=self.stateful)
 
     def sentences(self) -> list[str]:
-        """What a human reads of it, a line each."""
-        lines = [_sentence(kind, one) for kind in KINDS for one in self.items(kind)]
+        """Return the grants as sentences for the user, one line each."""
+        lines = [_sentence(kind, item) for kind in KINDS for item in self.items(kind)]
         lines += [f"run for up to {self.seconds:g} s"] if self.seconds else []
         lines += [f"use up to {self.memory_mib} MiB of memory"] if self.memory_mib else []
         return [*lines, *(["keep a worker of its own between calls"] if self.stateful else [])]
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
-        """Only what there is of it, in the order of the fields."""
-        held = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in held if value}
+        """Return only the fields that are set, in the order of the fields."""
+        values = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values if value}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Grants":  # Any: what `to_json` gave
-        """The value again."""
-        held = {kind: tuple(data.get(kind, ())) for kind in KINDS}
-        rest = {name: data[name] for name in ("seconds", "memory_mib", "stateful") if name in data}
-        return replace(_of(held), **rest)
+        """Build the value from JSON."""
+        items = {kind: tuple(data.get(kind, ())) for kind in KINDS}
+        limits = {name: data[name] for name in ("seconds", "memory_mib", "stateful") if name in data}
+        return replace(_of(items), **limits)
 
 
 NOTHING: Final = Grants()
 
 
-def joined(found: Iterable[Grants]) -> Grants:
-    """All of them together."""
-    every = [*found]
-    items = {kind: tuple(item for one in every for item in one.items(kind)) for kind in KINDS}
+def joined(grants: Iterable[Grants]) -> Grants:
+    """Return all of them joined."""
+    every = [*grants]
+    items = {kind: tuple(item for grant in every for item in grant.items(kind)) for kind in KINDS}
     return replace(
         _of(items),
-        seconds=max((one.seconds or 0 for one in every), default=0) or None,
-        memory_mib=max((one.memory_mib or 0 for one in every), default=0) or None,
-        stateful=any(one.stateful for one in every),
+        seconds=max((grant.seconds or 0 for grant in every), default=0) or None,
+        memory_mib=max((grant.memory_mib or 0 for grant in every), default=0) or None,
+        stateful=any(grant.stateful for grant in every),
     )
 
 
-def _both(kind: str, one: Grants, other: Grants) -> tuple[str, ...]:
-    ours, theirs = one.items(kind), other.items(kind)
-    return tuple(item for item in ours if other.gives(kind, item)) + tuple(
-        item for item in theirs if one.gives(kind, item)
+def _both(kind: str, first: Grants, second: Grants) -> tuple[str, ...]:
+    ours, theirs = first.items(kind), second.items(kind)
+    return tuple(item for item in ours if second.gives(kind, item)) + tuple(
+        item for item in theirs if first.gives(kind, item)
     )
 
 
@@ -171,8 +171,10 @@ def _of(items: dict[str, tuple[str, ...]]) -> Grants:
 
 
 def _serves(kind: str, item: str, needs: Grants) -> bool:
-    wanted = needs.items(kind) + (needs.read if kind == "write" else needs.write if kind == "read" else ())
-    return UNSAID in wanted or any(covered(kind, one, (item,)) or covered(kind, item, (one,)) for one in wanted)
+    needed_items = needs.items(kind) + (needs.read if kind == "write" else needs.write if kind == "read" else ())
+    return UNSAID in needed_items or any(
+        covered(kind, need, (item,)) or covered(kind, item, (need,)) for need in needed_items
+    )
 
 
 def _sentence(kind: str, item: str) -> str:

@@ -1,4 +1,4 @@
-"""Who answers a question about grants in one run: a human, nobody, or a file that says what may be granted in it."""
+"""The answerer of grant questions in one run: the user, nobody, or a file that lists what may be granted."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,19 +16,19 @@ _NOTES = ("by", "at")  # what `functions/grants.toml` has beside grants: such a 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Says yes, for one call at a time and so for this run alone, to what a file lists for a function."""
+    """An approver that says yes, one call at a time and only in this run, to what a file lists for a function."""
 
     entries: Mapping[str, Grants]
 
     async def __call__(self, question: Question) -> Decision:
-        """Once, where all of it is listed."""
+        """Answer "once" if the file lists everything that is asked for."""
         entry = self.entries.get(question.function)
         is_listed = entry is not None and entry.covers(question.missing)
         return Decision("once" if is_listed else "no", by="policy")
 
 
 def chosen(approve: str | None, human: Approver | None) -> Approver | None:
-    """Who is asked, by what `--approve` says; `human` is whoever there is.
+    """Return the approver that `--approve` selects; `human` is the user, if there is one.
 
     Raises:
         UsageError: nobody can be asked, or the file cannot be taken.
@@ -42,7 +42,7 @@ def chosen(approve: str | None, human: Approver | None) -> Approver | None:
 
 
 def listed(file: Path) -> Listed:
-    """What a file lists, in the form of `functions/grants.toml`.
+    """Read what a file lists, in the format of `functions/grants.toml`.
 
     Raises:
         UsageError: it cannot be read, or lists what cannot be granted.

@@ -21,7 +21,7 @@ _WAITING = {"code", "codium", "cursor", "windsurf", "subl", "zed"}
 
 
 async def open_editor(path: Path, line: int) -> None:
-    """Open a file at a line, and wait until the editor is left.
+    """Open a file at a line, and wait until the editor is closed.
 
     Raises:
         UsageError: there is no such editor, or it cannot be started.
@@ -40,7 +40,7 @@ async def open_editor(path: Path, line: int) -> None:
 
 
 def editor_command(path: Path, line: int) -> list[str]:
-    """The command that opens the file at the line, in $VISUAL, $EDITOR, or what is installed."""
+    """Return the command that opens the file at the line, in $VISUAL, $EDITOR, or an installed editor."""
     chosen = _chosen("VISUAL") or _chosen("EDITOR") or [_installed()]
     name = Path(chosen[0]).name
     waiting = ["--wait"] if name in _WAITING and "--wait" not in chosen else []
@@ -57,7 +57,7 @@ def _home() -> Path:
 
 
 def _program(name: str) -> str:
-    """Return what the user means by a path from the current folder; a bare name is looked up in PATH."""
+    """Return a program given as a path relative to the current folder. A bare name is looked up in PATH."""
     return str(_absolute(Path(name))) if "/" in name else name
 
 

@@ -1,4 +1,4 @@
-"""The one place where an error becomes what a human or a script reads, and an exit code.
+"""The one place where an error becomes output for people or scripts, and an exit code.
 
 A foreseen error is its message and what to do next. An unforeseen one is a short message and the
 name of a file that holds the traceback: this is the interface's top edge.
@@ -23,27 +23,27 @@ REFUSED, USAGE = 1, 2
 
 
 def fault_lines(message: str, mend: str = "") -> list[Line]:
-    """What went wrong, and what to do next."""
+    """Return what went wrong, and what to do next."""
     first, *others = bare_lines(message) or [""]
-    lines = [line(("bad", "✗ "), first), *(line("  ", other) for other in others)]
-    return [*lines, *(line("  ", ("strong", each)) for each in bare_lines(mend))]
+    lines = [line(("bad", "✗ "), first), *(line("  ", text) for text in others)]
+    return [*lines, *(line("  ", ("strong", text)) for text in bare_lines(mend))]
 
 
 def report(error: ToolwrightError, *, as_json: bool) -> int:
-    """Tell about a foreseen error; returns the exit code."""
+    """Report an expected error, and return the exit code."""
     tell(error.code, error.message, error.mend, as_json=as_json)
     return USAGE if isinstance(error, UsageError) else REFUSED
 
 
 def report_crash(error: BaseException, root: Path, *, as_json: bool) -> int:
-    """Keep the traceback of an unforeseen error in a file, and tell where."""
-    tell("internal", _crashed(error), f"{_kept(error, root)} What was said is on disk.", as_json=as_json)
+    """Write the traceback of an unexpected error to a file, and report its path."""
+    tell("internal", _crashed(error), f"{_save_traceback(error, root)} What was said is on disk.", as_json=as_json)
     return REFUSED
 
 
 def crash_line(error: BaseException, root: Path) -> Line:
-    """The same in one line, where the program goes on."""
-    return line(("bad", "✗ "), f"{_crashed(error)} {_kept(error, root)} ", ("strong", "Type on, or /retry."))
+    """Return the same as one line, for when the program continues."""
+    return line(("bad", "✗ "), f"{_crashed(error)} {_save_traceback(error, root)} ", ("strong", "Type on, or /retry."))
 
 
 def tell(code: str, message: str, mend: str, *, as_json: bool) -> None:
@@ -55,7 +55,7 @@ def tell(code: str, message: str, mend: str, *, as_json: bool) -> None:
 
 
 def innermost(error: BaseException) -> BaseException:
-    """The one error inside groups of one, which task groups wrap around what failed in them."""
+    """Return the one error inside groups of one, which task groups wrap around it."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
@@ -66,7 +66,7 @@ def _crashed(error: BaseException) -> str:
     return f"{message}."
 
 
-def _kept(error: BaseException, root: Path) -> str:
+def _save_traceback(error: BaseException, root: Path) -> str:
     try:
         return f"The traceback is in {_keep(error, root)}; please report it."
     except OSError as failure:

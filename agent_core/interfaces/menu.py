@@ -1,4 +1,4 @@
-"""The way from nothing to an answer, at a terminal: a workspace; a key or an address, the local model, or the tour.
+"""The setup menu at a terminal, from nothing to an answer: a workspace; a key, an address, a local model, or the tour.
 
 A key that is typed here is never shown and never written; it lives as long as this run.
 """
@@ -36,7 +36,7 @@ _LEAVE = ("q", "quit", "exit", "/exit")
 
 
 def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
-    """The options with a model that answers, or None if the human leaves."""
+    """Return the options with a model that answers, or None if the user leaves."""
     say([*fault_lines(error.message), line()])
     while True:
         say(_choices())
@@ -51,7 +51,7 @@ def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
 
 
 def make_workspace(options: RunOptions, error: NoWorkspace) -> RunOptions | None:
-    """The same options once the folder is a workspace, or None if the human does not want one here."""
+    """Return the same options once the folder is a workspace, or None if the user does not want one here."""
     say(fault_lines(error.message))
     if not agreed("Make one here (functions/ with five starters, and toolwright.toml)?"):
         say([line("Nothing was changed. ", error.mend)])
@@ -61,7 +61,7 @@ def make_workspace(options: RunOptions, error: NoWorkspace) -> RunOptions | None
 
 
 def tested_lines(tested: Tested) -> list[Line]:
-    """What came of a real request, for people."""
+    """Return the result of a real request as lines."""
     if not tested.ok:
         return fault_lines(tested.problem, tested.mend)
     at = f" at {tested.address}" if tested.address else ""
@@ -76,9 +76,9 @@ def _choices() -> list[Line]:
         line(("strong", "What shall answer you?")),
         line(("name", "  1 "), "a key, or the address of an endpoint"),
         line(("name", "  2 "), f"the local model: {model['title']}"),
-        *(line("    ", ("dim", each)) for each in (["it is here already"] if model["here"] else [about, source])),
+        *(line("    ", ("dim", text)) for text in (["it is here already"] if model["here"] else [about, source])),
         line("    ", ("dim", "no key, no server, nothing leaves this machine; small and slow")),
-        *(line("    ", ("dim", f"or smaller, and less able: {_to_fetch(each)}")) for each in smaller),
+        *(line("    ", ("dim", f"or smaller, and less able: {_to_fetch(variant)}")) for variant in smaller),
         line(("name", "  3 "), "the tour: five minutes, scripted, nothing to fetch"),
     ]
 
@@ -118,9 +118,9 @@ def _address(options: RunOptions, url: str) -> RunOptions:
     say([line("The address is ", ("strong", url))])
     key = ask_hidden("Its key (not shown; Enter: it needs none):") or ""
     name = check_new_name(ask("The model's name (Enter: the first that it lists):") or "")
-    asked = replace(options, base_url=url, model=name or None, key=_key(key) if key else "")
+    request = replace(options, base_url=url, model=name or None, key=_key(key) if key else "")
     say([line(("dim", "Trying it …"))])
-    chosen = replace(asked, model=_try(asked).model)
+    chosen = replace(request, model=_try(request).model)
     if agreed("Keep the address and the model's name in toolwright.toml?"):
         keep_address(options.root, {"model.base_url": url, "model.name": chosen.model or ""})
         say([line(("ok", "✓ "), "They are in toolwright.toml.")])
@@ -159,8 +159,8 @@ def _key(typed: str) -> str:
 
 def _local(options: RunOptions) -> RunOptions:
     if find_spec("xllamacpp") is None:
-        what = "The engine of the local model is not installed."
-        raise UsageError(what, mend="pip install xllamacpp, or `make run` in a clone; then: toolwright run")
+        message = "The engine of the local model is not installed."
+        raise UsageError(message, mend="pip install xllamacpp, or `make run` in a clone; then: toolwright run")
     model = list_models()[0]
     name = str(model["name"])
     with Download() as download:

@@ -1,4 +1,4 @@
-"""Has a local model read, once and before anybody asks it something, what every request to it begins with."""
+"""Prefill of a local model's prompt cache, once, with the fixed prefix of every request."""
 
 import asyncio
 from importlib.util import find_spec
@@ -16,7 +16,9 @@ _NOTE = "reading what every request begins with"
 
 
 def prepare(name: str) -> None:
-    """Show how far it is. What stands in the way is told and no failure: the first request does the same."""
+    """Prefill the cache and show the progress. An obstacle is reported but is no failure: the first request does the
+    same.
+    """
     if find_spec("xllamacpp") is None:
         return
     say([line(("dim", "The model reads what every request begins with, and keeps it: up to a minute, this once."))])

@@ -1,4 +1,4 @@
-"""What the commands that begin with a slash do; their names, usage and help are in `catalogue`."""
+"""The slash commands; their names, usage and help are in `catalogue`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -26,7 +26,7 @@ Run = Callable[[Conversation, str], Awaitable[None]]
 
 
 async def take(talk: Conversation, text: str) -> None:
-    """Do what a typed line asks for: a command, or a message to the agent."""
+    """Process a typed line: a command, or a message to the agent."""
     if _is_command(text):
         await command(talk, text.strip())
     else:
@@ -38,7 +38,9 @@ async def take(talk: Conversation, text: str) -> None:
 
 
 async def during(talk: Conversation, text: str) -> None:
-    """The same while a turn runs: a message is delivered at its next step; some commands wait for its end."""
+    """Process a line while a turn runs: a message is delivered at its next step; some commands wait for the turn to
+    end.
+    """
     if not _is_command(text):
         await talk.agent.say_during_turn(text)
         talk.voice.lines([line(("dim", "  delivered at the next step"))])
@@ -47,14 +49,14 @@ async def during(talk: Conversation, text: str) -> None:
     entry = BY_NAME.get(_name(text))
     if entry is not None and not entry.in_turn:
         talk.later.append(text)
-        what = "turn" if talk.busy else "call"
-        talk.voice.lines([line(("dim", f"  /{entry.name} waits until this {what} has ended"))])
+        activity = "turn" if talk.busy else "call"
+        talk.voice.lines([line(("dim", f"  /{entry.name} waits until this {activity} has ended"))])
         return
     await command(talk, text)
 
 
 async def command(talk: Conversation, text: str) -> None:
-    """Run one command; what goes wrong is told and ends nothing."""
+    """Run one command. An error is reported and ends nothing."""
     run = _RUNS.get(_name(text))
     if run is None:
         talk.explain(_no_command(_name(text)))
@@ -67,8 +69,8 @@ async def command(talk: Conversation, text: str) -> None:
 
 
 def _no_command(name: str) -> UsageError:
-    near = nearest(name)
-    mend = f"Did you mean /{near}?" if near else "Type /help for the list."
+    suggestion = nearest(name)
+    mend = f"Did you mean /{suggestion}?" if suggestion else "Type /help for the list."
     return UsageError(f"There is no command /{one_line(name, 60)}.", mend=mend)
 
 
@@ -83,13 +85,13 @@ def _name(text: str) -> str:
 
 
 async def _help(talk: Conversation, words: str) -> None:
-    wanted = words.removeprefix("/")
-    if wanted and wanted not in BY_NAME:
-        raise _no_command(wanted)
-    entries = [BY_NAME[wanted]] if wanted else ENTRIES
+    name = words.removeprefix("/")
+    if name and name not in BY_NAME:
+        raise _no_command(name)
+    entries = [BY_NAME[name]] if name else ENTRIES
     shown = explained([(entry.typed, entry.says) for entry in entries], screen_columns())
     keys = "Alt-Enter: new line · Tab: complete · Ctrl-R: search · Ctrl-C: end the turn · Ctrl-D: leave"
-    talk.voice.lines([*shown, *([] if wanted else [line(("dim", keys))])])
+    talk.voice.lines([*shown, *([] if name else [line(("dim", keys))])])
 
 
 async def _exit(talk: Conversation, words: str) -> None:
@@ -103,19 +105,19 @@ async def _functions(talk: Conversation, words: str) -> None:
         none = line(("dim", "Every function was called not long ago, or is used by others."))
         talk.voice.lines(unused_lines(await shop.unused(), SLASH) or [none])
         return
-    found = await shop.list(words)
-    if words or not found["functions"]:
+    data = await shop.list(words)
+    if words or not data["functions"]:
         why = f"None has “{one_line(words)}” in its name, module or description." if words else "None. Ask for one."
-        talk.voice.lines(list_lines(found, heads=True) or [line(("dim", why))])
+        talk.voice.lines(list_lines(data, heads=True) or [line(("dim", why))])
         return
-    below = (*list_lines({**found, "functions": []}), *unused_hint(found, "/functions unused"))
-    await talk.voice.browse(functions_table(found, shop.source, below))
+    below = (*list_lines({**data, "functions": []}), *unused_hint(data, "/functions unused"))
+    await talk.voice.browse(functions_table(data, shop.source, below))
 
 
 async def _introspect(talk: Conversation, words: str) -> None:
-    found = await talk.workspace.workshop.introspect(needed(words, "introspect"))
-    talk.voice.lines(facts_lines(found, SLASH))
-    talk.voice.source(found["source"], found["line"], missed_by_examples(found))
+    data = await talk.workspace.workshop.introspect(needed(words, "introspect"))
+    talk.voice.lines(facts_lines(data, SLASH))
+    talk.voice.source(data["source"], data["line"], missed_by_examples(data))
 
 
 async def _show(talk: Conversation, words: str) -> None:
@@ -162,8 +164,8 @@ async def _delete(talk: Conversation, words: str) -> None:
     if name not in talk.names():
         raise UsageError(f"There is no function {name}.", mend="Type /functions for the list.")
     if await talk.voice.confirm(f"Delete {name}?"):
-        gone = await talk.workspace.workshop.delete(name)
-        talk.voice.lines([line(("ok", "✓ "), f"deleted {gone['deleted']} from {gone['module']}")])
+        result = await talk.workspace.workshop.delete(name)
+        talk.voice.lines([line(("ok", "✓ "), f"deleted {result['deleted']} from {result['module']}")])
     else:
         talk.voice.lines([line(("dim", "Nothing was deleted."))])
 
@@ -171,21 +173,21 @@ async def _delete(talk: Conversation, words: str) -> None:
 async def _reload(talk: Conversation, words: str) -> None:
     change = await talk.workspace.workshop.reload()
     announced = change["loaded"] or change["changed"] or change["removed"] or change["mended"]
-    told = [] if announced else [changes_line(change)]
-    talk.voice.lines([*told, *problem_lines(change["rejected"])])
+    summary = [] if announced else [changes_line(change)]
+    talk.voice.lines([*summary, *problem_lines(change["rejected"])])
 
 
 async def _pop(talk: Conversation, words: str) -> None:
     message = await talk.agent.pop()
-    said = [line(("ok", "✓ "), "out of the context: ", ("strong", message))] if message else None
-    talk.voice.lines(said or [line(("dim", "There is nothing to take back."))])
+    lines = [line(("ok", "✓ "), "out of the context: ", ("strong", message))] if message else None
+    talk.voice.lines(lines or [line(("dim", "There is nothing to take back."))])
 
 
 async def _new(talk: Conversation, words: str) -> None:
     turns = await talk.agent.begin_anew()
     many = f"{turns} turn{'' if turns == 1 else 's'}"
-    told = f"A new conversation. {many} left the context and stay{'s' if turns == 1 else ''} on record."
-    talk.voice.lines([line(("ok", "✓ "), told) if turns else line(("dim", "The conversation is new already."))])
+    message = f"A new conversation. {many} left the context and stay{'s' if turns == 1 else ''} on record."
+    talk.voice.lines([line(("ok", "✓ "), message) if turns else line(("dim", "The conversation is new already."))])
 
 
 async def _clear(talk: Conversation, words: str) -> None:
@@ -199,12 +201,12 @@ async def _retry(talk: Conversation, words: str) -> None:
     if message is None:
         raise UsageError("There is no message to send again.")
     first, *others = message.split("\n")
-    talk.voice.lines([line(("name", "› "), ("strong", first)), *(line("  ", ("strong", other)) for other in others)])
+    talk.voice.lines([line(("name", "› "), ("strong", first)), *(line("  ", ("strong", text)) for text in others)])
     await talk.say(message)
 
 
 async def _dump(talk: Conversation, words: str) -> None:
-    lines = [each for message in await talk.agent.history() for each in _message_lines(message)]
+    lines = [row for message in await talk.agent.history() for row in _message_lines(message)]
     if not words:
         talk.voice.lines(lines or [line(("dim", "Nothing was said yet."))])
         return
@@ -215,23 +217,23 @@ async def _dump(talk: Conversation, words: str) -> None:
 async def _model(talk: Conversation, words: str) -> None:
     if " " in words:
         raise UsageError("A model's name has no space.", mend=f"Type {BY_NAME['model'].typed}.")
-    told = await (talk.agent.set_model(words) if words else talk.agent.model_line())
-    talk.voice.lines([line(told)])
+    message = await (talk.agent.set_model(words) if words else talk.agent.model_line())
+    talk.voice.lines([line(message)])
 
 
 def _message_lines(message: Message) -> list[Line]:
     match message:
         case Assistant():
-            asked = [line("  ▸ ", compact_call(call.name, call.arguments)) for call in message.calls]
-            return [*_said("assistant", message.text), *asked]
+            call_lines = [line("  ▸ ", compact_call(call.name, call.arguments)) for call in message.calls]
+            return [*_speech_lines("assistant", message.text), *call_lines]
         case Answer():
-            return _said(f"answer of {message.name}", message.text)
+            return _speech_lines(f"answer of {message.name}", message.text)
         case System() | User() | Notice():
-            return _said(type(message).__name__.lower(), message.text)
+            return _speech_lines(type(message).__name__.lower(), message.text)
 
 
-def _said(who: str, text: str) -> list[Line]:
-    return [line(("strong", who)), *(line("  ", each) for each in bare_lines(text))]
+def _speech_lines(who: str, text: str) -> list[Line]:
+    return [line(("strong", who)), *(line("  ", row) for row in bare_lines(text))]
 
 
 _RUNS: dict[str, Run] = {

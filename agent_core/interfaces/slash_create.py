@@ -1,4 +1,4 @@
-"""`/create`: a function written by hand at the prompt, in the user's editor, and judged as any other."""
+"""`/create`: write a function manually in the user's editor; it is judged like any other."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
@@ -41,8 +41,8 @@ async def _create(talk: Conversation, words: str) -> None:
         return
     into = [module.strip() or str(pending.get("module") or "")]
     verdict = await shop.create(name, code, *filter(None, into), reason="written at the prompt")
-    kept = line(("dim", f"  /create {name} opens it again; /pending lists what stands refused."))
-    talk.voice.lines([*verdict_lines(verdict), *([] if verdict["admitted"] else [kept])])
+    hint = line(("dim", f"  /create {name} opens it again; /pending lists what stands refused."))
+    talk.voice.lines([*verdict_lines(verdict), *([] if verdict["admitted"] else [hint])])
 
 
 RUNS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[None]]]] = {"create": _create}

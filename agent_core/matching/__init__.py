@@ -1,4 +1,4 @@
-"""Matching: which lines differ, which names are near, which texts fit a pattern; in bounded time, whatever they hold.
+"""Matching: line differences, similar names, and shell patterns, in bounded time for any input.
 
 Lines, names and patterns come from models, files and workers, and are compared on the event loop. So nothing here takes
 longer than its input is long: where an exact answer would cost more, a coarser one is given, and said to be that.

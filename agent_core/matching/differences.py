@@ -1,4 +1,4 @@
-"""The one comparison of lines: exact while that is cheap, by the lines that both have once where it is not.
+"""The one line diff: exact while that is cheap, otherwise anchored at lines that occur once on both sides.
 
 What `difflib` needs grows with the cube of lines that repeat: 66 KB take it 30 seconds. Its cost is known before, so
 it compares what it can afford; what lies between two lines that are unique on both sides is compared by itself; and
@@ -22,7 +22,7 @@ COARSE: Final = "\\ Too much differs to be compared line by line: what was and w
 
 @dataclass(slots=True)
 class Allowance:
-    """What comparisons that share it may cost together: steps of difflib's inner loop, and lines looked at otherwise.
+    """The total cost of the comparisons that share it: steps of difflib's inner loop, and lines examined otherwise.
 
     The usual one is for a comparison on the event loop: some 30 ms.
     """
@@ -33,16 +33,16 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How one list of lines becomes another; not `is_exact` where lines that both have may be told as different."""
+    """The edit from one list of lines to another. Without `is_exact`, common lines may be reported as different."""
 
     opcodes: tuple[Opcode, ...]
     is_exact: bool = True
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many lines came, and how many went."""
-        changed = [each for each in self.opcodes if each[0] != "equal"]
-        return sum(each[4] - each[3] for each in changed), sum(each[2] - each[1] for each in changed)
+        """The numbers of lines added and removed."""
+        changed = [opcode for opcode in self.opcodes if opcode[0] != "equal"]
+        return sum(opcode[4] - opcode[3] for opcode in changed), sum(opcode[2] - opcode[1] for opcode in changed)
 
 
 def compare(old: Sequence[str], new: Sequence[str], allowance: Allowance | None = None) -> Comparison:
@@ -53,7 +53,7 @@ def compare(old: Sequence[str], new: Sequence[str], allowance: Allowance | None 
 
 
 def diff_lines(old: Sequence[str], new: Sequence[str], names: tuple[str, str], context: int = 3) -> list[str]:
-    """Return the lines of a unified diff; none where nothing differs."""
+    """Return the lines of a unified diff; none if nothing differs."""
     comparison = compare(old, new)
     matcher = _Known(comparison.opcodes)
     lines: list[str] = []
@@ -69,7 +69,7 @@ def diff_lines(old: Sequence[str], new: Sequence[str], names: tuple[str, str], c
 
 
 class _Known(SequenceMatcher[str]):
-    """Groups opcodes that are known already."""
+    """A matcher that groups opcodes computed elsewhere."""
 
     def __init__(self, opcodes: Sequence[Opcode]) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ def _range(start: int, stop: int) -> str:
 
 
 def _opcodes(matches: Sequence[_Match]) -> Iterator[Opcode]:
-    """From blocks of equal lines, in their order, what lies between them too."""
+    """Yield opcodes from blocks of equal lines in order, including those for the gaps."""
     i, j, same = 0, 0, 0
     for start, begin, size in [*matches]:
         if start == i + same and begin == j + same and size:
@@ -100,15 +100,15 @@ def _opcodes(matches: Sequence[_Match]) -> Iterator[Opcode]:
 
 
 class _Comparing:
-    """One comparison, and what it may still cost."""
+    """One comparison, and its remaining budget."""
 
-    def __init__(self, old: Sequence[str], new: Sequence[str], left: Allowance) -> None:
+    def __init__(self, old: Sequence[str], new: Sequence[str], allowance: Allowance) -> None:
         self._old, self._new = old, new
-        self._left = left
+        self._left = allowance
         self.is_exact = True
 
     def matches(self, old: tuple[int, int], new: tuple[int, int]) -> Iterator[_Match]:
-        """The blocks of lines that are the same, in their order."""
+        """Yield the blocks of equal lines, in order."""
         waiting: list[tuple[tuple[int, int], tuple[int, int]] | _Match] = [(old, new)]
         while waiting:
             part = waiting.pop()
@@ -128,8 +128,8 @@ class _Comparing:
         before, after = self._old[i1:i2], self._new[j1:j2]
         if (cost := _cost(before, after)) <= self._left.steps:
             self._left.steps -= cost
-            found = SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks()
-            yield from ((i1 + each.a, j1 + each.b, each.size) for each in found if each.size)
+            blocks = SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks()
+            yield from ((i1 + block.a, j1 + block.b, block.size) for block in blocks if block.size)
             return
         head, tail = _ends(before, after)
         if head or tail:
@@ -142,13 +142,13 @@ class _Comparing:
     def _between(
         self, old: tuple[int, int], new: tuple[int, int]
     ) -> Iterator[tuple[tuple[int, int], tuple[int, int]] | _Match]:
-        """The lines that both have once, in the same order on both sides, and what lies between them."""
+        """Yield the lines that occur once on both sides, in the same order, and the gaps between them."""
         (i, i2), (j, j2) = old, new
         anchors = _anchors(self._old[i:i2], self._new[j:j2])
         if not anchors:
             self.is_exact = False
             return
-        for start, begin in [(i + each, j + other) for each, other in anchors]:
+        for start, begin in [(i + old_place, j + new_place) for old_place, new_place in anchors]:
             yield (i, start), (j, begin)
             yield start, begin, 1
             i, j = start + 1, begin + 1
@@ -156,13 +156,13 @@ class _Comparing:
 
 
 def _cost(old: Sequence[str], new: Sequence[str]) -> int:
-    """At most how many steps `difflib` takes: each block that it finds costs as many as lines pair."""
+    """Return an upper bound of the steps `difflib` takes: each block it finds costs as many as lines pair."""
     counts = Counter(new)
     return sum(counts[line] for line in old) * min(len(old), len(new)) + len(old) + len(new)
 
 
 def _ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
-    """How many lines are the same at the beginning, and how many of the rest at the end."""
+    """Return how many lines are equal at the beginning, and how many of the rest at the end."""
     most = min(len(old), len(new))
     head = next((n for n in range(most) if old[n] != new[n]), most)
     most -= head
@@ -170,9 +170,9 @@ def _ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
 
 
 def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """The longest row of lines that stand once on both sides, in an order that both have."""
-    once, other = _once(old), _once(new)
-    pairs = [(place, other[line]) for line, place in once.items() if line in other]
+    """Return the longest sequence of lines that occur once on both sides, in an order common to both."""
+    once, new_places = _once(old), _once(new)
+    pairs = [(place, new_places[line]) for line, place in once.items() if line in new_places]
     ends: list[int] = []  # the least place on the new side at which a row of each length ends
     tails: list[int] = []  # the pair that it ends with
     before: list[int] = []  # for each pair the one before it in its row

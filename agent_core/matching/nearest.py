@@ -1,4 +1,4 @@
-"""Which of some names may have been meant by one that is none of them."""
+"""The names that were probably meant by an unknown one."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,25 +13,25 @@ _COMPARED: Final = 20  # of them letter by letter
 
 
 def nearest(name: str, names: Iterable[str], most: int = 1, likeness: float = 0.6) -> list[str]:
-    """Return the names most like one, the nearest first; as `difflib.get_close_matches`, but in bounded time."""
+    """Return the names most like one, best first, like `difflib.get_close_matches`, but in bounded time."""
     letters = Counter(name)
     if not 0 < len(name) <= _LONGEST:
         return []
-    fitting = (each for each in islice(names, _MOST) if _can_be(len(name), len(each), likeness))
-    shared = ((_shared(letters, each) * 2 / (len(name) + len(each)), each) for each in fitting)
-    best = nlargest(_COMPARED, (each for each in shared if each[0] >= likeness))
+    fitting = (candidate for candidate in islice(names, _MOST) if _can_be(len(name), len(candidate), likeness))
+    shared = ((_shared(letters, candidate) * 2 / (len(name) + len(candidate)), candidate) for candidate in fitting)
+    best = nlargest(_COMPARED, (pair for pair in shared if pair[0] >= likeness))
     matcher = SequenceMatcher(b=name, autojunk=False)
     scored = []
-    for _, each in best:
-        matcher.set_seq1(each)
-        scored.append((matcher.ratio(), each))
-    return [each for score, each in nlargest(most, scored) if score >= likeness]
+    for _, match in best:
+        matcher.set_seq1(match)
+        scored.append((matcher.ratio(), match))
+    return [candidate for score, candidate in nlargest(most, scored) if score >= likeness]
 
 
-def _can_be(length: int, other: int, likeness: float) -> bool:
-    return 2 * min(length, other) >= likeness * (length + other)
+def _can_be(length: int, other_length: int, likeness: float) -> bool:
+    return 2 * min(length, other_length) >= likeness * (length + other_length)
 
 
 def _shared(letters: Counter[str], name: str) -> int:
-    """How many letters two names share, in whatever order."""
+    """Return how many letters two names share, in any order."""
     return sum(min(name.count(letter), count) for letter, count in letters.items())

@@ -1,4 +1,4 @@
-"""Shell patterns without regular expressions: `*`, `?` and `[…]`, in steps that grow with the length of the text."""
+"""Shell patterns without regular expressions: `*`, `?` and `[…]`, in steps linear in the length of the text."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -12,7 +12,7 @@ _ANY: Final[_Token] = ("", True)
 
 
 class Wildcard:
-    """A pattern; case counts. One that is longer than a name can be fits nothing."""
+    """A case-sensitive pattern. One longer than any name can be matches nothing."""
 
     def __init__(self, pattern: str) -> None:
         self._is_long = len(pattern) > LONGEST
@@ -23,7 +23,7 @@ class Wildcard:
         self._fitting = lru_cache(maxsize=512)(self._those_that_fit)
 
     def fits(self, text: str) -> bool:
-        """Return whether the whole text is as the pattern says."""
+        """Return whether the whole text matches the pattern."""
         if self._is_long or (not self._stars and len(text) != len(self._tokens)):
             return False
         done = 1
@@ -34,7 +34,7 @@ class Wildcard:
         return bool(done >> len(self._tokens) & 1)
 
     def _those_that_fit(self, character: str) -> int:
-        """A bit for each token that a character fits."""
+        """Return a bit for each token that matches a character."""
         return sum(1 << place for place, token in enumerate(self._tokens) if _fits(token, character))
 
 
@@ -43,7 +43,7 @@ def _done_before(parts: list[_Token | None], place: int) -> int:
 
 
 def _parts(pattern: str) -> Iterator[_Token | None]:
-    """The tokens of a pattern; None for a star."""
+    """Yield the tokens of a pattern; None for a star."""
     place = 0
     while place < len(pattern):
         sign, end = pattern[place], place
@@ -56,7 +56,7 @@ def _parts(pattern: str) -> Iterator[_Token | None]:
 
 
 def _closing(pattern: str, place: int) -> int:
-    """Where the bracket that opens here is closed: not at once, for `[]a]` holds one; -1 where it is not."""
+    """Return the position of the closing bracket, or -1. It is not the first character, since `[]a]` contains one."""
     first = place + 2 if pattern[place + 1 : place + 2] in ("!", "^") else place + 1
     return pattern.find("]", first + 1)
 

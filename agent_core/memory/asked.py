@@ -1,4 +1,4 @@
-"""What a search asks for: its words, the speakers and times it names, and into which parts it falls. Pure values."""
+"""The parts of a search query: its words, the speakers and times it names, and its clauses. Pure values."""
 
 import re
 from collections.abc import Collection
@@ -21,8 +21,10 @@ _ROLES: Final = {"user": frozenset({"user", "human"}), "assistant": frozenset({"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A question. `terms` are the stems of its content words, `about` its text without the `names` of speakers."""
+class ParsedQuery:
+    """A parsed question. `terms` are the stems of its content words, `about` its text without the `names` of
+    speakers.
+    """
 
     text: str
     words: tuple[str, ...]
@@ -35,17 +37,17 @@ class Asked:
 
 
 def heard(query: str) -> str:
-    """Return as much of a question as is searched for: each word is weighed against every row."""
+    """Return the part of a question that is searched for, since each word is weighed against every row."""
     return query[:LONGEST]
 
 
-def read(text: str, speakers: Collection[str], now: float) -> Asked:
-    """A question as search understands it; `speakers` are those whose messages are searched."""
+def read(text: str, speakers: Collection[str], now: float) -> ParsedQuery:
+    """Parse a question; `speakers` are the authors of the messages to be searched."""
     spoken = set(split(text))
     names = {name: _names(name) for name in speakers}
     words = {stem(word): word for word in reversed(content(text) or split(text))}
     all_names: frozenset[str] = frozenset().union(*names.values())
-    return Asked(
+    return ParsedQuery(
         text,
         tuple(words.values()),
         tuple(words),
@@ -62,6 +64,6 @@ def _names(speaker: str) -> frozenset[str]:
 
 
 def _without(text: str, names: Collection[str]) -> str:
-    """A text without names: of a vector that is an average they would be the larger part."""
-    kept = [word for word in _KEPT.findall(text) if word.lower().removesuffix("'s") not in names]
-    return " ".join(kept) or text
+    """Return a text without names, which would dominate a vector that is an average."""
+    remaining = [word for word in _KEPT.findall(text) if word.lower().removesuffix("'s") not in names]
+    return " ".join(remaining) or text

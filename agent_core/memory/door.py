@@ -1,4 +1,4 @@
-"""What a function may do with a block that a human granted it: `self.memory` in its source, answered by the host."""
+"""Access of a function to a memory block that the user granted: `self.memory` in its source, answered by the host."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from .blocks import Blocks
 from .classes import Memory, check_given
 
 
-class DoorRefused(Exception):
-    """It cannot be done; the message is for the function's author."""
+class MemoryAccessRefused(Exception):
+    """Raised if an access is refused; the message is for the function's author."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Function:
-    """A function that edits, for the history."""
+    """A function as the author of an edit, for the history."""
 
     agent: str
     turn: str
@@ -23,7 +23,7 @@ class _Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class FunctionMemoryApi:
     """The blocks of an agent, for the functions that it calls in one turn."""
 
     blocks: Blocks
@@ -31,7 +31,7 @@ class Door:
     turn: str
 
     def has(self, label: str) -> bool:
-        """Whether the agent has such a block."""
+        """Check whether the agent has this block."""
         return label in self.blocks.memory
 
     async def answer(
@@ -40,7 +40,7 @@ class Door:
         arguments: dict[str, Any],  # Any: as a worker sent them
         masked: Callable[[str], str],
     ) -> str | None:
-        """Read or edit a block; what is read. An edit that would make up a secret of pieces is refused.
+        """Read or edit a block, and return what was read. An edit that would assemble a secret from pieces is refused.
 
         Raises:
             DoorRefused: the request has no known shape, or the edit is refused.
@@ -57,7 +57,7 @@ class Door:
             case {"act": "write", "block": str(label), "text": str(text)}:
                 await self._edit(function, label, lambda lines: text.split("\n"), (text,), masked)
             case _:
-                raise DoorRefused("self.memory can read, append, replace and write, with texts")
+                raise MemoryAccessRefused("self.memory can read, append, replace and write, with texts")
         return None
 
     async def _edit(
@@ -65,11 +65,11 @@ class Door:
         function: str,
         label: str,
         change: Callable[[list[str]], list[str]],
-        given: tuple[str, ...],
+        texts: tuple[str, ...],
         masked: Callable[[str], str],
     ) -> None:
         def deed(memory: Memory) -> None:
-            check_given(memory[label], *given)
+            check_given(memory[label], *texts)
             before, lines = "\n".join(memory[label].lines), change(memory[label].lines)
             after = "\n".join(lines)
             if masked(after) != after and masked(before) == before:
@@ -78,4 +78,4 @@ class Door:
 
         edit = await self.blocks.edit(deed, _Function(self.agent, self.turn), f"{function}()")
         if edit.outcome == "refused" or (await self.blocks.commit(edit)).outcome == "refused":
-            raise DoorRefused(f"`{label}` stays as it is: {edit.text}")
+            raise MemoryAccessRefused(f"`{label}` stays as it is: {edit.text}")

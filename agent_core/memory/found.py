@@ -1,4 +1,4 @@
-"""What a search found, as the model reads it: counted, paged, with times, who said it and where it is from."""
+"""Search results as the model reads them: counted, paged, with times, speakers and sources."""
 
 import re
 from bisect import bisect_left
@@ -19,7 +19,7 @@ _WORD: Final = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class FoundItem:
     """A message or passage that was found; `id` names a passage, `who` is a speaker or a source with its place."""
 
     seq: int
@@ -31,11 +31,11 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A page of results, from 0; `terms` are stems of what was asked, `notes` are sentences about the search."""
+class ResultPage:
+    """A page of results, from 0; `terms` are the stems of the question, `notes` are sentences about the search."""
 
-    what: str
-    items: tuple[Item, ...]
+    item_kind: str
+    items: tuple[FoundItem, ...]
     page: int
     total: int
     count: int
@@ -44,7 +44,7 @@ class Found:
 
     @property
     def pages(self) -> int:
-        """How many pages there are."""
+        """The number of pages."""
         return -(-self.total // self.count)
 
     def __str__(self) -> str:
@@ -52,23 +52,23 @@ class Found:
 
 
 def page_of(ranked: Sequence[T], page: int, count: int) -> Sequence[T]:
-    """The rows of a page."""
+    """Return the rows of a page."""
     start = max(page, 0) * count
     return ranked[start : start + count]
 
 
-def _heading(found: Found) -> str:
-    if not found.total:
-        return f"No {found.what} found."
-    if not found.items:
-        return f"There is no page {found.page}: {found.total} {found.what} on pages 0 to {found.pages - 1}."
+def _heading(hits: ResultPage) -> str:
+    if not hits.total:
+        return f"No {hits.item_kind} found."
+    if not hits.items:
+        return f"There is no page {hits.page}: {hits.total} {hits.item_kind} on pages 0 to {hits.pages - 1}."
     shown = (
-        f"Showing {len(found.items)} of {found.total} {found.what} (page {found.page}, pages 0 to {found.pages - 1})"
+        f"Showing {len(hits.items)} of {hits.total} {hits.item_kind} (page {hits.page}, pages 0 to {hits.pages - 1})"
     )
-    return shown + (f"; page={found.page + 1} has the next." if found.page + 1 < found.pages else ".")
+    return shown + (f"; page={hits.page + 1} has the next." if hits.page + 1 < hits.pages else ".")
 
 
-def _line(item: Item, terms: Collection[str]) -> str:
+def _line(item: FoundItem, terms: Collection[str]) -> str:
     at = shown_time(item.at)
     about = (at, item.who, f"id {item.id}" * bool(item.id), f"tags {', '.join(item.tags)}" * bool(item.tags))
     limit = PASSAGE if item.id else EXCERPT
@@ -77,12 +77,12 @@ def _line(item: Item, terms: Collection[str]) -> str:
 
 
 def excerpt(text: str, terms: Collection[str], limit: int = EXCERPT) -> str:
-    """A text of one line; of a long one the part that holds most of the asked terms."""
+    """Return a text on one line. Of a long one, return the part with the most query terms."""
     text = visible(" ".join(text[:_LOOKED_AT].split()))
     if len(text) <= limit:
         return text
     places = [match.start() for match in _WORD.finditer(text) if stem(match[0].lower()) in terms]
     starts = [max(0, place - limit // 4) for place in places] or [0]
-    held = {start: bisect_left(places, start + limit) - bisect_left(places, start) for start in starts}
-    best = max(starts, key=lambda start: (held[start], -start))
+    term_counts = {start: bisect_left(places, start + limit) - bisect_left(places, start) for start in starts}
+    best = max(starts, key=lambda start: (term_counts[start], -start))
     return f"{'… ' * (best > 0)}{text[best : best + limit].strip()}{' …' * (best + limit < len(text))}"

@@ -1,11 +1,11 @@
-"""What a search of the conversation gathers before it weighs: rows ready for scoring, cosines, of how many. Values."""
+"""The input of the ranking of a conversation search: rows ready for scoring, cosines, and the total. Pure values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..storage import Said
-from .asked import Asked
+from ..storage import RecallMessage
+from .asked import ParsedQuery
 from .stem import stem
 
 _SELF: Final = frozenset("i i'm i've i'd i'll my me mine we we're we've our us".split())  # noqa: SIM905
@@ -14,10 +14,10 @@ _MOST: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A message with its words and their stems counted; how much it speaks of who says it, and of who hears it."""
+class CountedMessage:
+    """A message with its words and counted stems, and how much it refers to its speaker and to the listener."""
 
-    said: Said
+    utterance: RecallMessage
     words: tuple[str, ...]
     counts: Mapping[str, int]
     size: int
@@ -27,22 +27,24 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was found for a question: rows in the order of `n`, which hold its words, cosines, of how many rows."""
+    """The evidence for a question: rows in the order of `n`, those that contain its words, cosines, and the total of
+    rows.
+    """
 
-    asked: Asked
-    rows: Sequence[Row]
+    question: ParsedQuery
+    rows: Sequence[CountedMessage]
     worded: frozenset[int]
     cosines: Mapping[int, float]
     total: int
 
 
-def row(said: Said) -> Row:
-    """A message made ready for scoring."""
-    words = said.words.split()
+def row(utterance: RecallMessage) -> CountedMessage:
+    """Return a message prepared for scoring."""
+    words = utterance.words.split()
     counts: dict[str, int] = {}
     for word in words:
         term = stem(word)
         counts[term] = counts.get(term, 0) + 1
-    spoken = said.text.lower().replace("’", "'").split()
-    told, addressed = (min(sum(map(own.__contains__, spoken)), _MOST) / _MOST for own in (_SELF, _OTHER))
-    return Row(said, tuple(dict.fromkeys(words)), counts, len(words), told, addressed)
+    spoken = utterance.text.lower().replace("’", "'").split()
+    self_reference, addressed = (min(sum(map(own.__contains__, spoken)), _MOST) / _MOST for own in (_SELF, _OTHER))
+    return CountedMessage(utterance, tuple(dict.fromkeys(words)), counts, len(words), self_reference, addressed)

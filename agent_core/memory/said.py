@@ -1,4 +1,4 @@
-"""What was said, out of the journal: one `Said` for each message of the user or the assistant. Pure values.
+"""Messages extracted from the journal: one `Said` for each message of the user or the assistant. Pure values.
 
 Notices, calls and the answers of functions are left out: they are the program's words, repeat what files and
 functions hold, and outweigh what people said.
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sandbox.foreign import LOOSE, Malformed, read_json
 
-from ..storage import Entry, Said
+from ..storage import Entry, RecallMessage
 from . import words
 
 KINDS: Final = ("user", "assistant")
@@ -19,8 +19,8 @@ _MINUTE: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A message as the journal has it; `seq` is its entry's."""
+class JournalMessage:
+    """A message in the journal; `seq` is that of its entry."""
 
     seq: int
     speaker: str
@@ -29,10 +29,10 @@ class Line:
     turn: str = ""
 
 
-def lines(entries: Iterable[Entry]) -> list[Line]:
-    """The messages among entries. A user's may name its speaker; of a reply that sends, what it sends counts."""
+def lines(entries: Iterable[Entry]) -> list[JournalMessage]:
+    """Return the messages among entries. A user's may name its speaker; of a reply that sends, what it sends counts."""
     return [
-        Line(entry.seq, str(entry.payload.get("speaker") or entry.kind), text, entry.at, entry.turn)
+        JournalMessage(entry.seq, str(entry.payload.get("speaker") or entry.kind), text, entry.at, entry.turn)
         for entry in entries
         if entry.kind in KINDS and (text := _text(entry.payload).strip())
     ]
@@ -45,25 +45,27 @@ def _text(payload: dict[str, Any]) -> str:  # Any: JSON
 
 def _sent(arguments: str) -> str:
     try:
-        given = read_json(arguments, LOOSE)
+        data = read_json(arguments, LOOSE)
     except Malformed:
         return ""
-    return str(given.get("message", "")) if isinstance(given, dict) else ""
+    return str(data.get("message", "")) if isinstance(data, dict) else ""
 
 
-def derive(agent: str, found: Sequence[Line], last: Said | None, gap_minutes: float) -> list[Said]:
-    """The rows of these messages, which follow `last`; a longer silence than the gap begins a session."""
+def derive(
+    agent: str, messages: Sequence[JournalMessage], last: RecallMessage | None, gap_minutes: float
+) -> list[RecallMessage]:
+    """Return the rows for these messages, which follow `last`. A silence longer than the gap begins a session."""
     rows = []
-    for line in found:
+    for line in messages:
         row = _row(agent, line, last, gap_minutes * _MINUTE)
         rows.append(row)
         last = row
     return rows
 
 
-def _row(agent: str, line: Line, last: Said | None, gap_s: float) -> Said:
+def _row(agent: str, line: JournalMessage, last: RecallMessage | None, gap_s: float) -> RecallMessage:
     begins = last is not None and line.at - last.at > gap_s
-    return Said(
+    return RecallMessage(
         seq=line.seq,
         agent=agent,
         n=last.n + 1 if last else 0,

@@ -1,4 +1,4 @@
-"""A reply with several calls, told as several replies, for endpoints that know one call a message only."""
+"""A conversion of replies with several calls into several replies, for endpoints that allow one call per message."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from ..messages import Answer, Assistant, Message
 
 
 def one_by_one(messages: Sequence[Message]) -> list[Message]:
-    """The same conversation; each call has its answer right behind it."""
+    """Return the same conversation with each call directly followed by its answer."""
     answers = {message.call_id: message for message in messages if isinstance(message, Answer)}
     written: list[Message] = []
     for message in messages:

@@ -1,4 +1,4 @@
-"""Opens the model that was chosen, and speaks to one that can call by itself (`native` mode).
+"""The function that opens the chosen model, and the client for models that call functions natively (`native` mode).
 
 A step costs what is new in it: messages written for the last request are not written again.
 """
@@ -15,7 +15,7 @@ from ..messages import Assistant, Message
 from ..settings import ModelSettings
 from .constrained import ConstrainedModel
 from .dialect import changed
-from .discover import Chosen
+from .discover import DiscoveredModel
 from .either import EitherModel
 from .endpoint import Endpoint
 from .reply import Model, Piece, Reply, RetryPiece, TokenUsage
@@ -25,7 +25,7 @@ from .strict import loosened
 from .tokens import Estimator
 from .tour.endpoint import TourEndpoint
 from .window import Window, find_window
-from .wire import Writer
+from .wire import RequestWriter
 
 _KEPT_CHARS: Final = 2000
 _NAMED: Final = 6
@@ -33,7 +33,7 @@ _TOUR_TOKENS: Final = 1 << 17
 
 
 class NativeModel:
-    """A model behind an endpoint that takes functions and answers with calls."""
+    """A model behind an endpoint that accepts functions and answers with calls."""
 
     mode: Final[Literal["native"]] = "native"
 
@@ -45,24 +45,24 @@ class NativeModel:
         self._endpoint = endpoint
         self._settings = endpoint.settings
         self._clock = clock or Clock()
-        self._writer = Writer(endpoint.dialect)
+        self._writer = RequestWriter(endpoint.dialect)
         self._shown: tuple[FunctionShown, ...] = ()
         self._is_loosened_said = False
 
     @property
     def loosened(self) -> dict[str, str]:
-        """The functions last shown that this endpoint's strict mode cannot express, and why not."""
+        """The functions last shown that this endpoint's strict mode cannot express, each with the reason."""
         if not self._writer.dialect.strict:
             return {}
-        found = {function.name: loosened(function.parameters) for function in self._shown}
-        return {name: why for name, why in found.items() if why}
+        reasons = {function.name: loosened(function.parameters) for function in self._shown}
+        return {name: why for name, why in reasons.items() if why}
 
     def overhead(self, functions: tuple[FunctionShown, ...]) -> int:
-        """The size of the functions as they are sent."""
+        """Return the size of the functions as they are sent."""
         return len(self._writer.functions(functions)) if functions else 0
 
     async def stream(self, request: Request) -> AsyncIterator[Piece]:
-        """The pieces of one reply, in order; the last is the one `Reply`."""
+        """Yield the pieces of one reply, in order; the last piece is the one `Reply`."""
         self._shown = request.functions
         begun = False
         while True:
@@ -72,29 +72,29 @@ class NativeModel:
                         begun = begun or not isinstance(piece, RetryPiece)
                         yield self._with_loosened(piece) if isinstance(piece, Reply) else piece
             except ModelError as error:
-                other = None if begun else changed(self._writer.dialect, error.message)
-                if other is None:
+                dialect = None if begun else changed(self._writer.dialect, error.message)
+                if dialect is None:
                     raise
-                self._writer.speak(other)
+                self._writer.speak(dialect)
             else:
                 return
 
     def _with_loosened(self, reply: Reply) -> Reply:
-        """The first reply says which functions were sent without strict schemas."""
+        """Add to the first reply a note that names the functions sent without strict schemas."""
         names = {} if self._is_loosened_said else self.loosened
         if not names:
             return reply
         self._is_loosened_said = True
         listed = ", ".join([*names][:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-        said = f"Sent without a strict schema, which cannot express them (`toolwright doctor` says why): {listed}."
-        return replace(reply, note=f"{reply.note} {said}".strip())
+        note = f"Sent without a strict schema, which cannot express them (`toolwright doctor` says why): {listed}."
+        return replace(reply, note=f"{reply.note} {note}".strip())
 
     async def _once(self, request: Request) -> AsyncGenerator[Piece, None]:
         body = self._body(request)
         size = len(body["messages"]) + len(body.get("tools", b""))
         assembly = Assembly(
-            shown={each.name: (*each.parameters.get("properties", ()),) for each in request.functions},
-            taken=_ids(request.messages),
+            shown={function.name: (*function.parameters.get("properties", ()),) for function in request.functions},
+            used_ids=_ids(request.messages),
             new_id=lambda: f"call_{self._clock.entropy(12).hex()}",
         )
         try:
@@ -112,7 +112,7 @@ class NativeModel:
             self.estimator.learn(size, assembly.usage.prompt)
 
     async def aclose(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         await self._endpoint.aclose()
 
     def _body(self, request: Request) -> dict[str, Any]:  # Any: JSON values, and JSON text as bytes
@@ -133,14 +133,14 @@ class NativeModel:
 
 
 class TourModel(NativeModel):
-    """The tour, which is no language model: it reads and writes no tokens."""
+    """The model of the tour. It is not a language model: it reads and writes no tokens."""
 
     def _estimate(self, prompt_bytes: int, text: str) -> TokenUsage:
         return TokenUsage(0, 0)
 
 
-async def open_model(chosen: Chosen, settings: ModelSettings, *, clock: Clock | None = None) -> Model:
-    """The chosen model, ready to be asked."""
+async def open_model(chosen: DiscoveredModel, settings: ModelSettings, *, clock: Clock | None = None) -> Model:
+    """Return the chosen model, ready for requests."""
     if chosen.kind == "local":
         from .local.server import open_local  # noqa: PLC0415 the local engine is an extra that may not be installed
 
@@ -168,7 +168,7 @@ def _ids(messages: tuple[Message, ...]) -> set[str]:
 
 
 def _with_what_came(error: ModelError, text: str) -> ModelError:
-    """The same failure, with the part of the answer that had come."""
+    """Return the same error with the part of the reply that had already arrived."""
     if not text or isinstance(error, ContextOverflow):
         return error
     shown = text if len(text) <= _KEPT_CHARS else f"…{text[-_KEPT_CHARS:]}"

@@ -1,4 +1,4 @@
-"""A model that cannot call functions by itself: each step is one JSON object under a schema.
+"""Constrained mode, for a model that cannot call functions natively: each step is one JSON object under a schema.
 
 Works with any endpoint that holds its model to a JSON schema. The reply's text and the thought are told
 while they are written. What the endpoint cuts off is said to be cut off.
@@ -13,11 +13,11 @@ from ..clock import Clock
 from ..errors import ModelError
 from ..messages import Assistant, Call, Message, User
 from ..settings import ModelSettings
-from .conversation import Conversation, Entry, fixed_size
+from .conversation import Entry, WireConversation, fixed_size
 from .cut import cut_call, note_on
 from .dialect import Dialect, Way
 from .failures import NotTaken
-from .forms import Forms, NotHeld
+from .forms import NotHeld, ReplyFormState
 from .growing import MOST_BLANKS, GrowingStep
 from .reply import NOTES, Finish, Piece, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from .request import FunctionShown, Request
@@ -38,17 +38,17 @@ _USUAL: Final = Dialect().ways[:1]
 
 
 class Completions(Protocol):
-    """Something that completes chats, such as an `Endpoint`."""
+    """A provider of chat completions, such as an `Endpoint`."""
 
     def complete(self, body: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any] | RetryPiece, None]:
-        """The chunks of one completion; Any: JSON in the shape of chat completions."""
+        """Yield the chunks of one completion. Any: JSON in the shape of chat completions."""
 
     async def aclose(self) -> None:
-        """Let go of what it holds."""
+        """Release the resources."""
 
 
 class ConstrainedModel:
-    """A `Model` that writes one JSON object a step; `ways` are those that may hold it to a schema."""
+    """A `Model` that writes one JSON object per step; `ways` are the ways that may constrain it to a schema."""
 
     mode: Literal["constrained"] = "constrained"
 
@@ -62,23 +62,25 @@ class ConstrainedModel:
         *,
         ways: Sequence[Way] = _USUAL,
     ) -> None:
-        self._forms = Forms(ways)
+        self._forms = ReplyFormState(ways)
         self.name = name
         self.context_limit = context_limit
         self._completions = completions
         self._settings = settings or ModelSettings()
         self._clock = clock or Clock()
-        self._conversation = Conversation()
+        self._conversation = WireConversation()
         self._measured: tuple[tuple[FunctionShown, ...], int] = ((), fixed_size(()))
 
     def overhead(self, functions: tuple[FunctionShown, ...]) -> int:
-        """The size of the fixed text: the protocol, the few functions that are always there, the demonstration."""
+        """Return the size of the fixed text: the protocol, the few functions that are always shown, the
+        demonstration.
+        """
         if functions is not self._measured[0]:
             self._measured = functions, fixed_size(functions)
         return self._measured[1]
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece, None]:
-        """The pieces of one step; the last is the one `Reply`.
+        """Yield the pieces of one step; the last piece is the one `Reply`.
 
         Raises:
             ContextOverflow: the request is longer than the window.
@@ -114,12 +116,12 @@ class ConstrainedModel:
         yield reply
 
     def _check_held(self, is_loose: bool) -> None:  # noqa: FBT001 - what was found, not a mode
-        """Prose from where replies are not known to be held to a schema says that they are not."""
+        """Raise `NotHeld` for prose from an endpoint that is not known to constrain replies."""
         if is_loose and not self._forms.holds:
             raise NotHeld("answered as if it had not been asked for")
 
     async def aclose(self) -> None:
-        """Let go of the endpoint."""
+        """Close the endpoint."""
         await self._completions.aclose()
 
     def _body(self, request: Request, entries: list[Entry]) -> dict[str, Any]:
@@ -142,7 +144,7 @@ class ConstrainedModel:
 
 
 def _is_repeating(messages: Sequence[Message]) -> bool:
-    """Whether the model has asked for the same call twice since the user spoke."""
+    """Check whether the model has requested the same call twice since the user's last message."""
     calls: list[tuple[str, str]] = []
     for message in messages:
         if isinstance(message, User):
@@ -153,7 +155,7 @@ def _is_repeating(messages: Sequence[Message]) -> bool:
 
 
 class _Whole:
-    """The chunks of one completion, put together."""
+    """The chunks of one completion, combined."""
 
     def __init__(self) -> None:
         self.step = GrowingStep()
@@ -165,25 +167,25 @@ class _Whole:
 
     @property
     def is_prose(self) -> bool:
-        """Whether what came cannot become a JSON object any more."""
+        """True if the text so far can no longer become a JSON object."""
         return self.step.text[:MOST_BLANKS].lstrip()[:1] not in ("", "{", "`")
 
     @property
     def is_other(self) -> bool:
-        """Whether it is no step at all, although there is something."""
+        """True if there is text but it is not a step."""
         return bool(self.step.text.strip()) and read_step(self.step.text) is None
 
     def take(self, chunk: Mapping[str, Any]) -> list[Piece]:
-        """What the chunk adds that can be shown."""
+        """Return what the chunk adds that can be shown."""
         self._usage = read_usage(dict(chunk)) or self._usage
-        said = read_chunk(dict(chunk))
-        self._finish = said.finish or self._finish
-        thought, text = self._splitter.feed(said.text)
-        pieces: list[Piece] = [ThoughtPiece(said.thought + thought)] if said.thought + thought else []
+        delta = read_chunk(dict(chunk))
+        self._finish = delta.finish or self._finish
+        thought, text = self._splitter.feed(delta.text)
+        pieces: list[Piece] = [ThoughtPiece(delta.thought + thought)] if delta.thought + thought else []
         return [*pieces, *(self.step.feed(text) if text else ())]
 
     def reply(self, call_id: str, entries: list[Entry]) -> Reply:
-        """The whole reply. A call that was cut off is not in it: `cut` says which, and where."""
+        """Return the whole reply. It omits a call that was cut off; `cut` says which call, and where."""
         self.step.feed(self._splitter.rest()[1])
         text, finish = self.step.text, self._finish_word()
         base = Reply("", self.step.thought, (), finish, self._tokens(entries), note=NOTES.get(finish, ""))

@@ -1,4 +1,5 @@
-"""The played demonstration: a greeting, a function made, confirmed, called, another one used, a plain answer. Data.
+"""The scripted demonstration: a greeting, a function created, confirmed and called, another one used, a plain answer.
+Data.
 
 A small model does with an example what it does not do with a rule: with instructions alone it solved 1 of
 10 requests, with a demonstration 7. It imitates all of it: without the plain answers it made a function to

@@ -1,4 +1,4 @@
-"""Mode `auto`: native calls for as long as the endpoint takes functions, constrained mode from then on.
+"""Mode `auto`: native calls while the endpoint accepts functions, constrained mode afterwards.
 
 What the endpoint shows decides: a refusal in words that `dialects.toml` knows, or a window that the functions fill.
 """
@@ -18,7 +18,7 @@ _FROM_NOW: Final = "its calls are written under a schema from now on (`model.mod
 
 
 class EitherModel:
-    """A native model, and the way to the constrained one there; `room_mend` says how to get a larger window."""
+    """A native model that can change to constrained mode; `room_mend` says how to get a larger window."""
 
     def __init__(self, native: Model, constrained: Callable[[], Model], room_mend: str = "") -> None:
         self._model = native
@@ -27,25 +27,25 @@ class EitherModel:
 
     @property
     def name(self) -> str:
-        """What it is called at its endpoint."""
+        """The model's name at its endpoint."""
         return self._model.name
 
     @property
     def mode(self) -> Mode:
-        """How calls travel at present."""
+        """The mode in which calls are transmitted at present."""
         return self._model.mode
 
     @property
     def context_limit(self) -> int:
-        """The size of its window in tokens."""
+        """The size of the model's window in tokens."""
         return self._model.context_limit
 
     def overhead(self, functions: tuple[FunctionShown, ...]) -> int:
-        """The size of the functions as they are shown at present."""
+        """Return the size of the functions as they are shown at present."""
         return self._model.overhead(functions)
 
     async def stream(self, request: Request) -> AsyncIterator[Piece]:
-        """The pieces of one reply, in order; the last is the one `Reply`."""
+        """Yield the pieces of one reply, in order; the last piece is the one `Reply`."""
         self._check_room(request)
         try:
             async with aclosing(self._model.stream(request)) as pieces:  # type: ignore[type-var]  # a generator
@@ -57,14 +57,14 @@ class EitherModel:
             raise self._changed(f"{error.message} So {_FROM_NOW}") from error
 
     async def aclose(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         await self._model.aclose()
 
     def _check_room(self, request: Request) -> None:
         tokens = int(self.overhead(request.functions) / _BYTES_PER_TOKEN)
         if self.mode == "native" and tokens > self.context_limit * _MOST:
-            what = f"The functions need about {tokens:,} tokens of {self.name}'s {self.context_limit:,}"
-            raise self._changed(f"{what}, so {_FROM_NOW} {self._room_mend}".rstrip())
+            message = f"The functions need about {tokens:,} tokens of {self.name}'s {self.context_limit:,}"
+            raise self._changed(f"{message}, so {_FROM_NOW} {self._room_mend}".rstrip())
 
     def _changed(self, why: str) -> ModelError:
         self._model = self._constrained()

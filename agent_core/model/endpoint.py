@@ -1,4 +1,4 @@
-"""One model at one endpoint: a body goes in, chunks come out, what may pass is tried again.
+"""One model at one endpoint: sends a body, yields chunks, and retries temporary failures.
 
 Tries again only before the first chunk. Finds its way round parameters that an endpoint refuses by name,
 and says which models there are where the named one is not.
@@ -26,7 +26,7 @@ _LISTED: Final = 12
 
 
 class Endpoint:
-    """Asks one model at one address."""
+    """A client of one model at one address."""
 
     def __init__(
         self, url: str, model: str, *, key: str = "", settings: ModelSettings | None = None, clock: Clock | None = None
@@ -40,12 +40,12 @@ class Endpoint:
         self._transport = Transport(self.url, key=key, timeout_s=self.settings.timeout_s)
 
     def speak(self, dialect: Dialect) -> None:
-        """Ask in this dialect from now on."""
+        """Use this dialect from now on."""
         self.dialect = dialect
         self._instead: dict[str, Instead] = dict(dialect.instead)
 
     async def complete(self, body: Body) -> AsyncGenerator[Chunk | RetryPiece, None]:
-        """Chunks of one completion, or the one whole response where the body does not say `"stream": True`.
+        """Yield the chunks of one completion, or the one whole response if the body does not say `"stream": True`.
 
         The model's name is filled in. Every wait before another try is told by a `RetryPiece`.
 
@@ -75,7 +75,7 @@ class Endpoint:
                 return
 
     async def listing(self) -> list[Chunk]:
-        """The entries of GET /models, each with an `id`; empty where the endpoint does not say."""
+        """Return the entries of GET /models, each with an `id`; empty if the endpoint does not answer it."""
         return await self._transport.listing()
 
     async def aclose(self) -> None:
@@ -85,11 +85,11 @@ class Endpoint:
     def _attempt(self, body: Body) -> AsyncGenerator[Chunk, None]:
         values = {"model": self.model, **body}
         for name, instead in self._instead.items():
-            given = values.pop(name, None)
+            value = values.pop(name, None)
             if instead.value:
                 values[name] = instead.value
-            elif instead.name and given is not None:
-                values[instead.name] = given
+            elif instead.name and value is not None:
+                values[instead.name] = value
         return self._transport.complete(write_body(values), streamed=bool(values.get("stream")))
 
     def _go_round(self, error: ParameterRefused) -> None:
@@ -98,7 +98,7 @@ class Endpoint:
         self._instead[error.parameter] = quirks().refused[error.parameter]
 
     def _retry(self, error: Unavailable, failed: int) -> RetryPiece:
-        """The wait before another try, unless the endpoint asks for more patience than anybody has."""
+        """Return the wait before another try; raise the error if the endpoint asks for an unreasonably long wait."""
         asked_s = read_retry_after(error.retry_after, self._clock.now())
         if asked_s is not None and asked_s > self._backoff.longest_s:
             error.mend = f"It asks to wait {asked_s:.0f} s: try again then, or choose another model."
@@ -117,7 +117,7 @@ class Endpoint:
 
 
 def write_body(body: Body) -> bytes:
-    """The body as JSON text; values that are `bytes` are taken as they are."""
+    """Return the body as JSON text; values of type `bytes` are inserted unchanged."""
     written = (
         dumps(name) + b":" + (value if isinstance(value, bytes) else dumps(value)) for name, value in body.items()
     )

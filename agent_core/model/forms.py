@@ -1,4 +1,4 @@
-"""The ways to hold a reply to a schema, tried one after another until one holds; that one is kept."""
+"""The ways to constrain a reply to a schema, tried one after another; the first that works is kept."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -11,11 +11,11 @@ _MEND: Final = "Use another server or model, or set `model.mode` to native."
 
 
 class NotHeld(ModelError):
-    """The endpoint answered as if no schema had been asked for."""
+    """Error raised when the endpoint answers as if no schema had been requested."""
 
 
-class Forms:
-    """Which way is in use at one endpoint. `holds` says that it has held a reply."""
+class ReplyFormState:
+    """The way in use at one endpoint. `holds` is true once it has constrained a reply."""
 
     def __init__(self, ways: Sequence[Way]) -> None:
         self._ways = ways
@@ -24,16 +24,16 @@ class Forms:
         self.holds = False
 
     def constrain(self, schema: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON
-        """The part of a request that holds the reply to the schema."""
+        """Return the part of a request that constrains the reply to the schema."""
         return self._ways[self._place].constrain(schema)
 
     def worked(self) -> None:
-        """The reply was held: this way is kept."""
+        """Record that the reply was constrained, so that this way is kept."""
         self.holds = True
         self._failed.clear()
 
     def next(self, error: NotTaken | NotHeld) -> None:
-        """Take the next way for the same request.
+        """Switch to the next way for the same request.
 
         Raises:
             ModelError: every way was tried; the next request begins with the first again.
@@ -51,5 +51,5 @@ def _none_left(failed: Sequence[tuple[str, ModelError]]) -> ModelError:
     if len(failed) > 1 and len({error.message for _, error in failed}) == 1 and isinstance(first, NotTaken):
         return first  # the same words for every way: it is about something else
     tried = "; ".join(f"{name} ({error.message.rstrip('.')})" for name, error in failed)
-    what = "The endpoint holds no reply to a schema, which constrained mode needs."
-    return ModelError(f"{what} Tried: {tried}.", mend=_MEND)
+    message = "The endpoint holds no reply to a schema, which constrained mode needs."
+    return ModelError(f"{message} Tried: {tried}.", mend=_MEND)

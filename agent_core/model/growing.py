@@ -1,4 +1,4 @@
-"""Reads thought and reply out of a JSON object while it grows, so that they can be shown as they come."""
+"""An incremental reader of the thought and the reply in a JSON object, so that they can be shown as they arrive."""
 
 import re
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ MOST_BLANKS: Final = 4_096  # before a step begins: what brings more brings none
 
 @dataclass(slots=True)
 class GrowingStep:
-    """Feed it the text as it comes; `thought` and `reply` hold what was read so far."""
+    """An incremental parser of one step; `thought` and `reply` hold what was read so far."""
 
     text: str = ""
     thought: str = ""
@@ -33,7 +33,7 @@ class GrowingStep:
     _is_blank: bool = False
 
     def feed(self, more: str) -> list[TextPiece | ThoughtPiece]:
-        """What the new text adds to the thought and to the reply."""
+        """Return what the new text adds to the thought and to the reply."""
         self.text += more
         if not self._opened and not self._is_blank:
             self._is_blank = len(self.text) > MOST_BLANKS and not self.text[:MOST_BLANKS].strip()
@@ -41,22 +41,22 @@ class GrowingStep:
         return [piece for piece in pieces if piece is not None]
 
     def _open(self) -> bool:
-        """Whether the next of the two strings begins here."""
+        """Check whether the next of the two strings begins here."""
         if self._opened == len(_OPENINGS) or self._is_blank:
             return False
-        found = _OPENINGS[self._opened][1].match(self.text, self._place)
-        if found is None:
+        match = _OPENINGS[self._opened][1].match(self.text, self._place)
+        if match is None:
             return False
-        self._place = found.end()
+        self._place = match.end()
         self._opened += 1
         return True
 
     def _read_string(self) -> TextPiece | ThoughtPiece | None:
-        found = _CHARACTERS.match(self.text, self._place) if self._opened else None
-        if found is None or not found[0]:
+        match = _CHARACTERS.match(self.text, self._place) if self._opened else None
+        if match is None or not match[0]:
             return None
-        self._place = found.end()
-        read = str(read_json(f'"{with_plain_escapes(found[0])}"', LOOSE))
+        self._place = match.end()
+        read = str(read_json(f'"{with_plain_escapes(match[0])}"', LOOSE))
         if self._opened == 1:
             self.thought += read
             return ThoughtPiece(read)

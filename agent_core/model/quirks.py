@@ -1,4 +1,4 @@
-"""What endpoints and models do in their own way: the data of `quirks.toml`, read once."""
+"""Peculiarities of endpoints and models: the data of `quirks.toml`, read once."""
 
 import re
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from sandbox.foreign import read_toml
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
-    """A kind of server that is looked for on this machine."""
+class ServerKind:
+    """A kind of server to look for on this machine."""
 
     name: str
     port: int
@@ -18,7 +18,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Instead:
-    """What is sent in place of a refused parameter: the same under another name, a fixed value, or nothing."""
+    """The replacement for a refused parameter: the same value under another name, a fixed value, or nothing."""
 
     name: str = ""
     value: str = ""
@@ -26,9 +26,9 @@ class Instead:
 
 @dataclass(frozen=True, slots=True)
 class Quirks:
-    """All of it."""
+    """All data of `quirks.toml`."""
 
-    servers: tuple[Server, ...]
+    servers: tuple[ServerKind, ...]
     mute: re.Pattern[str]
     openai_url: str
     openai_model: str
@@ -45,11 +45,11 @@ class Quirks:
 
 @cache
 def quirks() -> Quirks:
-    """The quirks that this version knows."""
+    """Return the quirks that this version knows."""
     data = read_toml(resources.files(__package__).joinpath("quirks.toml").read_text(encoding="utf-8"))
     windows = data["windows"]
     return Quirks(
-        servers=tuple(Server(**server) for server in data["servers"]),
+        servers=tuple(ServerKind(**server) for server in data["servers"]),
         mute=re.compile(data["listed"]["mute"], re.IGNORECASE),
         openai_url=data["openai"]["base_url"],
         openai_model=data["openai"]["model"],

@@ -1,4 +1,4 @@
-"""How long to wait before an endpoint is asked again. Pure: time and chance are handed in."""
+"""The wait before an endpoint is asked again. Pure: time and randomness are passed in."""
 
 import random
 from dataclasses import dataclass
@@ -8,13 +8,15 @@ from email.utils import parsedate_to_datetime
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Doubling waits with jitter; never longer than `longest_s`, whatever the endpoint asks for."""
+    """A policy of doubling waits with jitter, never longer than `longest_s`, whatever the endpoint asks for."""
 
     first_s: float = 0.5
     longest_s: float = 60.0
 
     def wait_s(self, tries: int, chance: random.Random, asked_s: float | None = None) -> float:
-        """Seconds to wait after so many failed tries; what the endpoint asked for counts first."""
+        """Return the seconds to wait after so many failed tries; a wait that the endpoint asked for takes
+        precedence.
+        """
         if asked_s is not None:
             return min(max(asked_s, 0.0), self.longest_s)
         doubled = self.first_s * 2.0 ** min(tries - 1, 30)
@@ -22,7 +24,7 @@ class Backoff:
 
 
 def read_retry_after(text: str, now: float) -> float | None:
-    """Seconds from a `Retry-After` header, which holds seconds or an HTTP date; None if it holds neither."""
+    """Return the seconds from a `Retry-After` header, which holds seconds or an HTTP date; None if it holds neither."""
     try:
         seconds = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Schemas in the few keywords that every endpoint takes, for those that refuse the others. Pure values."""
+"""Schemas with the few keywords that every endpoint accepts, for endpoints that refuse the others. Pure values."""
 
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
@@ -10,7 +10,7 @@ _MAX_DEPTH: Final = 12
 
 
 def simple(schema: Mapping[str, Any]) -> Schema:
-    """The schema without references and rare keywords; what it leaves out is checked when the call comes."""
+    """Return the schema without references and rare keywords; what it omits is checked when the call arrives."""
     return _simple(schema, schema, 0)
 
 
@@ -19,30 +19,30 @@ def _simple(schema: Any, root: Mapping[str, Any], depth: int) -> Schema:  # Any:
         return {}
     if isinstance(reference := schema.get("$ref"), str):
         return _simple(_resolve(reference, root), root, depth + 1)
-    kept = {key: schema[key] for key in _AS_THEY_ARE if key in schema}
+    result = {key: schema[key] for key in _AS_THEY_ARE if key in schema}
     if "const" in schema:
-        kept["enum"] = [schema["const"]]
+        result["enum"] = [schema["const"]]
     branches = schema.get("anyOf") or schema.get("oneOf") or _each_type(schema)
     if isinstance(branches, list):
-        return {**kept, "anyOf": [_simple(branch, root, depth + 1) for branch in branches]}
+        return {**result, "anyOf": [_simple(branch, root, depth + 1) for branch in branches]}
     if isinstance(schema.get("type"), str):
-        kept["type"] = schema["type"]
+        result["type"] = schema["type"]
     if isinstance(properties := schema.get("properties"), Mapping):
-        kept["properties"] = {name: _simple(each, root, depth + 1) for name, each in properties.items()}
-        kept["required"] = [name for name in schema.get("required", ()) if name in properties]
-    if kept.get("type") == "array":
-        kept["items"] = _simple(schema.get("items"), root, depth + 1)
-    return kept
+        result["properties"] = {name: _simple(subschema, root, depth + 1) for name, subschema in properties.items()}
+        result["required"] = [name for name in schema.get("required", ()) if name in properties]
+    if result.get("type") == "array":
+        result["items"] = _simple(schema.get("items"), root, depth + 1)
+    return result
 
 
 def _each_type(schema: Mapping[str, Any]) -> list[Schema] | None:
-    """A list of types as one branch each."""
+    """Return a list of types as one branch each."""
     types = schema.get("type")
-    return [{**schema, "type": each} for each in types] if isinstance(types, list) else None
+    return [{**schema, "type": type_name} for type_name in types] if isinstance(types, list) else None
 
 
 def _resolve(reference: str, root: Mapping[str, Any]) -> Any:  # Any: JSON Schema
-    found: Any = root
+    target: Any = root
     for part in reference.removeprefix("#").strip("/").split("/"):
-        found = found.get(part.replace("~1", "/").replace("~0", "~"), {}) if isinstance(found, Mapping) else {}
-    return found
+        target = target.get(part.replace("~1", "/").replace("~0", "~"), {}) if isinstance(target, Mapping) else {}
+    return target

@@ -1,15 +1,15 @@
-"""Server-sent events, as far as endpoints use them: the data of each event, from bytes in any cut."""
+"""Server-sent events, as far as endpoints use them: the data of each event, from bytes split anywhere."""
 
 
 class Decoder:
-    """Collects bytes and gives the data of every event that is whole."""
+    """A decoder that collects bytes and returns the data of every complete event."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
         self._data: list[bytes] = []
 
     def feed(self, part: bytes) -> list[bytes]:
-        """The events that end in this part."""
+        """Return the events that end in this part."""
         head, newline, tail = part.rpartition(b"\n")
         if not newline:  # what was looked through is not looked through again
             self._rest += part
@@ -18,7 +18,7 @@ class Decoder:
         return [event for line in lines if (event := self._line(line.rstrip(b"\r"))) is not None]
 
     def close(self) -> list[bytes]:
-        """The event that the end of the stream ends."""
+        """Return the event that the end of the stream completes."""
         return self.feed(b"\n\n")
 
     def _line(self, line: bytes) -> bytes | None:

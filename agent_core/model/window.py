@@ -1,4 +1,4 @@
-"""How large a model's window is: as set, as the endpoint tells, as the table knows, as assumed."""
+"""The size of a model's window: from the settings, the endpoint, the table, or a default."""
 
 import re
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from .dialect import Loading
-from .discover import Chosen
+from .discover import DiscoveredModel
 from .endpoint import Endpoint
 from .probe import ask
 from .quirks import quirks
@@ -22,32 +22,32 @@ _SET_IT: Final = "Set `model.context_tokens` if its window is larger."
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The size of a model's window, where the number is from, and how to get a larger one."""
+    """The size of a model's window, the origin of the number, and how to get a larger one."""
 
     tokens: int
     source: str
     mend: str = _SET_IT
 
 
-async def find_window(endpoint: Endpoint, chosen: Chosen) -> Window:
-    """The window of the endpoint's model."""
+async def find_window(endpoint: Endpoint, chosen: DiscoveredModel) -> Window:
+    """Return the window of the endpoint's model."""
     if endpoint.settings.context_tokens:
         return Window(endpoint.settings.context_tokens, "set in model.context_tokens")
     if endpoint.dialect.loading and (loaded := await loaded_window(chosen, endpoint.dialect.loading)):
         return loaded
-    told = chosen.context_tokens
-    if told is None and tells_windows(endpoint.url):
+    tokens = chosen.context_tokens
+    if tokens is None and tells_windows(endpoint.url):
         entries = await endpoint.listing()
-        told = next((listed_window(entry) for entry in entries if entry["id"] == endpoint.model), None)
-    if told:
-        return Window(told, "told by the endpoint")
-    if known := known_window(endpoint.model):
-        return Window(known, "known for models of this name")
+        tokens = next((listed_window(entry) for entry in entries if entry["id"] == endpoint.model), None)
+    if tokens:
+        return Window(tokens, "told by the endpoint")
+    if size := known_window(endpoint.model):
+        return Window(size, "known for models of this name")
     return Window(quirks().assumed_window, "assumed: set model.context_tokens if it is not so")
 
 
-async def loaded_window(chosen: Chosen, loading: Loading) -> Window | None:
-    """The window that a server loads its model with, which may be far less than the model has.
+async def loaded_window(chosen: DiscoveredModel, loading: Loading) -> Window | None:
+    """Return the window with which a server loads its model, which may be far smaller than the model's own.
 
     What is running is the truth. So the model is loaded, as its first request would do; a model of before is asked.
     """
@@ -66,22 +66,22 @@ async def loaded_window(chosen: Chosen, loading: Loading) -> Window | None:
     return Window(tokens, "as its server loads it", loading.mend if tokens < own else _SET_IT) if tokens else None
 
 
-async def _running(url: str, chosen: Chosen) -> int:
+async def _running(url: str, chosen: DiscoveredModel) -> int:
     models = (await ask(url, key=chosen.key, timeout_s=_ASK_S)).get("models")
     names = {chosen.model_name, f"{chosen.model_name}:latest"}
-    for each in models if isinstance(models, list) else ():
-        if isinstance(each, dict) and each.get("model") in names and (size := window(each.get("context_length"))):
+    for entry in models if isinstance(models, list) else ():
+        if isinstance(entry, dict) and entry.get("model") in names and (size := window(entry.get("context_length"))):
             return size
     return 0
 
 
 def _set(shown: _Told) -> int:
-    found = _SET.search(str(shown.get("parameters") or ""))
-    return (window(int(found[1])) or 0) if found else 0
+    match = _SET.search(str(shown.get("parameters") or ""))
+    return (window(int(match[1])) or 0) if match else 0
 
 
 def _own(shown: _Told) -> int:
-    """What the model itself is made for."""
+    """Return the window that the model itself is made for."""
     info = shown.get("model_info")
     sizes = (
         [value for name, value in info.items() if name.endswith(".context_length")] if isinstance(info, dict) else []

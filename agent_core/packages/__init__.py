@@ -1,4 +1,4 @@
-"""The workspace's own packages: resolved and shown before a human's yes, pinned with hashes, installed by pip."""
+"""The workspace's own packages: resolved and shown for approval, pinned with hashes, installed by pip."""
 
 from .environment import Environment
 from .failures import PackagesError

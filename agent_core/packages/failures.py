@@ -1,4 +1,4 @@
-"""What goes wrong with packages, from what pip said to a sentence."""
+"""Package failures: from pip's output to a sentence."""
 
 import re
 import sys
@@ -47,19 +47,19 @@ _MEANINGS = (
 
 
 class PackagesError(WorkspaceError):
-    """Packages cannot be resolved or installed; nothing of them was put in place."""
+    """Error raised when packages cannot be resolved or installed; nothing of them was put in place."""
 
     code = "packages"
 
 
-def meaning(said: Iterable[str]) -> PackagesError:
-    """The error for what pip printed before it gave up."""
-    lines = [line for line in said if line]
+def meaning(output: Iterable[str]) -> PackagesError:
+    """Return the error for what pip printed before it gave up."""
+    lines = [line for line in output if line]
     text = "\n".join(lines)
-    told = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")] or lines[-1:]
-    shown = fence(_CREDENTIALS.sub("", told[0]), 300) if told else "nothing"
-    for pattern, what, mend in _MEANINGS:
-        if found := re.search(pattern, text):
-            asked = fence(found.groupdict().get("what") or "", 80)
-            return PackagesError(what.format(told=shown, what=asked), mend=mend)
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")] or lines[-1:]
+    shown = fence(_CREDENTIALS.sub("", errors[0]), 300) if errors else "nothing"
+    for pattern, template, mend in _MEANINGS:
+        if match := re.search(pattern, text):
+            subject = fence(match.groupdict().get("what") or "", 80)
+            return PackagesError(template.format(told=shown, what=subject), mend=mend)
     return PackagesError(f"pip could not do it. It says {shown}.", mend="Look at: pip config list")

@@ -1,4 +1,4 @@
-"""From pins to a folder: downloaded by their hashes, looked at unopened, unpacked by pip, tidied, tried."""
+"""Installation of pins into a folder: downloaded by hash, checked unopened, unpacked by pip, tidied, tried."""
 
 import asyncio
 import importlib.metadata
@@ -28,7 +28,7 @@ _SET: Final = ("--require-hashes", "--no-deps", "--requirement=pins.txt", *ALWAY
 async def install(
     resolution: Resolution, pip: Pip, folder: Path, listed: tuple[str, ...], most_bytes: int
 ) -> Installed:
-    """What was put below `folder`; nothing of it has run, and what is no part of a package is not there.
+    """Install below `folder` and return what was installed; nothing of it has run, and non-package files are removed.
 
     Raises:
         PackagesError: a file is not the one that was agreed to, or has what must not be there.
@@ -46,31 +46,36 @@ async def install(
     return Installed(root, names, (), await asyncio.to_thread(size_of, root))
 
 
-async def importable(made: Installed, requirements: Iterable[str], tries: Tries) -> tuple[str, ...]:
-    """The names that were asked for by their projects and can be imported."""
-    asked, places = {project(one) for one in requirements}, tuple((name, str(made.folder)) for name in made.names)
-    wanted = [name for name, owner in made.names.items() if owner in asked and not name.startswith("_")]
-    return tuple([name for name in wanted if await tries(places, name)])
+async def importable(installed: Installed, requirements: Iterable[str], tries: Tries) -> tuple[str, ...]:
+    """Return the names that the requested projects provide and that can be imported."""
+    projects, places = (
+        {project(requirement) for requirement in requirements},
+        tuple((name, str(installed.folder)) for name in installed.names),
+    )
+    candidates = [name for name, owner in installed.names.items() if owner in projects and not name.startswith("_")]
+    return tuple([name for name in candidates if await tries(places, name)])
 
 
 def _looked_at(wheels: list[Path], pins: tuple[Pin, ...], listed: tuple[str, ...]) -> tuple[dict[str, str], set[str]]:
     if {project(wheel.name.partition("-")[0]) for wheel in wheels} != {pin.project for pin in pins}:
         raise PackagesError("What was downloaded is not what was asked for, so nothing was installed.")
-    taken, names, tops = _own(listed), dict[str, str](), set[str]()
+    owners, names, tops = _own(listed), dict[str, str](), set[str]()
     for wheel in wheels:
-        names |= names_in(wheel, taken)
+        names |= names_in(wheel, owners)
         tops |= tops_of(wheel)
     return names, tops
 
 
 def _own(listed: tuple[str, ...]) -> Mapping[str, str]:
-    """The import names of the packages that every function sees, with their projects."""
+    """Return the import names of the packages that every function sees, with their projects."""
     givers = importlib.metadata.packages_distributions()
     return {name: project(givers[name][0]) for name in visible.packages(listed) if name in givers}
 
 
 def _tidy(root: Path, tops: set[str]) -> None:
-    """Only packages stay: no scripts, no data beside them, nothing that an interpreter would run at its start."""
+    """Remove everything but packages: scripts, data next to them, and anything an interpreter would run at its
+    start.
+    """
     for path in root.iterdir():
         if path.name not in tops or path.suffix == ".pth":
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()

@@ -1,4 +1,4 @@
-"""`functions/requirements.lock`: what granted requirements are pinned to, one section a set of them.
+"""`functions/requirements.lock`: the pins of granted requirements, one section per set of them.
 
 The host alone writes it. It is never handed to pip, and it installs nothing: it says what may be asked for.
 """
@@ -33,26 +33,28 @@ Sections = Mapping[tuple[str, ...], tuple[Pin, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """The sections by their requirements; `problem` says what was not understood, and then nothing of it counts."""
+    """The sections by their requirements; `problem` says what was not understood, and then nothing in the file
+    counts.
+    """
 
     sections: Sections = field(default_factory=dict)
     problem: str = ""
 
 
 class Lock:
-    """The file in the folder of functions."""
+    """The lock file in the folder of functions."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / NAME
         self._known: tuple[object, Locked] = (None, Locked())
 
     def read(self) -> Locked:
-        """What it says now; one `stat` where it is the file of before."""
+        """Return the current contents; if the file is unchanged, this costs one `stat`."""
         try:
-            found = os.stat(self._file, follow_symlinks=False)  # noqa: PTH116 - before every call
+            status = os.stat(self._file, follow_symlinks=False)  # noqa: PTH116 - before every call
         except OSError:
             return Locked()
-        stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
         if stamp != self._known[0]:
             self._known = (stamp, self._read())
         return self._known[1]
@@ -65,16 +67,16 @@ class Lock:
         """
         self._write({**self._understood(), requirements: pins})
 
-    def keep(self, wanted: Iterable[tuple[str, ...]]) -> None:
-        """Take out every other section.
+    def keep(self, used_sections: Iterable[tuple[str, ...]]) -> None:
+        """Remove every other section.
 
         Raises:
             PackagesError: the file holds what is not understood, or cannot be written.
         """
-        sections, kept = self._understood(), set(wanted)
-        left = {one: pins for one, pins in sections.items() if one in kept}
-        if left != sections:
-            self._write(left)
+        sections, used = self._understood(), set(used_sections)
+        remaining = {section: pins for section, pins in sections.items() if section in used}
+        if remaining != sections:
+            self._write(remaining)
 
     def _understood(self) -> Sections:
         locked = self.read()
@@ -115,7 +117,7 @@ class Lock:
 
 
 def text_of(sections: Sections) -> str:
-    """The whole text of the file."""
+    """Return the whole text of the file."""
     lines = [_HEAD]
     for requirements in sorted(sections):
         lines += [f"# for: {', '.join(requirements)}", *map(str, sorted(sections[requirements])), ""]
@@ -126,19 +128,22 @@ def _parsed(text: str) -> Locked:
     sections: dict[tuple[str, ...], tuple[Pin, ...]] = {}
     inside: tuple[str, ...] = ()
     for number, line in enumerate(bare_lines(text), 1):
-        if found := _SECTION.fullmatch(line):
-            inside = tuple(found[1].split(", "))
-            if any(written("packages", one) != one for one in inside) or tuple(sorted(set(inside))) != inside:
+        if heading := _SECTION.fullmatch(line):
+            inside = tuple(heading[1].split(", "))
+            if (
+                any(written("packages", requirement) != requirement for requirement in inside)
+                or tuple(sorted(set(inside))) != inside
+            ):
                 return _odd(f"has no requirements in line {number} ({fence(line, 80)})")
             sections[inside] = ()
         elif line.strip() and not line.startswith("#"):
             match = _PIN.fullmatch(line)
             pin = Pin.of(match[1], match[2], match[3]) if match else None
-            if pin is None or not inside or pin.project in {one.project for one in sections[inside]}:
+            if pin is None or not inside or pin.project in {earlier.project for earlier in sections[inside]}:
                 return _odd(f"has no pin in line {number} ({fence(line, 80)})")
             sections[inside] += (pin,)
-    return Locked({one: tuple(sorted(pins)) for one, pins in sections.items()})
+    return Locked({section: tuple(sorted(pins)) for section, pins in sections.items()})
 
 
-def _odd(what: str) -> Locked:
-    return Locked(problem=f"`{PATH}` {what}, so none of it counts.")
+def _odd(problem: str) -> Locked:
+    return Locked(problem=f"`{PATH}` {problem}, so none of it counts.")

@@ -1,4 +1,5 @@
-"""pip of this interpreter, as a process: no keys in its environment, a group of its own, an end, and a size.
+"""pip of this interpreter, as a process: without keys in its environment, with its own group, a time limit and a size
+limit.
 
 It alone talks to the user's package index, as the user configured it. It never builds: wheels only.
 """
@@ -26,7 +27,7 @@ _TOLD: Final = ("Collecting ", "Downloading ", "Installing ", "Processing ")
 
 
 class Pip:
-    """Runs one command after another in a folder; what it prints of its progress is told."""
+    """A runner of commands in a folder, one after another; it reports the progress that pip prints."""
 
     def __init__(self, folder: Path, tell: Tell, most_bytes: int) -> None:
         self._folder = folder
@@ -35,7 +36,7 @@ class Pip:
         self._said: deque[str] = deque(maxlen=_LINES)
 
     async def run(self, *arguments: str, within_s: float) -> Sequence[str]:
-        """What it printed, once it has done this.
+        """Run a command and return what it printed.
 
         Raises:
             PackagesError: it failed, took too long, or wrote more than it may.
@@ -56,8 +57,8 @@ class Pip:
             async with asyncio.timeout(within_s):
                 await self._watched(process)
         except TimeoutError as error:
-            what = f"pip did not finish within {within_s:g} s, so it was ended and nothing was installed."
-            raise PackagesError(what, mend="Try again when the network is faster.") from error
+            message = f"pip did not finish within {within_s:g} s, so it was ended and nothing was installed."
+            raise PackagesError(message, mend="Try again when the network is faster.") from error
         finally:
             await _end(process)
         if process.returncode:
@@ -77,13 +78,13 @@ class Pip:
         await process.wait()
 
     async def _read(self, stream: asyncio.StreamReader) -> None:
-        rest = b""
+        tail = b""
         while chunk := await stream.read(1 << 14):
-            *lines, rest = (rest + chunk).split(b"\n")
-            rest = rest[-4096:]
+            *lines, tail = (tail + chunk).split(b"\n")
+            tail = tail[-4096:]
             for line in lines:
                 self._hear(line.decode("utf-8", "replace").strip())
-        self._hear(rest.decode("utf-8", "replace").strip())
+        self._hear(tail.decode("utf-8", "replace").strip())
 
     def _hear(self, line: str) -> None:
         self._said.append(line)
@@ -92,17 +93,17 @@ class Pip:
 
 
 def too_large(most_bytes: int) -> PackagesError:
-    """The error for more than may be installed."""
-    what = f"What would be installed is larger than {most_bytes >> 20} MiB, so nothing was."
-    return PackagesError(what, mend="A human can raise the setting `grants.packages_mib`.")
+    """Return the error for more than may be installed."""
+    message = f"What would be installed is larger than {most_bytes >> 20} MiB, so nothing was."
+    return PackagesError(message, mend="A human can raise the setting `grants.packages_mib`.")
 
 
 def size_of(folder: Path) -> int:
-    """The bytes of all files below a folder, as far as they stay while it is looked at."""
+    """Return the size in bytes of all files below a folder, as far as they stay during the count."""
     total, waiting = 0, [str(folder)]
     while waiting:
-        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as found:
-            for entry in found:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(entry.path)
                 else:
@@ -112,7 +113,7 @@ def size_of(folder: Path) -> int:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Nobody of its group is left."""
+    """End the process and its whole group."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()

@@ -1,4 +1,4 @@
-"""Projects whose modules are called otherwise, as data: import name → normalised name of the project."""
+"""Projects with a different name from their modules, as data: import name → normalized name of the project."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -67,7 +67,7 @@ PROJECTS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def project_of(name: str) -> str:
-    """The normalised project that a dotted import is of: a well-known one, else one that is called as the module is."""
+    """Return the normalized project of a dotted import: a well-known one, else the one named like the module."""
     parts = name.split(".")
     heads = (".".join(parts[:size]) for size in range(len(parts), 0, -1))
     return next((PROJECTS[head] for head in heads if head in PROJECTS), project(parts[0]))

@@ -1,4 +1,4 @@
-"""What some requirements come to: one file a project, with its hash; and what of it a human is shown."""
+"""The resolution of requirements: one file per project, with its hash; and what the user is shown of it."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ _SHOWN = 12
 
 @dataclass(frozen=True, slots=True, order=True)
 class Pin:
-    """One file: the project's normalised name, the version, the SHA-256 of the wheel."""
+    """One file: the project's normalized name, the version, the SHA-256 of the wheel."""
 
     project: str
     version: str
@@ -35,7 +35,7 @@ class Pin:
 
     @classmethod
     def of(cls, name: str, version: str, sha256: str) -> "Pin | None":
-        """A pin, if each of the three is what it has to be."""
+        """Return a pin if each of the three values is valid, else None."""
         is_one = written("packages", name) == name and _VERSION.fullmatch(version) and _SHA256.fullmatch(sha256)
         return cls(project(name), version, sha256) if is_one else None
 
@@ -45,7 +45,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """Requirements, in order, and the pins that they come to; sizes of files as far as they are known."""
+    """Requirements, in order, and their pins; the sizes of files as far as they are known."""
 
     requirements: tuple[str, ...]
     pins: tuple[Pin, ...]
@@ -54,18 +54,18 @@ class Resolution:
 
     @property
     def digest(self) -> str:
-        """The name of its folder: for exactly these files and this interpreter."""
+        """The name of the folder: for exactly these files and this interpreter."""
         return digest_of(self.pins)
 
     def sentences(self) -> tuple[str, ...]:
-        """What a human reads before it is installed, a line each."""
-        asked = {project(one) for one in self.requirements}
-        others = [pin for pin in self.pins if pin.project not in asked]
-        lines = [f"would be installed: {self._shown(pin)}" for pin in self.pins if pin.project in asked]
+        """Return what the user reads before the installation, one line each."""
+        projects = {project(requirement) for requirement in self.requirements}
+        others = [pin for pin in self.pins if pin.project not in projects]
+        lines = [f"would be installed: {self._shown(pin)}" for pin in self.pins if pin.project in projects]
         if others:
             listed = ", ".join(self._shown(pin) for pin in others[:_SHOWN])
             more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
-            lines.append(f"with {len(others)} that {'it needs' if len(asked) == 1 else 'they need'}: {listed}{more}")
+            lines.append(f"with {len(others)} that {'it needs' if len(projects) == 1 else 'they need'}: {listed}{more}")
         return ("is installed already",) if self.is_installed else tuple(lines)
 
     def _shown(self, pin: Pin) -> str:
@@ -74,30 +74,30 @@ class Resolution:
 
 
 def digest_of(pins: Iterable[Pin]) -> str:
-    """The name of a set of files, for this interpreter."""
+    """Return the name of a set of files, for this interpreter."""
     kind = [sys.implementation.cache_tag, sysconfig.get_platform()]
     text = json.dumps([kind, sorted(str(pin) for pin in pins)])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def required(requirements: Iterable[str]) -> tuple[str, ...]:
-    """The requirements in the form and the order in which they are kept.
+    """Return the requirements in the form and the order in which they are kept.
 
     Raises:
         PackagesError: one of them is no name of a package with versions.
     """
-    found = []
-    for one in requirements:
-        good = written("packages", one)
+    normalized = []
+    for requirement in requirements:
+        good = written("packages", requirement)
         if good is None:
-            what = f"{fence(one, 80)} names no package that can be installed."
-            raise PackagesError(what, mend="Write a name, perhaps with versions: requests or requests>=2.31")
-        found.append(good)
-    return tuple(sorted(set(found)))
+            message = f"{fence(requirement, 80)} names no package that can be installed."
+            raise PackagesError(message, mend="Write a name, perhaps with versions: requests or requests>=2.31")
+        normalized.append(good)
+    return tuple(sorted(set(normalized)))
 
 
-def read_report(requirements: tuple[str, ...], report: Path, said: Sequence[str]) -> Resolution:
-    """What pip's report comes to.
+def read_report(requirements: tuple[str, ...], report: Path, output: Sequence[str]) -> Resolution:
+    """Return the resolution in pip's report.
 
     Raises:
         PackagesError: it has something that cannot be pinned.
@@ -106,8 +106,8 @@ def read_report(requirements: tuple[str, ...], report: Path, said: Sequence[str]
         data: dict[str, Any] = read_json(report.read_bytes(), MESSAGE)
     except Malformed as error:
         raise PackagesError(f"What pip would install cannot be read: {error}.") from error
-    sizes = _downloaded(said)
-    pins, known = list[Pin](), dict[str, int]()
+    sizes = _downloaded(output)
+    pins, known_sizes = list[Pin](), dict[str, int]()
     for item in data["install"]:
         name, version = item["metadata"]["name"], item["metadata"]["version"]
         info = item["download_info"]
@@ -121,10 +121,10 @@ def read_report(requirements: tuple[str, ...], report: Path, said: Sequence[str]
             raise PackagesError(f"{fence(f'{name} {version}', 120)} cannot be pinned by a hash.")
         pins.append(pin)
         size = file.stat().st_size if is_here else sizes.get(file.name)
-        known |= {} if size is None else {pin.project: size}
+        known_sizes |= {} if size is None else {pin.project: size}
     if len(pins) > _MOST_PINS:
         raise PackagesError(f"{len(pins)} packages would be installed; that is more than {_MOST_PINS}.")
-    return Resolution(requirements, tuple(sorted(pins)), known)
+    return Resolution(requirements, tuple(sorted(pins)), known_sizes)
 
 
 def _sha256(file: Path) -> str:
@@ -132,9 +132,9 @@ def _sha256(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _downloaded(said: Iterable[str]) -> dict[str, int]:
-    found = (match for line in said if (match := _DOWNLOADED.search(line)))
-    return {match[1]: round(float(match[2]) * _UNITS[match[3]]) for match in found}
+def _downloaded(output: Iterable[str]) -> dict[str, int]:
+    matches = (match for line in output if (match := _DOWNLOADED.search(line)))
+    return {match[1]: round(float(match[2]) * _UNITS[match[3]]) for match in matches}
 
 
 def _megabytes(size: int) -> str:

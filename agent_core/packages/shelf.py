@@ -1,4 +1,4 @@
-"""`.toolwright/env/`: one folder a set of pinned files, with what is known of it, sealed for this user and this place.
+"""`.toolwright/env/`: one folder per set of pinned files, with its facts, sealed for this user and this place.
 
 A folder that came from elsewhere has no seal and is not used. Whoever uses one holds a lock on it, so that it stays.
 """
@@ -29,7 +29,7 @@ _PURPOSE = "packages"
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """One folder: its import names with their projects, those that can be imported ahead, and its size."""
+    """One folder: its import names with their projects, those that can be imported in advance, and its size."""
 
     folder: Path
     names: Mapping[str, str]
@@ -37,7 +37,7 @@ class Installed:
     size: int
 
 
-class Shelf:
+class PackageShelf:
     """The folders of one workspace."""
 
     def __init__(self, folder: Path, sealer: Sealer) -> None:
@@ -46,18 +46,18 @@ class Shelf:
         self._held: dict[str, tuple[int, Installed]] = {}
 
     def get(self, digest: str) -> Installed | None:
-        """A folder that was installed here by this user's yes; it stays until `close`."""
+        """Return a folder that was installed here with this user's approval; it stays until `close`."""
         if digest not in self._held:
-            found = self._take(digest)
-            if found is None:
+            package_set = self._take(digest)
+            if package_set is None:
                 return None
-            self._held[digest] = found
+            self._held[digest] = package_set
         installed = self._held[digest][1]
         return installed if installed.folder.is_dir() else None
 
     @contextlib.contextmanager
     def staging(self) -> Iterator[Path]:
-        """A folder to install in, beside the others, which is gone afterwards.
+        """Yield a folder to install in, next to the others; it is removed afterwards.
 
         Raises:
             PackagesError: it cannot be made.
@@ -68,8 +68,8 @@ class Shelf:
                 raise NotADirectoryError(0, "it is a link")
             folder = Path(tempfile.mkdtemp(prefix=_STAGING, dir=self._folder))
         except OSError as error:
-            what = f"{self._folder} cannot hold packages: {error.strerror}."
-            raise PackagesError(what, mend="Use a folder that you may write to.") from error
+            message = f"{self._folder} cannot hold packages: {error.strerror}."
+            raise PackagesError(message, mend="Use a folder that you may write to.") from error
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH)
@@ -79,36 +79,36 @@ class Shelf:
             os.close(descriptor)
             shutil.rmtree(folder, ignore_errors=True)
 
-    def put(self, digest: str, made: Installed) -> None:
-        """Put a folder in its place; until its facts are there too, nobody uses it.
+    def put(self, digest: str, installed: Installed) -> None:
+        """Move a folder into place; until its facts are there too, nobody uses it.
 
         Raises:
             PackagesError: it cannot be put there.
         """
         place, facts = self._folder / digest, self._folder / f"{digest}{_FACTS}"
         try:
-            files, content = _content(made.folder)
-            known = {"names": dict(made.names), "ahead": made.ahead, "size": made.size}
-            text = json.dumps({**known, "files": files, "content": content})
+            files, content = _content(installed.folder)
+            details = {"names": dict(installed.names), "ahead": installed.ahead, "size": installed.size}
+            text = json.dumps({**details, "files": files, "content": content})
             document = {"facts": text, "seal": self._sealer.seal(_PURPOSE, digest, text)}
             facts.unlink(missing_ok=True)
             _remove(place)  # what was left half, or came from elsewhere
-            made.folder.rename(place)
-            written = made.folder.parent / "facts"
+            installed.folder.rename(place)
+            written = installed.folder.parent / "facts"
             written.write_text(json.dumps(document), "utf-8")
             written.rename(facts)
         except (OSError, WorkspaceError) as error:
             raise PackagesError(f"{place} cannot be put in place: {error}.") from error
 
-    def clean(self, kept: frozenset[str]) -> list[str]:
-        """Remove every other folder that nobody uses; their names."""
+    def clean(self, digests: frozenset[str]) -> list[str]:
+        """Remove every other folder that nobody uses; return their names."""
         if self._folder.is_symlink() or not self._folder.is_dir():
             return []
-        names = {path.name.removesuffix(_FACTS) for path in self._folder.iterdir()} - kept
+        names = {path.name.removesuffix(_FACTS) for path in self._folder.iterdir()} - digests
         return sorted(name for name in names if self._drop(name))
 
     def close(self) -> None:
-        """Let all folders go."""
+        """Release all folders."""
         for descriptor, _ in self._held.values():
             os.close(descriptor)
         self._held.clear()

@@ -1,4 +1,4 @@
-"""What a wheel would put in place, read from its list of files before anything of it is unpacked."""
+"""The contents of a wheel, read from its list of files before anything is unpacked."""
 
 import stat
 import sys
@@ -19,33 +19,36 @@ _SUFFIXES = frozenset({"", ".py", ".so"})
 _MOST_FILES = 200_000
 
 
-def names_in(wheel: Path, taken: Mapping[str, str]) -> dict[str, str]:
-    """The import names that a wheel gives, each with its project; `taken` are those of Toolwright's own, with theirs.
+def names_in(wheel: Path, listed: Mapping[str, str]) -> dict[str, str]:
+    """Return the import names that a wheel provides, each with its project; `owners` maps Toolwright's own names to
+    theirs.
 
     Raises:
         PackagesError: it has a path that leaves its folder, or a name that would stand in another's place.
     """
     owner = project(wheel.name.partition("-")[0])
-    found = {}
+    owners = {}
     for top in tops_of(wheel):
         name = PurePosixPath(top).name.partition(".")[0]
         if PurePosixPath(top).suffix not in _SUFFIXES or not name.isidentifier():
             continue
-        if name in _RESERVED or name in sys.stdlib_module_names or taken.get(name, owner) != owner:
-            what = f"{fence(wheel.name, 120)} brings {fence(name, 60)}, which would stand in the place of another."
-            raise PackagesError(what, mend="It is not installed; look whether the package is the one that was meant.")
-        found[name] = owner
-    return {name: owner for name in found if name not in taken}
+        if name in _RESERVED or name in sys.stdlib_module_names or listed.get(name, owner) != owner:
+            message = f"{fence(wheel.name, 120)} brings {fence(name, 60)}, which would stand in the place of another."
+            raise PackagesError(
+                message, mend="It is not installed; look whether the package is the one that was meant."
+            )
+        owners[name] = owner
+    return {name: owner for name in owners if name not in listed}
 
 
 def unpacked_size(wheel: Path) -> int:
-    """How large it is once it is unpacked, by its own list."""
+    """Return the size of the unpacked wheel, according to its own list."""
     with _opened(wheel) as archive:
         return sum(info.file_size for info in archive.infolist())
 
 
 def tops_of(wheel: Path) -> set[str]:
-    """The first parts of the paths below the folder that it is imported from.
+    """Return the first parts of the paths below the folder that it is imported from.
 
     Raises:
         PackagesError: it has a path that leaves its folder, or too many.
@@ -67,8 +70,8 @@ def _parts(wheel: Path, info: zipfile.ZipInfo) -> tuple[str, ...]:
     path = PurePosixPath(info.filename)
     is_link = stat.S_ISLNK(info.external_attr >> 16)
     if path.is_absolute() or ".." in path.parts or "\\" in info.filename or is_link:
-        what = f"{fence(wheel.name, 120)} has a path that leaves its folder: {fence(info.filename, 80)}."
-        raise PackagesError(what, mend="It is not installed, and should not be trusted.")
+        message = f"{fence(wheel.name, 120)} has a path that leaves its folder: {fence(info.filename, 80)}."
+        raise PackagesError(message, mend="It is not installed, and should not be trusted.")
     return path.parts
 
 

@@ -1,18 +1,18 @@
-"""Agents whole, in files: an agent moves as one JSON document; MemGPT's and Letta's files are read as well."""
+"""Complete agents in files: an agent moves as one JSON document; files of MemGPT and Letta are read as well."""
 
 from .errors import AgentExists, AgentFileError, NoAgent
-from .moves import Known, Moves, Taken, reader_of_files
-from .report import Report, waiting_of
+from .moves import ImportOptions, KnownNames, Moves, reader_of_files
+from .report import AgentReport, waiting_of
 from .text import read_file
 
 __all__ = [
     "AgentExists",
     "AgentFileError",
-    "Known",
+    "AgentReport",
+    "ImportOptions",
+    "KnownNames",
     "Moves",
     "NoAgent",
-    "Report",
-    "Taken",
     "read_file",
     "reader_of_files",
     "waiting_of",

@@ -1,4 +1,4 @@
-"""What must hold in a file between its parts: names once, histories in order, every call answered once."""
+"""Consistency checks between the parts of a file: unique names, histories in order, every call answered once."""
 
 from hashlib import sha256
 
@@ -11,7 +11,7 @@ from .text import once
 
 
 def check(file: AgentFile) -> None:
-    """Raise for the first thing that does not hold."""
+    """Raise an error for the first rule that the file violates."""
     once("blocks", "id", [block.id for block in file.blocks])
     once("blocks", "label", [block.label for block in file.blocks if block.attached])
     once("sections", "name", [section.name for section in file.sections])
@@ -76,7 +76,7 @@ def _poses(packed: str) -> bool:
 
 
 def _answers(where: str, turn: TurnPart) -> None:
-    """No request with an unanswered call is ever sent: a file must not bring one in."""
+    """Raise an error if a call has no answer: no request with an unanswered call is ever sent."""
     open_calls: set[str] = set()
     for n, entry in enumerate(turn.entries):
         if isinstance(entry, AnsweredPart):
@@ -85,9 +85,9 @@ def _answers(where: str, turn: TurnPart) -> None:
             open_calls.discard(entry.payload.call_id)
         elif isinstance(entry, ReplyPart):
             _closed(where, n, open_calls)
-            asked = [call.id for call in entry.payload.calls]
-            once(f"{where}.entries[{n}].payload.calls", "id", asked)
-            open_calls = set(asked)
+            call_ids = [call.id for call in entry.payload.calls]
+            once(f"{where}.entries[{n}].payload.calls", "id", call_ids)
+            open_calls = set(call_ids)
     if turn.state != "open":
         _closed(where, len(turn.entries), open_calls)
 

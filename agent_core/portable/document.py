@@ -1,4 +1,4 @@
-"""The file of an agent, as a shape: what is written, and what is checked before anything of a file is used.
+"""The file format of an agent, as a schema: what is written, and what is checked before anything in a file is used.
 
 The published JSON Schema (`docs/agent-file.schema.json`) is made from these classes.
 """
@@ -18,14 +18,14 @@ SHAPED = ("user", "notice", "assistant", "call", "result", "summary")
 """The kinds of entries whose payload has a shape that the program relies on."""
 
 
-class Part(BaseModel):
-    """A part of the file: no field is unknown, none is converted."""
+class FilePart(BaseModel):
+    """A part of the file: unknown fields are rejected, and no value is converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False, defer_build=True)
 
 
-class Said(BaseModel):
-    """What an entry says; it may hold more than the program relies on."""
+class EntryPayload(BaseModel):
+    """The payload of an entry; it may hold more than the program relies on."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True, allow_inf_nan=False, defer_build=True)
 
@@ -49,24 +49,24 @@ def _json_object(text: str) -> str:
     return text
 
 
-class Chosen(Said):
-    """What was chosen for an agent: its preset, its memory class, and until when it has no timed heartbeat."""
+class SettingsPayload(EntryPayload):
+    """The settings of an agent: its preset, its memory class, and until when it has no timed heartbeat."""
 
     preset: Name = ""
     memory_class: Short = ""
     paused_until: Time = 0.0
 
 
-class AgentPart(Part):
-    """Who it is: its name, how it was set up, and the functions that are always shown to it."""
+class AgentPart(FilePart):
+    """The identity of an agent: its name, its setup, and the functions that are always shown to it."""
 
     name: Name
-    settings: Chosen | None = Field(None, description="None: what the workspace says.")
+    settings: SettingsPayload | None = Field(None, description="None: what the workspace says.")
     pins: Annotated[list[Name], Field(max_length=caps.MOST_PINS, fail_fast=True)] = []
 
 
-class ChangePart(Part):
-    """A line of a block's history: what it became, what was done, by whom, in which turn."""
+class ChangePart(FilePart):
+    """A line of a block's history: the new value, the action, by whom, in which turn."""
 
     version: Annotated[int, Field(ge=1, le=1 << 40)]
     value: Value
@@ -77,8 +77,8 @@ class ChangePart(Part):
     at: Time
 
 
-class BlockPart(Part):
-    """A block as it is, with its history; one that is not attached was the agent's once."""
+class BlockPart(FilePart):
+    """A block as it is, with its history; one that is not attached belonged to the agent earlier."""
 
     id: Id
     label: Annotated[str, Field(pattern=r"^[\w./-]{1,64}$")]
@@ -94,7 +94,7 @@ class BlockPart(Part):
     history: Annotated[list[ChangePart], Field(max_length=caps.MOST_CHANGES, fail_fast=True)]
 
 
-class SectionPart(Part):
+class SectionPart(FilePart):
     """A section of the system message that is the agent's own."""
 
     name: Annotated[str, Field(pattern=r"^[\w.-]{1,64}$")]
@@ -104,21 +104,21 @@ class SectionPart(Part):
     edited: Time
 
 
-class Told(Said):
-    """A text; of a long one its beginning, `chars` that it has in all, and the hash under which the `whole` is kept."""
+class TextPayload(EntryPayload):
+    """A text; for a long one its beginning, its total length `chars`, and the hash under which the `whole` is kept."""
 
     text: Text
     chars: Count = 0
     whole: Hash = ""
 
 
-class Heard(Told):
-    """What was said or told; `packed` is the same as a model of the MemGPT style reads it."""
+class HeardPayload(TextPayload):
+    """A message or notice; `packed` is the same text as a model of the MemGPT style reads it."""
 
     packed: Annotated[Text, AfterValidator(_json_object)] = ""
 
 
-class CallPart(Said):
+class CallPart(EntryPayload):
     """A call as the model asked for it; `arguments` is its JSON text."""
 
     id: Short
@@ -126,36 +126,36 @@ class CallPart(Said):
     arguments: Text
 
 
-class Reply(Told):
-    """A reply of the model."""
+class ReplyPayload(TextPayload):
+    """A reply from the model."""
 
     calls: Annotated[list[CallPart], Field(fail_fast=True)]
     thought: Text = ""
 
 
-class Started(Said):
+class Started(EntryPayload):
     """A call that is about to run."""
 
     id: Short
     name: Short
 
 
-class Answered(Told):
-    """The answer of a call."""
+class Answered(TextPayload):
+    """The answer to a call."""
 
     call_id: Short
     name: Short
 
 
-class KeptPart(Said):
-    """A sentence that a summary kept, and whose it is: `user`, a function's name with `()`, or nobody's named."""
+class KeptPart(EntryPayload):
+    """A sentence that a summary kept, with its source: `user`, a function's name with `()`, or none."""
 
     by: Annotated[str, Field(pattern=r"^(user|a function|[^\W\d]\w{0,63}\(\))?$")]
     text: Text
 
 
-class Summed(Told):
-    """A summary: it stands for so many messages, up to the entry of this number, counted through the file from 1.
+class Summed(TextPayload):
+    """A summary: it replaces so many messages, up to the entry with this number, counted through the file from 1.
 
     Beside a model's `text` it may have sentences that were kept, and what the user `asked` in the turn that goes on.
     """
@@ -166,49 +166,49 @@ class Summed(Told):
     asked: Text = ""
 
 
-class EntryPart(Part):
+class EntryPart(FilePart):
     """A line of a turn's journal."""
 
     at: Time
 
 
 class ToldPart(EntryPart):
-    """What the user said, or the program told the model."""
+    """A journal entry for a message from the user, or from the program to the model."""
 
     kind: Literal["user", "notice"]
-    payload: Heard
+    payload: HeardPayload
 
 
 class ReplyPart(EntryPart):
-    """What the model said."""
+    """A journal entry for a reply from the model."""
 
     kind: Literal["assistant"]
-    payload: Reply
+    payload: ReplyPayload
 
 
 class StartedPart(EntryPart):
-    """A call began."""
+    """A journal entry for a call that began."""
 
     kind: Literal["call"]
     payload: Started
 
 
 class AnsweredPart(EntryPart):
-    """A call was answered."""
+    """A journal entry for a call that was answered."""
 
     kind: Literal["result"]
     payload: Answered
 
 
 class SummedPart(EntryPart):
-    """The conversation before was summarised."""
+    """A journal entry for a summary of the earlier conversation."""
 
     kind: Literal["summary"]
     payload: Summed
 
 
 class OtherPart(EntryPart):
-    """Something for the record, such as what a request was made of."""
+    """An entry for the record only, such as what a request was made of."""
 
     model_config = ConfigDict(json_schema_extra={"not": {"properties": {"kind": {"enum": list(SHAPED)}}}})
 
@@ -234,16 +234,16 @@ AnyEntry: TypeAlias = Annotated[
 ]
 
 
-class EventSays(Said):
-    """What an event says: a message's text, a heartbeat's reason, when the user was there before a login."""
+class EventSays(EntryPayload):
+    """The payload of an event: a message's text, a heartbeat's reason, when the user was there before a login."""
 
     text: Text = ""
     reason: Text = ""
     last: Time | None = None
 
 
-class EventPart(Part):
-    """Something that came for the agent: a message, a heartbeat; `due` is missing where it was to be taken at once."""
+class EventPart(FilePart):
+    """An event for the agent: a message, a heartbeat; without `due` it was to be handled at once."""
 
     kind: Short
     payload: EventSays
@@ -252,8 +252,8 @@ class EventPart(Part):
     due: Time | None = None
 
 
-class TurnPart(Part):
-    """A turn: the events that it took, and its journal; a hidden one is out of the context and stays on record."""
+class TurnPart(FilePart):
+    """A turn: its events and its journal; a hidden turn is out of the context and stays on record."""
 
     id: Id
     state: Annotated[str, Field(pattern=r"^[a-z_-]{1,40}$")]
@@ -264,8 +264,8 @@ class TurnPart(Part):
     entries: Annotated[list[AnyEntry], Field(max_length=caps.MOST_ENTRIES, fail_fast=True)]
 
 
-class PassagePart(Part):
-    """A piece of text in archival memory; `words` is what its index reads, made anew where it is missing."""
+class PassagePart(FilePart):
+    """A piece of text in archival memory; `words` is what its index reads, recomputed if it is missing."""
 
     id: Id
     text: Piece
@@ -278,8 +278,8 @@ class PassagePart(Part):
     n: Count = 0
 
 
-class DocumentPart(Part):
-    """A source that was read, or is being read: `done` of `total` passages are kept."""
+class DocumentPart(FilePart):
+    """A source that was read, or is being read: `done` of `total` passages are stored."""
 
     hash: Short
     name: Text
@@ -290,8 +290,8 @@ class DocumentPart(Part):
     complete: bool = False
 
 
-class AgentFile(Part):
-    """An agent whole: its settings, memory, conversation, passages and sources."""
+class AgentFile(FilePart):
+    """A complete agent: its settings, memory, conversation, passages and sources."""
 
     format: Literal["toolwright-agent"]
     version: Literal[1]

@@ -1,20 +1,20 @@
-"""What is said of a file that cannot be taken in."""
+"""Errors about a file that cannot be imported."""
 
 from ..errors import ToolwrightError
 
 
 class AgentFileError(ToolwrightError):
-    """The file is not what an agent's file must be; the message says where."""
+    """Error raised when the file is not a valid agent file; the message says where."""
 
     code = "agent-file"
 
-    def __init__(self, where: str, what: str) -> None:
-        self.where, self.what = where, what
-        super().__init__(f"{where or 'the file'}: {what}.", mend="The shape is described in docs/agents.md.")
+    def __init__(self, where: str, problem: str) -> None:
+        self.where, self.what = where, problem
+        super().__init__(f"{where or 'the file'}: {problem}.", mend="The shape is described in docs/agents.md.")
 
 
 class AgentExists(ToolwrightError):
-    """There is an agent of that name, and nothing is written over it."""
+    """Error raised when an agent of that name exists: nothing is overwritten."""
 
     code = "agent-exists"
 
@@ -23,10 +23,10 @@ class AgentExists(ToolwrightError):
 
 
 class NoAgent(ToolwrightError):
-    """There is no agent of that name."""
+    """Error raised when no agent has that name."""
 
     code = "no-agent"
 
-    def __init__(self, name: str, known: list[str]) -> None:
-        names = f"There are: {', '.join(known[:20])}." if known else "There is none yet."
+    def __init__(self, name: str, known_names: list[str]) -> None:
+        names = f"There are: {', '.join(known_names[:20])}." if known_names else "There is none yet."
         super().__init__(f"There is no agent `{name}`.", mend=names)

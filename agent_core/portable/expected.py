@@ -1,4 +1,4 @@
-"""What the checker says of a wrong place, in the words of this program: a path, and what was expected there."""
+"""The validator's errors in the words of this program: a path, and what was expected there."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,7 +29,7 @@ _KINDS = {
 
 
 def path_of(place: Sequence[int | str]) -> str:
-    """A place in the file, such as `turns[3].entries[0].kind`."""
+    """Return a position in the file, such as `turns[3].entries[0].kind`."""
     path = ""
     for at, part in enumerate(place):
         if isinstance(part, int):
@@ -40,12 +40,12 @@ def path_of(place: Sequence[int | str]) -> str:
 
 
 def _is_shape(part: str, before: Sequence[int | str]) -> bool:
-    """Whether a part names a shape that was tried instead of a place in the file."""
+    """Check whether a part names a shape that was tried instead of a position in the file."""
     return part in _FORMS or (part in _TAGS and len(before) > 1 and before[-2] == "entries")
 
 
 def sentence(error: Any) -> str:  # Any: one of pydantic's error details
-    """What was expected there, and what was found."""
+    """Return what was expected there, and what was found."""
     if error["type"] == "missing":
         return "expected it, and it is missing"
     if error["type"] == "extra_forbidden":
@@ -53,11 +53,11 @@ def sentence(error: Any) -> str:  # Any: one of pydantic's error details
     if error["type"] == "value_error":
         return str(error["ctx"]["error"])
     form = _KINDS.get(error["type"])
-    wanted = form.format(**error.get("ctx", {})) if form else str(error["msg"])
-    return f"expected {wanted}, got {_found(error['input'])}"
+    expected = form.format(**error.get("ctx", {})) if form else str(error["msg"])
+    return f"expected {expected}, got {_describe_value(error['input'])}"
 
 
-def _found(value: Any) -> str:  # Any: whatever stands in the file
+def _describe_value(value: Any) -> str:  # Any: whatever stands in the file
     if isinstance(value, str):
         return f"the text `{one_line(value, 40)}`" if value else "an empty text"
     if isinstance(value, list | dict):

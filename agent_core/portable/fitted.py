@@ -1,4 +1,6 @@
-"""Sections of a file → those that can stand in a system message here: beside the program's own, and of its size."""
+"""Conversion of a file's sections to ones that fit a system message here: next to the program's own, and of its
+size.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,19 +8,19 @@ from dataclasses import replace
 from ..memory.sections import POSITIONS
 from ..storage import SectionRow
 from ..untrusted import shorten
-from .report import Report
+from .report import AgentReport
 
 MOST = 16_000  # characters: MemGPT's own instructions are longer than a section that is written here
 _TOLD = 60  # characters of the line that says how much is left out
 
 
-def fitted(sections: Sequence[SectionRow], report: Report) -> tuple[SectionRow, ...]:
-    """The sections, in their order; one of a name of the program's gets another, and a long one is shortened."""
+def fitted(sections: Sequence[SectionRow], report: AgentReport) -> tuple[SectionRow, ...]:
+    """Return the sections in order; one with a name of the program's is renamed, and a long one is shortened."""
     names = {section.name for section in sections}
     return tuple(_short(_renamed(section, names, report), report) for section in sections)
 
 
-def _renamed(section: SectionRow, names: set[str], report: Report) -> SectionRow:
+def _renamed(section: SectionRow, names: set[str], report: AgentReport) -> SectionRow:
     if section.name not in POSITIONS:
         return section
     name = f"own_{section.name}"
@@ -29,7 +31,7 @@ def _renamed(section: SectionRow, names: set[str], report: Report) -> SectionRow
     return replace(section, name=name)
 
 
-def _short(section: SectionRow, report: Report) -> SectionRow:
+def _short(section: SectionRow, report: AgentReport) -> SectionRow:
     if len(section.text) <= MOST:
         return section
     report.leaves(f"the middle of section `{section.name}`", f"a section of a file has at most {MOST:,} characters")

@@ -1,4 +1,4 @@
-"""What the readers of other programs' files share: careful looks into data of no certain shape, blocks, names."""
+"""Shared helpers for other programs' files: careful access to data of unknown shape, blocks, names."""
 
 import json
 import re
@@ -9,14 +9,14 @@ from ..storage import BlockChange, BlockRow
 from ..storage.whole import WholeBlock
 from .document import LONGEST
 from .errors import AgentFileError
-from .messages import Asked
+from .messages import ImportedCall
 
 Json = dict[str, Any]  # Any: JSON
 _SPARE = 2000
 
 
 def text_at(holder: Json, key: str, where: str) -> str:
-    """The text that stands there; a missing one is empty.
+    """Return the text under a key; a missing one is empty.
 
     Raises:
         AgentFileError: something else stands there.
@@ -30,53 +30,53 @@ def text_at(holder: Json, key: str, where: str) -> str:
 
 
 def objects_at(holder: Json, key: str, where: str = "") -> Iterator[tuple[str, Json]]:
-    """The objects of a list, each with its place; a missing list is empty.
+    """Yield the objects of a list, each with its position; a missing list is empty.
 
     Raises:
         AgentFileError: it is no list of objects.
     """
     place = f"{where}.{key}" if where else key
-    found = holder.get(key)
-    if not isinstance(found, list | None):
+    items = holder.get(key)
+    if not isinstance(items, list | None):
         raise AgentFileError(place, "expected a list")
-    for at, one in enumerate(found or ()):
-        if not isinstance(one, dict):
+    for at, item in enumerate(items or ()):
+        if not isinstance(item, dict):
             raise AgentFileError(f"{place}[{at}]", "expected an object")
-        yield f"{place}[{at}]", one
+        yield f"{place}[{at}]", item
 
 
 def whole_characters(text: str) -> str:
-    """The text without halves of characters, which no store takes."""
+    """Return the text without lone surrogates, which no store accepts."""
     return text.encode("utf-8", "replace").decode() if not text.isascii() else text
 
 
-def agent_name(given: str) -> str:
-    """A name that an agent can have, as near to the given one as may be."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", given).strip("-")[:64] or "imported"
+def agent_name(name: str) -> str:
+    """Return a valid agent name that is as close to this one as possible."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:64] or "imported"
 
 
-def block_of(id: str, found: Json, where: str, at: float) -> WholeBlock:
-    """A block as other programs write it: label, value, limit, description."""
-    label = re.sub(r"[^\w.-]+", "_", text_at(found, "label", where))[:64].strip("_") or "block"
-    value, limit = text_at(found, "value", where), found.get("limit")
+def block_of(id: str, block: Json, where: str, at: float) -> WholeBlock:
+    """Return a block from the form that other programs write: label, value, limit, description."""
+    label = re.sub(r"[^\w.-]+", "_", text_at(block, "label", where))[:64].strip("_") or "block"
+    value, limit = text_at(block, "value", where), block.get("limit")
     room = limit if isinstance(limit, int) and not isinstance(limit, bool) and 0 < limit < 1 << 31 else _SPARE
     row = BlockRow(
         id=id,
         label=label,
         value=value,
         limit=max(room, len(value)),
-        description=text_at(found, "description", where),
-        read_only=found.get("read_only") is True,
+        description=text_at(block, "description", where),
+        read_only=block.get("read_only") is True,
         edited=at,
     )
     return WholeBlock(row, (BlockChange(id, 1, value, "imported", "human", "", "", at),))
 
 
-def asked_of(found: Json, where: str) -> Asked:
-    """A call, `{id, function: {name, arguments}}` or `{name, arguments}`."""
-    function = found.get("function")
-    inner = function if isinstance(function, dict) else found
+def asked_of(call: Json, where: str) -> ImportedCall:
+    """Return a call from `{id, function: {name, arguments}}` or `{name, arguments}`."""
+    function = call.get("function")
+    inner = function if isinstance(function, dict) else call
     arguments = inner.get("arguments")
     raw = arguments if isinstance(arguments, str) else json.dumps(arguments if arguments is not None else {})
     name = text_at(inner, "name", where)[:200] or "unnamed"
-    return Asked(text_at(found, "id", where)[:200], name, whole_characters(raw))
+    return ImportedCall(text_at(call, "id", where)[:200], name, whole_characters(raw))

@@ -1,4 +1,4 @@
-"""A document → the agent that it describes, checked before anything is made of it. Nothing in it is run."""
+"""Conversion of a document to the agent that it describes, checked before anything is created. Nothing in it is run."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ Words = Callable[[str, float | None, Sequence[str]], str]
 
 
 def agent_of(raw: dict[str, Any], words: Words) -> WholeAgent:  # Any: JSON
-    """The agent of a document.
+    """Return the agent in a document.
 
     Raises:
         AgentFileError: the first thing that is not as it must be, and where.
@@ -36,7 +36,7 @@ def agent_of(raw: dict[str, Any], words: Words) -> WholeAgent:  # Any: JSON
         blocks=tuple(_block(block) for block in file.blocks),
         sections=tuple(SectionRow(s.name, s.position, s.text, s.limit, s.edited) for s in file.sections),
         passages=tuple(_passage(passage, file.agent.name, words) for passage in file.passages),
-        documents=tuple(_document(one, file.agent.name) for one in file.documents),
+        documents=tuple(_document(document, file.agent.name) for document in file.documents),
         pins=tuple(sorted(file.agent.pins)),
         texts=dict(file.texts),
     )
@@ -60,8 +60,10 @@ def _block(block: d.BlockPart) -> WholeBlock:
         edited=block.edited,
     )
     history = tuple(
-        BlockChange(block.id, one.version, _value(one.value), one.what, one.by, one.agent, one.turn, one.at)
-        for one in block.history
+        BlockChange(
+            block.id, change.version, _value(change.value), change.what, change.by, change.agent, change.turn, change.at
+        )
+        for change in block.history
     )
     return WholeBlock(row, history, block.attached)
 
@@ -102,5 +104,14 @@ def _words(passage: d.PassagePart, words: Words) -> str:
     return words(passage.text, None if passage.document else passage.at, passage.tags)
 
 
-def _document(one: d.DocumentPart, agent: str) -> DocumentRow:
-    return DocumentRow(one.hash, agent, one.name, one.kind, one.at, one.done, one.total, one.complete)
+def _document(document: d.DocumentPart, agent: str) -> DocumentRow:
+    return DocumentRow(
+        document.hash,
+        agent,
+        document.name,
+        document.kind,
+        document.at,
+        document.done,
+        document.total,
+        document.complete,
+    )

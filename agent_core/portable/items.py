@@ -11,7 +11,7 @@ from ..storage import BlockChange, DocumentRow, Entry, PassageRow, SectionRow
 from ..storage.connection import dump
 from ..storage.whole import EntryText, Made, WholeAgent, WholeBlock, WholeEvent, WholeTurn
 from .errors import AgentFileError
-from .report import Report
+from .report import AgentReport
 
 Item = tuple[str, Any]  # Any: JSON
 
@@ -63,7 +63,7 @@ _SHAPES: Final[dict[str, TypeAdapter[Any]]] = {
 }
 
 
-def items_of(whole: WholeAgent, report: Report) -> Iterator[Item]:
+def items_of(whole: WholeAgent, report: AgentReport) -> Iterator[Item]:
     """Return an agent in items: what belongs to another item comes before it, and the head last."""
     for block in whole.blocks:
         yield from (_item("change", change) for change in block.history)
@@ -101,7 +101,7 @@ class Arriving:
     """Agents that come in, item by item; each is whole with its head."""
 
     def __init__(self) -> None:
-        self.agents: list[tuple[WholeAgent, Report]] = []
+        self.agents: list[tuple[WholeAgent, AgentReport]] = []
         self.refused: AgentFileError | None = None
         self._parts: defaultdict[str, list[Any]] = defaultdict(list)  # Any: what the shapes make
 
@@ -163,6 +163,6 @@ def _entry(kind: str, text: str, at: float, upto: int | None) -> EntryText:
     return EntryText(kind, {}, at=at, text=text, upto=upto)
 
 
-def _report(head: Head) -> Report:
+def _report(head: Head) -> AgentReport:
     mapped, left = (Counter({(a, b): n for a, b, n in lines}) for lines in (head.mapped, head.left))
-    return Report(head.kind, head.name, mapped, left, list(head.inbox), head.waiting)
+    return AgentReport(head.kind, head.name, mapped, left, list(head.inbox), head.waiting)

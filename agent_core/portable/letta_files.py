@@ -1,4 +1,4 @@
-"""The files of a Letta agent, whose text stands in its agent file → documents and passages."""
+"""Conversion of the files of a Letta agent, with their text in its agent file, to documents and passages."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,27 +9,27 @@ from ..storage import DocumentRow, PassageRow, content_hash
 from .caps import MOST_LINKS, Room, at_most
 from .foreign import Json, objects_at, text_at, whole_characters
 from .inward import Words
-from .report import Report
+from .report import AgentReport
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The files of an agent file by id, each with its place."""
+    """The files in an agent file by id, each with its position."""
 
-    known: Mapping[str, tuple[str, Json]]
+    files: Mapping[str, tuple[str, Json]]
     words: Words
     room: Room
 
     def of_agent(
-        self, found: Json, where: str, ids: str, report: Report, at: float
+        self, agent: Json, where: str, ids: str, report: AgentReport, at: float
     ) -> tuple[list[PassageRow], list[DocumentRow]]:
-        """What an agent has of them, as passages and documents."""
+        """Return an agent's files as passages and documents."""
         passages: list[PassageRow] = []
         documents: dict[str, DocumentRow] = {}
-        links = {text_at(link, "file_id", place): place for place, link in objects_at(found, "files_agents", where)}
+        links = {text_at(link, "file_id", place): place for place, link in objects_at(agent, "files_agents", where)}
         at_most(f"{where}.files_agents", MOST_LINKS, len(links))
         for id, place in links.items():
-            file_place, file = self.known.get(id, (place, {}))
+            file_place, file = self.files.get(id, (place, {}))
             text = whole_characters(text_at(file, "content", file_place))
             name = text_at(file, "file_name", file_place)[:300] or "file"
             if not text.strip():

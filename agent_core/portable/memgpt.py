@@ -1,4 +1,6 @@
-"""What MemGPT's `save_to_json_file` wrote → an agent: model, system, functions, messages, messages_total, memory."""
+"""Conversion of MemGPT's `save_to_json_file` output to an agent: model, system, functions, messages, messages_total,
+memory.
+"""
 
 from typing import Any
 
@@ -6,9 +8,9 @@ from ..storage import SectionRow
 from ..storage.whole import WholeAgent
 from .errors import AgentFileError
 from .foreign import Json, agent_name, asked_of, block_of, objects_at, text_at, whole_characters
-from .messages import Told, Turns
+from .messages import ImportedMessage, Turns
 from .packed import unpacked
-from .report import Report
+from .report import AgentReport
 
 PRESET = "memgpt"
 _USUAL = ("You are MemGPT, the latest version of Limnal", "You are Letta, the latest version of Limnal")
@@ -16,22 +18,22 @@ _LABELS = ("persona", "human")
 
 
 def is_memgpt(raw: Json) -> bool:
-    """Whether the document is one of MemGPT's."""
+    """Check whether the document is one of MemGPT's."""
     return {"messages", "memory", "system"} <= raw.keys() and "agents" not in raw
 
 
-def agent_of_memgpt(raw: Json, name: str, ids: str, now: float) -> tuple[WholeAgent, Report]:
-    """The agent, and what became of what; `ids` begins the names of its parts.
+def agent_of_memgpt(raw: Json, name: str, ids: str, now: float) -> tuple[WholeAgent, AgentReport]:
+    """Return the agent and the report of its import; `ids` is the prefix of its parts' names.
 
     Raises:
         AgentFileError: something is not as it must be.
     """
-    report = Report("memgpt", agent_name(name))
-    told = [_told(where, message) for where, message in objects_at(raw, "messages")]
-    times = [at for one in told if one.role == "user" and (at := unpacked(one.text).at)]
+    report = AgentReport("memgpt", agent_name(name))
+    messages = [_message_of(where, message) for where, message in objects_at(raw, "messages")]
+    times = [at for message in messages if message.role == "user" and (at := unpacked(message.text).at)]
     turns = Turns(report, min(times, default=now))
-    for one in told:
-        turns.add(one)
+    for part in messages:
+        turns.add(part)
     memory = raw["memory"]
     if not isinstance(memory, dict):
         raise AgentFileError("memory", "expected an object")
@@ -47,12 +49,12 @@ def agent_of_memgpt(raw: Json, name: str, ids: str, now: float) -> tuple[WholeAg
         blocks=blocks,
         sections=system_section(text_at(raw, "system", ""), report, turns.last),
     )
-    _leave(raw, len(told), report)
+    _leave(raw, len(messages), report)
     return whole, report
 
 
-def system_section(system: str, report: Report, at: float) -> tuple[SectionRow, ...]:
-    """A system prompt of one's own as a section; the usual ones speak of functions that have other texts here."""
+def system_section(system: str, report: AgentReport, at: float) -> tuple[SectionRow, ...]:
+    """Return a custom system prompt as a section; the standard ones describe functions that have other texts here."""
     if not system.strip():
         return ()
     if system.lstrip().startswith(_USUAL):
@@ -62,11 +64,11 @@ def system_section(system: str, report: Report, at: float) -> tuple[SectionRow, 
     return (SectionRow("system", 0, system, max(4000, len(system)), at),)
 
 
-def _told(where: str, message: Json) -> Told:
+def _message_of(where: str, message: Json) -> ImportedMessage:
     calls: tuple[Any, ...] = tuple(asked_of(call, place) for place, call in objects_at(message, "tool_calls", where))
     if isinstance(old := message.get("function_call"), dict):
         calls = (*calls, asked_of(old, f"{where}.function_call"))
-    return Told(
+    return ImportedMessage(
         role=text_at(message, "role", where),
         text=whole_characters(text_at(message, "content", where)),
         calls=calls,
@@ -75,7 +77,7 @@ def _told(where: str, message: Json) -> Told:
     )
 
 
-def _leave(raw: Json, many: int, report: Report) -> None:
+def _leave(raw: Json, many: int, report: AgentReport) -> None:
     if raw.get("model"):
         report.leaves("model", "the workspace's settings say which model answers")
     functions = list(objects_at(raw, "functions"))

@@ -1,4 +1,4 @@
-"""Agents out of a workspace and into it, as texts: the verbs behind `toolwright agents`, `/save` and `/load`."""
+"""Export and import of agents as text: the commands behind `toolwright agents`, `/save` and `/load`."""
 
 import asyncio
 from collections.abc import Collection, Sequence
@@ -15,7 +15,7 @@ from .errors import AgentExists, AgentFileError, NoAgent
 from .foreign import agent_name
 from .items import Arriving
 from .outward import document_of
-from .report import Report
+from .report import AgentReport
 from .text import write
 
 _TIMES: Final = 16  # bytes of all items for one character of the file
@@ -23,26 +23,30 @@ _SPARE: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What a file may name: presets, and memory classes, which are a human's own code and imported by their names."""
+class KnownNames:
+    """The names that a file may use: presets, and memory classes, which are the user's own code and imported by
+    name.
+    """
 
     presets: Collection[str]
     classes: Collection[str]
 
 
-class Shelf(Protocol):
-    """What moving asks of the store."""
+class MoveStore(Protocol):
+    """The part of the store that moving agents needs."""
 
     async def now(self) -> float:
-        """The store's clock."""
+        """Return the time of the store's clock."""
 
     async def apply(self, writes: Sequence[Write]) -> None:
-        """Writes, in one transaction."""
+        """Apply writes in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """How a file is to be taken in: under which name, which of its agents, with blocks that are shared here already."""
+class ImportOptions:
+    """The options of an import: the new name, the agent to select, whether to use blocks that are already shared
+    here.
+    """
 
     name: str = ""
     only: str = ""
@@ -57,79 +61,79 @@ def reader_of_files(within_s: float = 120.0) -> ReaderProcess:
 
 
 class Moves:
-    """Agents of one store, whole; `reader` is the process that reads their files, made by `reader_of_files`."""
+    """Complete agents of one store; `words` returns what the text index reads of a text."""
 
-    def __init__(self, shelf: Shelf, wholes: Wholes, reader: ReaderProcess, known: Known) -> None:
+    def __init__(self, shelf: MoveStore, wholes: Wholes, reader: ReaderProcess, known_names: KnownNames) -> None:
         self._shelf = shelf
         self._wholes = wholes
         self._reader = reader
-        self._known = known
+        self._known = known_names
 
     async def names(self) -> list[str]:
-        """Every agent that anything is kept of."""
+        """Return the name of every agent with stored data."""
         return await self._wholes.names()
 
     async def whole(self, name: str) -> WholeAgent:
-        """All that is kept of an agent.
+        """Return all that is stored of an agent.
 
         Raises:
             NoAgent: there is none of that name.
         """
-        found = await self._wholes.read(name)
-        if found is None:
+        agent = await self._wholes.read(name)
+        if agent is None:
             raise NoAgent(name, await self._wholes.names())
-        return found
+        return agent
 
     async def export(self, name: str) -> str:
-        """The file of an agent. The same agent gives the same text.
+        """Return the file of an agent. The same agent gives the same text.
 
         Raises:
             NoAgent: there is none of that name.
         """
         return await asyncio.to_thread(_text_of, await self.whole(name))
 
-    async def take_in(self, text: str, taken: Taken) -> list[Report]:
-        """Make agents of a file: this program's, MemGPT's or Letta's. Nothing of it is run, nothing is written over.
+    async def take_in(self, text: str, options: ImportOptions) -> list[AgentReport]:
+        """Create agents from a file of this program, MemGPT or Letta. Nothing in it is run, nothing is overwritten.
 
         Raises:
             AgentFileError: the file is not as it must be.
             AgentExists: there is an agent of that name.
         """
-        found = _named(await self._read(text, taken.file_name), taken)
-        known = await self._wholes.names()
-        for whole, _ in found:
-            if whole.name in known:
+        agents = _named(await self._read(text, options.file_name), options)
+        names = await self._wholes.names()
+        for whole, _ in agents:
+            if whole.name in names:
                 raise AgentExists(whole.name)
-        if not taken.dry_run:
-            for whole, report in found:
-                await self._put(whole, report, taken.share)
-        return [report for _, report in found]
+        if not options.dry_run:
+            for whole, report in agents:
+                await self._put(whole, report, options.share)
+        return [report for _, report in agents]
 
-    async def check(self, text: str, name: str, file_name: str = "") -> tuple[WholeAgent, Report]:
-        """The one agent of a file, under this name; nothing is written.
+    async def check(self, text: str, name: str, file_name: str = "") -> tuple[WholeAgent, AgentReport]:
+        """Return the one agent in a file, under this name; nothing is written.
 
         Raises:
             AgentFileError: the file is not as it must be, or holds several agents.
         """
-        return _named(await self._read(text, file_name), Taken(name))[0]
+        return _named(await self._read(text, file_name), ImportOptions(name))[0]
 
-    async def replace(self, whole: WholeAgent, report: Report) -> None:
-        """Put an agent in the place of the one of its name, whole or not at all."""
+    async def replace(self, whole: WholeAgent, report: AgentReport) -> None:
+        """Replace the agent of the same name, completely or not at all."""
         moved = await self._wholes.write(whole, drop=True)
         _tell(moved.attached, whole, report)
 
     async def delete(self, name: str) -> None:
-        """Delete an agent whole; blocks that others share stay.
+        """Delete an agent completely; blocks that others share stay.
 
         Raises:
             NoAgent: there is none of that name.
         """
-        known = await self._wholes.names()
-        if name not in known:
-            raise NoAgent(name, known)
+        names = await self._wholes.names()
+        if name not in names:
+            raise NoAgent(name, names)
         await self._shelf.apply([DropAgent(name)])
 
-    async def _read(self, text: str, file_name: str) -> list[tuple[WholeAgent, Report]]:
+    async def _read(self, text: str, file_name: str) -> list[tuple[WholeAgent, AgentReport]]:
         """The agents of a file; a process of its own reads it, and what it says is put together here."""
         order = {
             "file_name": file_name,
@@ -146,7 +150,7 @@ class Moves:
             raise arriving.refused
         return arriving.agents
 
-    async def _put(self, whole: WholeAgent, report: Report, share: bool) -> None:  # noqa: FBT001 - from `Taken`
+    async def _put(self, whole: WholeAgent, report: AgentReport, share: bool) -> None:  # noqa: FBT001 - from `Taken`
         moved = await self._wholes.write(whole, share=share)
         _tell(moved.attached, whole, report)
 
@@ -155,26 +159,28 @@ def _text_of(whole: WholeAgent) -> str:
     return write(document_of(whole))
 
 
-def _tell(attached: tuple[str, ...], whole: WholeAgent, report: Report) -> None:
+def _tell(attached: tuple[str, ...], whole: WholeAgent, report: AgentReport) -> None:
     report.took("shared blocks", "the blocks that are here already", len(attached))
     own = sum(block.row.shared for block in whole.blocks) - len(attached)
     report.took("shared blocks", "blocks of its own, which can be shared", own)
 
 
-def _named(found: list[tuple[WholeAgent, Report]], taken: Taken) -> list[tuple[WholeAgent, Report]]:
-    """Those agents that are wanted, under the names that they will have."""
-    if taken.name and not AGENT.fullmatch(taken.name):
+def _named(
+    agents: list[tuple[WholeAgent, AgentReport]], options: ImportOptions
+) -> list[tuple[WholeAgent, AgentReport]]:
+    """Return the selected agents, under the names that they will have."""
+    if options.name and not AGENT.fullmatch(options.name):
         raise UsageError(
-            f"`{taken.name}` cannot be an agent's name.", mend="Use up to 64 letters, digits, `_` and `-`."
+            f"`{options.name}` cannot be an agent's name.", mend="Use up to 64 letters, digits, `_` and `-`."
         )
-    names = [whole.name for whole, _ in found]
-    wanted = [one for one in found if not taken.only or one[0].name == agent_name(taken.only)]
-    if not wanted:
-        raise AgentFileError("agents", f"expected one called `{taken.only}`; there are {', '.join(names) or 'none'}")
-    if taken.name and len(wanted) > 1:
+    names = [whole.name for whole, _ in agents]
+    selected = [pair for pair in agents if not options.only or pair[0].name == agent_name(options.only)]
+    if not selected:
+        raise AgentFileError("agents", f"expected one called `{options.only}`; there are {', '.join(names) or 'none'}")
+    if options.name and len(selected) > 1:
         raise AgentFileError("agents", f"expected one agent to give a name to; there are {', '.join(names)}")
-    if len({whole.name for whole, _ in wanted}) < len(wanted):
+    if len({whole.name for whole, _ in selected}) < len(selected):
         raise AgentFileError("agents", f"expected different names; there are {', '.join(names)}")
-    for whole, report in wanted:
-        report.name = taken.name or whole.name
-    return [(replace(whole, name=report.name), report) for whole, report in wanted]
+    for whole, report in selected:
+        report.name = options.name or whole.name
+    return [(replace(whole, name=report.name), report) for whole, report in selected]

@@ -17,7 +17,7 @@ from .letta import agents_of_letta, is_letta
 from .memgpt import agent_of_memgpt, is_memgpt
 from .messages import MISSING, answer_of
 from .outward import document_of
-from .report import Report, waiting_of
+from .report import AgentReport, waiting_of
 from .text import parse
 
 IMPORTED = "imported"
@@ -34,7 +34,7 @@ class Around:
     classes: Collection[str]
 
 
-def agents_in(text: str, around: Around) -> Iterator[tuple[WholeAgent, Report]]:
+def agents_in(text: str, around: Around) -> Iterator[tuple[WholeAgent, AgentReport]]:
     """The agents of a file: this program's, MemGPT's or Letta's.
 
     Raises:
@@ -45,7 +45,7 @@ def agents_in(text: str, around: Around) -> Iterator[tuple[WholeAgent, Report]]:
         yield replace(closed, sections=fitted(closed.sections, report)), report
 
 
-def _agents(text: str, around: Around) -> Iterator[tuple[WholeAgent, Report]]:
+def _agents(text: str, around: Around) -> Iterator[tuple[WholeAgent, AgentReport]]:
     raw = parse(text)
     ids = f"from-{sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
     if raw.get("format") == FORMAT:
@@ -58,13 +58,13 @@ def _agents(text: str, around: Around) -> Iterator[tuple[WholeAgent, Report]]:
         raise AgentFileError("", f"expected the file of an agent: `format` is {FORMAT}, or one of MemGPT's or Letta's")
 
 
-def _checked(whole: WholeAgent, report: Report) -> tuple[WholeAgent, Report]:
+def _checked(whole: WholeAgent, report: AgentReport) -> tuple[WholeAgent, AgentReport]:
     """The same, held to what holds for this program's own files."""
     return agent_of(document_of(whole), indexed), report
 
 
-def _own(whole: WholeAgent, around: Around) -> tuple[WholeAgent, Report]:
-    report = Report("toolwright", whole.name)
+def _own(whole: WholeAgent, around: Around) -> tuple[WholeAgent, AgentReport]:
+    report = AgentReport("toolwright", whole.name)
     settings = dict(whole.settings or {})
     for key, here in (("memory_class", around.classes), ("preset", around.presets)):
         if settings.get(key, "") not in ("", *here):
@@ -74,7 +74,7 @@ def _own(whole: WholeAgent, around: Around) -> tuple[WholeAgent, Report]:
     return replace(whole, settings=whole.settings and settings), report
 
 
-def _count(whole: WholeAgent, report: Report) -> None:
+def _count(whole: WholeAgent, report: AgentReport) -> None:
     entries = [entry.kind for turn in whole.turns for entry in turn.entries]
     counts: dict[str, Any] = {
         "turns": len(whole.turns),
@@ -90,7 +90,7 @@ def _count(whole: WholeAgent, report: Report) -> None:
         report.took(what, what, count)
 
 
-def _closed(whole: WholeAgent, report: Report) -> WholeAgent:
+def _closed(whole: WholeAgent, report: AgentReport) -> WholeAgent:
     """The agent with no turn that would go on: what a file says that the user said is no order of theirs."""
     if not whole.turns or whole.turns[-1].state != "open":
         return whole
@@ -113,19 +113,19 @@ def _unanswered(turn: WholeTurn) -> list[tuple[str, str]]:
     return list(waiting.items())
 
 
-def _named_here(whole: WholeAgent, report: Report) -> WholeAgent:
+def _named_here(whole: WholeAgent, report: AgentReport) -> WholeAgent:
     """The agent whose entries name no text but those of the file: a hash must not fetch a text of the workspace."""
     turns = tuple(_with_own_texts(turn, whole.texts, report) for turn in whole.turns)
     return replace(whole, turns=turns)
 
 
-def _with_own_texts(turn: WholeTurn, texts: Collection[str], report: Report) -> WholeTurn:
+def _with_own_texts(turn: WholeTurn, texts: Collection[str], report: AgentReport) -> WholeTurn:
     if all(name in texts for entry in turn.entries for name in text_names(entry)):
         return turn
     return replace(turn, entries=tuple(_without_others(entry, texts, report) for entry in turn.entries))
 
 
-def _without_others(entry: Entry, texts: Collection[str], report: Report) -> Entry:
+def _without_others(entry: Entry, texts: Collection[str], report: AgentReport) -> Entry:
     missing = {name for name in text_names(entry) if name not in texts}
     if not missing:
         return entry

@@ -1,4 +1,4 @@
-"""An agent as it is kept → its file. The same agent gives the same text."""
+"""Conversion of a stored agent to its file. The same agent gives the same text."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ Json = dict[str, Any]  # Any: JSON
 
 
 def document_of(whole: WholeAgent) -> Json:
-    """The document of an agent."""
+    """Return the document of an agent."""
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -47,7 +47,7 @@ def _change(change: BlockChange) -> Json:
     return {
         "version": change.version,
         "value": _value(change.value),
-        "what": change.what,
+        "what": change.action,
         "by": change.by,
         "agent": change.agent,
         "turn": change.turn,
@@ -86,8 +86,8 @@ def _entry(entry: Entry) -> Json:
 
 
 def _event(event: WholeEvent) -> Json:
-    known: Json = {"kind": event.kind, "payload": event.payload, "at": event.at}
-    return known | {name: value for name, value in (("key", event.key), ("due", event.due)) if value is not None}
+    fields: Json = {"kind": event.kind, "payload": event.payload, "at": event.at}
+    return fields | {name: value for name, value in (("key", event.key), ("due", event.due)) if value is not None}
 
 
 def _passage(row: PassageRow) -> Json:

@@ -1,4 +1,4 @@
-"""What MemGPT packs into a message's text: JSON with a type, a time, and what is said."""
+"""The JSON that MemGPT packs into a message's text: a type, a time, and the content."""
 
 import re
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _SAYS = ("message", "reason")
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A message unpacked: what kind of event it is, what it says, and when it was; 0 for a time that is not told."""
+    """An unpacked message: its kind of event, its content, and its time; 0 for an unknown time."""
 
     kind: str
     text: str
@@ -21,35 +21,35 @@ class Packed:
 
 
 def unpacked(text: str) -> Packed:
-    """What a text of the user's role says; one that is not packed is the user's own."""
-    found = _object(text)
-    kind = found.get("type")
+    """Return the content of a text with the user role; one that is not packed is the user's own."""
+    data = _object(text)
+    kind = data.get("type")
     if not isinstance(kind, str):
         return Packed("user_message", text)
-    said = next((found[key] for key in _SAYS if isinstance(found.get(key), str)), None)
-    return Packed(kind[:40], text if said is None else said, clock_time(found.get("time")))
+    message = next((data[key] for key in _SAYS if isinstance(data.get(key), str)), None)
+    return Packed(kind[:40], text if message is None else message, clock_time(data.get("time")))
 
 
 def is_packed(text: str) -> bool:
-    """Whether a text is the JSON of an object."""
+    """Check whether a text is the JSON of an object."""
     return bool(_object(text))
 
 
 def failed(text: str) -> bool:
-    """Whether the answer of a call says that it failed."""
+    """Check whether the answer to a call says that it failed."""
     return str(_object(text).get("status", "")).lower() in ("failed", "error")
 
 
-def clock_time(said: object) -> float:
-    """A time as MemGPT writes it (`2023-10-30 08:47:27 PM PDT-0700`), in seconds since 1970; 0 if it is none."""
-    found = _TIME.match(said) if isinstance(said, str) else None
-    return _seconds(f"{found[1]} {found[2] or '+0000'}") if found else 0.0
+def clock_time(value: object) -> float:
+    """Return a time as MemGPT writes it (`2023-10-30 08:47:27 PM PDT-0700`), in seconds since 1970; 0 if it is none."""
+    match = _TIME.match(value) if isinstance(value, str) else None
+    return _seconds(f"{match[1]} {match[2] or '+0000'}") if match else 0.0
 
 
-def stamp_time(said: object) -> float:
-    """A time as ISO 8601 has it; one without a zone is UTC; 0 if it is none."""
+def stamp_time(value: object) -> float:
+    """Return an ISO 8601 time in seconds since 1970, UTC if it has no zone; 0 if it is none."""
     try:
-        when = datetime.fromisoformat(said) if isinstance(said, str) else None
+        when = datetime.fromisoformat(value) if isinstance(value, str) else None
         return 0.0 if when is None else max((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp(), 0.0)
     except (ValueError, OverflowError):
         return 0.0
@@ -66,7 +66,7 @@ def _object(text: str) -> dict[str, Any]:  # Any: JSON
     if not text.lstrip().startswith("{"):
         return {}
     try:
-        found = read_json(text, LOOSE)
+        data = read_json(text, LOOSE)
     except Malformed:
         return {}
-    return found if isinstance(found, dict) else {}
+    return data if isinstance(data, dict) else {}

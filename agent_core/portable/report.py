@@ -1,4 +1,4 @@
-"""What is told of an import: what became what, and what was left out and why."""
+"""The report of an import: what became what, and what was left out and why."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ _OTHERS: Final = ("more of other kinds", "they are too many to name")
 
 
 @dataclass(slots=True)
-class Report:
-    """What came of one agent of a file; so many events are `waiting`, the first of them are in `inbox`."""
+class AgentReport:
+    """The result for one agent of a file; so many events are `waiting`, the first of them are in `inbox`."""
 
     kind: str
     name: str
@@ -25,21 +25,21 @@ class Report:
     inbox: list[dict[str, str]] = field(default_factory=list)
     waiting: int = 0
 
-    def took(self, what: str, became: str, count: int = 1) -> None:
-        """So many of the file's became something here."""
-        _add(self.mapped, (what, became), count)
+    def took(self, kind: str, became: str, count: int = 1) -> None:
+        """Count items of the file that became something here."""
+        _add(self.mapped, (kind, became), count)
 
-    def leaves(self, what: str, why: str, count: int = 1) -> None:
-        """So many of the file's were left out."""
-        _add(self.left, (what, why), count)
+    def leaves(self, kind: str, why: str, count: int = 1) -> None:
+        """Count items of the file that were left out."""
+        _add(self.left, (kind, why), count)
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
-        """The published shape."""
+        """Return the published shape."""
         return {
             "kind": self.kind,
             "agent": self.name,
-            "mapped": [{"what": what, "as": became, "count": n} for (what, became), n in self.mapped.items()],
-            "unmapped": [{"what": what, "why": why, "count": n} for (what, why), n in self.left.items()],
+            "mapped": [{"what": kind, "as": became, "count": n} for (kind, became), n in self.mapped.items()],
+            "unmapped": [{"what": kind, "why": why, "count": n} for (kind, why), n in self.left.items()],
             "waiting": self.waiting,
             "inbox": self.inbox,
         }
@@ -52,7 +52,7 @@ def _add(lines: Counter[tuple[str, str]], key: tuple[str, str], count: int) -> N
 
 
 def waiting_of(inbox: Sequence[WholeEvent]) -> list[dict[str, str]]:
-    """The first events of an inbox, each with its kind and what it says, on one line."""
+    """Return the first events of an inbox, each with its kind and its text, on one line."""
     return [
         {
             "kind": one_line(event.kind, 40),

@@ -1,4 +1,4 @@
-"""The text of an agent's file ↔ plain data: strict JSON, bounded in size and depth, the same text for the same data."""
+"""Conversion of an agent file's text to plain data and back: strict JSON, limited in size and depth, deterministic."""
 
 import json
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ _AS_A_FILE = Strictness(whole=False)  # who keeps a text says where in the file 
 
 
 def read_file(path: Path) -> str:
-    """The text of a file that is not too large.
+    """Return the text of a file that is not too large.
 
     Raises:
         AgentFileError: it cannot be read, or is too large, or is no text.
@@ -26,19 +26,19 @@ def read_file(path: Path) -> str:
     name = one_line(str(path))
     try:
         with expanded(path).open("rb") as file:
-            found = file.read(LARGEST + 1)
-        text = found.decode("utf-8-sig")
+            data = file.read(LARGEST + 1)
+        text = data.decode("utf-8-sig")
     except OSError as error:
         raise AgentFileError(name, f"it cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise AgentFileError(name, f"expected UTF-8, got something else at byte {error.start}") from error
-    if len(found) > LARGEST:
+    if len(data) > LARGEST:
         raise AgentFileError(name, f"expected at most {LARGEST >> 20} MiB, got more")
     return text
 
 
 def parse(text: str) -> dict[str, Any]:  # Any: JSON
-    """The object that a text holds.
+    """Return the object in a text.
 
     Raises:
         AgentFileError: it holds none; or is too large or deep; or has a key twice, or a number that JSON does not know.
@@ -56,14 +56,14 @@ def parse(text: str) -> dict[str, Any]:  # Any: JSON
 
 
 def write(document: dict[str, Any]) -> str:  # Any: JSON
-    """The text of a document, in lines, keys in order; nothing in it acts on a terminal."""
+    """Return the text of a document, in lines, with sorted keys; nothing in it acts on a terminal."""
     return in_json(json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1)) + "\n"
 
 
-def once(where: str, what: str, names: Iterable[str]) -> None:
-    """Raise `AgentFileError` for the first of the names that is there a second time."""
+def once(where: str, label: str, names: Iterable[str]) -> None:
+    """Raise `AgentFileError` for the first name that occurs a second time."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise AgentFileError(where, f"expected each {what} once, got `{one_line(name, 60)}` twice")
+            raise AgentFileError(where, f"expected each {label} once, got `{one_line(name, 60)}` twice")
         seen.add(name)

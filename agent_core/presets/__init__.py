@@ -1,4 +1,4 @@
-"""Presets, personas and humans as files: those that come along, and the user's own in the workspace.
+"""Presets, personas and humans as files: the built-in ones, and the user's own in the workspace.
 
 A preset says how an agent works: its style, its instructions, which functions of the host it has.
 """
@@ -18,7 +18,7 @@ from ..context import INSTRUCTIONS
 from ..errors import SettingsError, UsageError
 from ..model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
 from ..plain_files import read_plain
-from ..style import Style, StyleName
+from ..style import MessageProtocol, StyleName
 
 Kind: TypeAlias = Literal["persona", "human"]
 
@@ -44,56 +44,58 @@ _TYPES: Final[Mapping[str, type]] = {
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """How an agent works. `functions` are those of the optional functions of the host that it has."""
+    """The way an agent works. `functions` are those of the host's optional functions that it has."""
 
     name: str
     about: str
-    style: Style
+    style: MessageProtocol
     functions: frozenset[str]
     persona: str
     human: str
     compaction: str = ""  # how the past of its agents is summed up; empty: as the settings say
 
     def has(self, function: str) -> bool:
-        """Whether an agent of this preset has a function of the host: those that are in no group all agents have."""
+        """Check whether an agent of this preset has a host function; functions in no group belong to all agents."""
         return function in self.functions or function not in _optional()
 
 
 def preset(root: Path, name: str) -> Preset:
-    """The preset of that name, the workspace's own before those that come along.
+    """Return the preset of that name; the workspace's own take precedence over the built-in ones.
 
     Raises:
         UsageError: there is none.
         SettingsError: its file is wrong.
     """
-    given, folder = _given(root, name)
-    return _read(name, given, folder)
+    definition, folder = _definition(root, name)
+    return _read(name, definition, folder)
 
 
 def presets(root: Path) -> list[tuple[str, str]]:
-    """Every preset, by name, with what is said about it."""
-    return [(name, str(_given(root, name)[0].get("about", ""))) for name in _names(root)]
+    """Return every preset by name, with its description."""
+    return [(name, str(_definition(root, name)[0].get("about", ""))) for name in _names(root)]
 
 
-def text_of(root: Path, kind: Kind, given: str) -> str:
-    """The text of a persona or a human that is given by name, or as text.
+def text_of(root: Path, kind: Kind, name_or_text: str) -> str:
+    """Return the text of a persona or a human, given by name or as text.
 
     Raises:
         UsageError: no file has that name.
     """
-    if not _NAME.fullmatch(given):
-        return given.strip()
+    if not _NAME.fullmatch(name_or_text):
+        return name_or_text.strip()
     folder = _FOLDERS[kind]
     for place in (_own(root, folder), _SHIPPED / folder):
-        file = place / f"{given}.txt" if place else None
+        file = place / f"{name_or_text}.txt" if place else None
         if file is not None and file.is_file():
             return _text(root, file).strip()
-    known = ", ".join(named(root, kind))
-    raise UsageError(f"There is no {kind} `{given}`.", mend=f"Known are: {known}. Your own go into {folder}/NAME.txt.")
+    names = ", ".join(named(root, kind))
+    raise UsageError(
+        f"There is no {kind} `{name_or_text}`.", mend=f"Known are: {names}. Your own go into {folder}/NAME.txt."
+    )
 
 
 def named(root: Path, kind: Kind) -> list[str]:
-    """The personas or humans that can be chosen by name."""
+    """Return the personas or humans that can be chosen by name."""
     places = [place for place in (_own(root, _FOLDERS[kind]), _SHIPPED / _FOLDERS[kind]) if place is not None]
     return sorted({file.name[:-4] for place in places for file in place.iterdir() if file.name.endswith(".txt")})
 
@@ -117,7 +119,7 @@ def _names(root: Path) -> list[str]:
     return sorted({*_shipped()["presets"], *files})
 
 
-def _given(root: Path, name: str) -> tuple[Mapping[str, Any], Traversable]:  # Any: TOML
+def _definition(root: Path, name: str) -> tuple[Mapping[str, Any], Traversable]:  # Any: TOML
     own = _own(root, "presets")
     if own is not None and _NAME.fullmatch(name) and (file := own / f"{name}.toml").is_file():
         try:
@@ -130,35 +132,35 @@ def _given(root: Path, name: str) -> tuple[Mapping[str, Any], Traversable]:  # A
     return _shipped()["presets"][name], _SHIPPED
 
 
-def _read(name: str, given: Mapping[str, Any], folder: Traversable) -> Preset:  # Any: TOML
-    _check(name, given)
-    style = Style(
-        _STYLES[given.get("style", "direct")],
+def _read(name: str, definition: Mapping[str, Any], folder: Traversable) -> Preset:  # Any: TOML
+    _check(name, definition)
+    style = MessageProtocol(
+        _STYLES[definition.get("style", "direct")],
         name,
-        _instructions(folder, given.get("instructions", ""), INSTRUCTIONS.partition("\n\n")[2]),
-        _instructions(folder, given.get("brief", ""), FOR_SMALL_MODELS),
-        given.get("verify", False),
-        min(given.get("attempts", 3), _MOST_ATTEMPTS),
+        _instructions(folder, definition.get("instructions", ""), INSTRUCTIONS.partition("\n\n")[2]),
+        _instructions(folder, definition.get("brief", ""), FOR_SMALL_MODELS),
+        definition.get("verify", False),
+        min(definition.get("attempts", 3), _MOST_ATTEMPTS),
     )
-    functions = _functions(name, given.get("functions", [*_shipped()["presets"]["direct"]["functions"]]))
-    texts = (given.get("persona", "toolwright"), given.get("human", ""), given.get("compaction", ""))
-    return Preset(name, given.get("about", ""), style, functions, *texts)
+    functions = _functions(name, definition.get("functions", [*_shipped()["presets"]["direct"]["functions"]]))
+    texts = (definition.get("persona", "toolwright"), definition.get("human", ""), definition.get("compaction", ""))
+    return Preset(name, definition.get("about", ""), style, functions, *texts)
 
 
-def _functions(preset: str, wanted: list[str]) -> frozenset[str]:
+def _functions(preset: str, names: list[str]) -> frozenset[str]:
     groups = _shipped()["groups"]
-    unknown = [each for each in wanted if each not in groups and each not in _optional()]
+    unknown = [name for name in names if name not in groups and name not in _optional()]
     if unknown:
         mend = f"Known are the groups {', '.join(groups)}, and what is in them."
         raise SettingsError(f"The preset `{preset}` names `{unknown[0]}`, which is no function.", mend=mend)
-    return frozenset(name for each in wanted for name in groups.get(each, [each]))
+    return frozenset(name for entry in names for name in groups.get(entry, [entry]))
 
 
-def _check(name: str, given: Mapping[str, Any]) -> None:  # Any: TOML
-    for key, value in given.items():
+def _check(name: str, definition: Mapping[str, Any]) -> None:  # Any: TOML
+    for key, value in definition.items():
         if key not in _TYPES:
-            what = f"The preset `{name}` has a key `{key}`, which no preset has."
-            raise SettingsError(what, mend=f"Known are: {', '.join(_TYPES)}.")
+            message = f"The preset `{name}` has a key `{key}`, which no preset has."
+            raise SettingsError(message, mend=f"Known are: {', '.join(_TYPES)}.")
         if type(value) is not _TYPES[key] or value not in _AMONG.get(key, (value,)):
             raise SettingsError(f"In the preset `{name}`, `{key}` cannot be {value!r}.")
 
@@ -173,13 +175,15 @@ def _instructions(folder: Traversable, file: str, functions: str) -> str:
 
 
 def _own(root: Path, folder: str) -> Path | None:
-    """A folder of the workspace, if it is there."""
+    """Return a folder of the workspace, if it exists."""
     place = root / folder
     return place if place.is_dir() else None
 
 
 def _text(root: Path, file: Traversable) -> str:
-    """What a file says; of the workspace's own only what does not lead out of it: the folder may be a stranger's."""
+    """Return the text of a file; in the workspace, which may come from a stranger, no link that leads out is
+    followed.
+    """
     try:
         if isinstance(file, Path) and not file.is_relative_to(Path(str(_SHIPPED))):
             if not file.resolve().is_relative_to(root.resolve()):

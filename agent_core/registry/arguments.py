@@ -1,4 +1,4 @@
-"""A model's arguments → a dictionary that fits the schema, or every reason why not.
+"""Conversion of a model's arguments to a dictionary that matches the schema, or to every reason why not.
 
 The text is parsed and mended, what is lossless is coerced, and the rest is reported as
 `path: expected …, got …`, in words that the model can act on.
@@ -24,7 +24,7 @@ _MOST = 20
 def read(
     raw: str, schema: Schema, *, limit_chars: int = LIMIT_CHARS
 ) -> dict[str, Any] | tuple[Problem, ...]:  # Any: JSON that fits the schema
-    """The arguments in a model's text, coerced and valid; or what is wrong with them, all of it."""
+    """Return the arguments in a model's text, coerced and valid; or all problems with them."""
     try:
         value = read_object(raw, limit_chars)
     except NotJson as error:
@@ -34,20 +34,20 @@ def read(
 
 
 def read_values(value: dict[str, Any], schema: Schema) -> dict[str, Any] | tuple[Problem, ...]:  # Any: JSON
-    """The same for arguments that are parsed already, say those of a person or another function."""
+    """Return the same for arguments that are already parsed, such as those of a person or another function."""
     return _fitted(value, schema, LIMIT_CHARS)
 
 
 def renamed(raw: str, names: Mapping[str, str]) -> str:
-    """The same arguments by newer names; one that is given under its own stays, and so does a text that holds none."""
+    """Return the arguments under their newer names; one given under its own name stays, and so does unreadable text."""
     try:
         value = read_object(raw)
     except NotJson:
         return raw
     if not names.keys() & value.keys():
         return raw
-    older = {names[key]: each for key, each in value.items() if key in names}
-    return json.dumps({**older, **{key: each for key, each in value.items() if key not in names}}, ensure_ascii=False)
+    older = {names[key]: item for key, item in value.items() if key in names}
+    return json.dumps({**older, **{key: item for key, item in value.items() if key not in names}}, ensure_ascii=False)
 
 
 def _fitted(value: dict[str, Any], schema: Schema, characters: int) -> dict[str, Any] | tuple[Problem, ...]:
@@ -67,11 +67,11 @@ def _problems(value: dict[str, Any], schema: Schema) -> tuple[Problem, ...]:
     validator = validator_for(schema)
     if validator.is_valid(value):
         return ()
-    found: dict[str, Problem] = {}
+    by_message: dict[str, Problem] = {}
     for error in validator.iter_errors(value):
         for problem in _explain(error, schema, ()):
-            found.setdefault(problem.what, problem)
-    problems = sorted(found.values(), key=lambda one: one.what)
+            by_message.setdefault(problem.message, problem)
+    problems = sorted(by_message.values(), key=lambda problem: problem.message)
     if len(problems) > _MOST:
         more = Problem("arguments-invalid", f"and {len(problems) - _MOST} more", _WHERE)
         problems = [*problems[:_MOST], more]
@@ -113,22 +113,22 @@ def _missing(error: ValidationError, path: tuple[Any, ...]) -> Iterator[Problem]
 
 def _unknown(error: ValidationError, path: tuple[Any, ...]) -> Problem:
     parent = error.schema if isinstance(error.schema, dict) else {}
-    known = sorted(parent.get("properties", {}))
+    known_names = sorted(parent.get("properties", {}))
     name = str(path[-1])
-    near = nearest(name, known) or [
-        one for one in known if one.replace("_", "").lower() == name.replace("_", "").lower()
+    matches = nearest(name, known_names) or [
+        candidate for candidate in known_names if candidate.replace("_", "").lower() == name.replace("_", "").lower()
     ]
-    names = ", ".join(f"`{one}`" for one in known[:20]) or "no parameters"
-    mend = f"did you mean `{near[0]}`?" if near else f"known are: {names}"
+    names = ", ".join(f"`{candidate}`" for candidate in known_names[:20]) or "no parameters"
+    mend = f"did you mean `{matches[0]}`?" if matches else f"known are: {names}"
     return _problem(path, "no such key", shown(error.instance), mend)
 
 
 def _no_branch(error: ValidationError, root: Schema, path: tuple[Any, ...]) -> Iterator[Problem]:
-    """If the value has the type of just one branch, what is wrong within that; else what the branches are."""
+    """Yield the problems within the only branch of the value's type, or else a problem that lists the branches."""
     branches: dict[Any, list[ValidationError]] = {}
     for inner in error.context or ():
         branches.setdefault(inner.relative_schema_path[0], []).append(inner)
-    close = [errors for errors in branches.values() if not any(_is_other_kind(one) for one in errors)]
+    close = [errors for errors in branches.values() if not any(_is_other_kind(error) for error in errors)]
     if len(close) == 1:
         for inner in close[0]:
             yield from _explain(inner, root, path)
@@ -165,7 +165,7 @@ def _expected(error: ValidationError, root: Schema) -> str:
 
 
 def describe(schema: Any, root: Schema | None = None) -> str:  # Any: a schema may be a boolean
-    """A schema in a few words, as messages say what is expected."""
+    """Return a schema in a few words, as messages describe what is expected."""
     if not isinstance(schema, dict):
         return "nothing" if schema is False else "any value"
     if "$ref" in schema:
@@ -175,11 +175,11 @@ def describe(schema: Any, root: Schema | None = None) -> str:  # Any: a schema m
     if "const" in schema:
         return json.dumps(schema["const"], ensure_ascii=False)
     if "enum" in schema:
-        shown_values = [json.dumps(one, ensure_ascii=False) for one in schema["enum"][:20]]
+        shown_values = [json.dumps(value, ensure_ascii=False) for value in schema["enum"][:20]]
         return f"one of {', '.join(shown_values)}{'…' if len(schema['enum']) > 20 else ''}"
     for keyword in ("anyOf", "oneOf"):
         if keyword in schema:
-            return " or ".join(dict.fromkeys(describe(one, root) for one in schema[keyword]))
+            return " or ".join(dict.fromkeys(describe(branch, root) for branch in schema[keyword]))
     return _described_type(schema, root)
 
 

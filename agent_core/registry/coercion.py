@@ -1,4 +1,4 @@
-"""Lossless coercion of JSON values towards a schema: "3" → 3, 3.0 → 3, "true" → true, one value → a list of one.
+"""Lossless coercion of JSON values to a schema: "3" → 3, 3.0 → 3, "true" → true, one value → a list of one.
 
 What already fits stays as it is; what cannot be done without loss stays too, for validation to report.
 Coercing twice gives what coercing once gave.
@@ -30,7 +30,7 @@ class Coercion:
         self._split: dict[int, tuple[Schema, list[Schema]]] = {}
 
     def coerce(self, value: Any, schema: Any) -> Any:  # Any: JSON in, JSON out; a schema may be a boolean
-        """The value as the schema wants it, as far as nothing is lost."""
+        """Return the value as the schema requires it, as far as nothing is lost."""
         spend()
         if not isinstance(schema, dict):
             return value
@@ -43,8 +43,8 @@ class Coercion:
             value = self.coerce(value, part)
         kind = schema.get("type")
         if isinstance(kind, list):
-            kept = self._split.setdefault(id(schema), (schema, [{**schema, "type": one} for one in kind]))
-            return self._union(value, kept[1])
+            entry = self._split.setdefault(id(schema), (schema, [{**schema, "type": type_name} for type_name in kind]))
+            return self._union(value, entry[1])
         return self._typed(value, schema, kind)
 
     def _target(self, reference: str) -> Any:
@@ -53,17 +53,17 @@ class Coercion:
         return self.root.get("$defs", {}).get(reference.removeprefix("#/$defs/"), {})
 
     def fits(self, value: Any, schema: Any) -> bool:
-        """Whether a value is valid as it is."""
+        """Check whether a value is valid as it is."""
         spend()
         if isinstance(schema, dict) and schema.keys() == {"type"} and isinstance(schema["type"], str):
             return self.validator.is_type(value, schema["type"])
-        kept = self._parts.get(id(schema))
-        if kept is None:
-            kept = self._parts[id(schema)] = (schema, self.validator.evolve(schema=schema))
-        return kept[1].is_valid(value)
+        entry = self._parts.get(id(schema))
+        if entry is None:
+            entry = self._parts[id(schema)] = (schema, self.validator.evolve(schema=schema))
+        return entry[1].is_valid(value)
 
     def _union(self, value: Any, branches: list[Any]) -> Any:
-        """An exact match needs no coercion; else the first branch that a coercion reaches."""
+        """Return an exact match unchanged, else the result of the first branch that a coercion reaches."""
         for branch in branches:
             if self.fits(value, branch):
                 return self.coerce(value, branch)
@@ -95,8 +95,8 @@ class Coercion:
 
     def _items(self, value: list[Any], schema: Schema) -> list[Any]:
         first = schema.get("prefixItems", [])
-        rest = schema.get("items", {})
-        items = [self.coerce(item, first[n] if n < len(first) else rest) for n, item in enumerate(value)]
+        extra = schema.get("items", {})
+        items = [self.coerce(item, first[n] if n < len(first) else extra) for n, item in enumerate(value)]
         return _distinct(items) if schema.get("uniqueItems") is True else items
 
     def _object(self, value: Any, schema: Schema) -> Any:
@@ -105,14 +105,14 @@ class Coercion:
         if not isinstance(value, dict):
             return value
         properties, required = schema.get("properties", {}), schema.get("required", ())
-        rest = schema.get("additionalProperties", {})
-        found = {}
+        extra = schema.get("additionalProperties", {})
+        coerced = {}
         for name, item in value.items():
-            own = properties.get(name, rest)
+            own = properties.get(name, extra)
             if item is None and name in properties and name not in required and not self.fits(None, own):
                 continue  # null for what has a default means the default
-            found[name] = self.coerce(item, own)
-        return found
+            coerced[name] = self.coerce(item, own)
+        return coerced
 
 
 def _is_integer(value: Any) -> bool:
@@ -153,5 +153,5 @@ _SCALARS = {"integer": _integer, "number": _number, "boolean": _boolean, "string
 
 
 def _distinct(items: list[Any]) -> list[Any]:
-    """A set's items once each: a model's repetition says nothing."""
+    """Return the items of a set once each: a model's repetition means nothing."""
     return list({json.dumps(item, sort_keys=True): item for item in reversed(items)}.values())[::-1]

@@ -1,50 +1,50 @@
-"""`__all__` of a module: adding and taking away a name, by text, where the list is written out."""
+"""Edits to a module's `__all__`: adding and removing a name, as text, if the list is a literal."""
 
 import ast
 
-from .spans import Edit, Text, column_of, is_blank
+from .spans import LineEdit, ParsedText, column_of, is_blank
 
 _Exported = ast.List | ast.Tuple
 
 
-def adding(module: Text, name: str) -> list[Edit]:
-    """The edit that puts `name` into `__all__`, where there is one that does not hold it yet."""
-    found = _exported(module)
-    if found is None or any(_holds(one, name) for one in found.elts):
+def adding(module: ParsedText, name: str) -> list[LineEdit]:
+    """Return the edit that adds `name` to `__all__`, if there is an `__all__` without it."""
+    exported = _exported(module)
+    if exported is None or any(_holds(element, name) for element in exported.elts):
         return []
     lines = list(module.lines)
-    if found.elts:
-        _add_after(lines, found, name, module.newline)
+    if exported.elts:
+        _add_after(lines, exported, name, module.newline)
     else:
-        row, column = found.lineno - 1, column_of(lines[found.lineno - 1], found.col_offset) + 1
-        comma = "," if isinstance(found, ast.Tuple) else ""
+        row, column = exported.lineno - 1, column_of(lines[exported.lineno - 1], exported.col_offset) + 1
+        comma = "," if isinstance(exported, ast.Tuple) else ""
         lines[row] = f'{lines[row][:column]}"{name}"{comma}{lines[row][column:]}'
-    return [_edit(module, found, lines)]
+    return [_edit(module, exported, lines)]
 
 
-def dropping(module: Text, name: str) -> list[Edit]:
-    """The edit that takes `name` out of `__all__`, where there is one that holds it."""
-    found = _exported(module)
-    index = next((n for n, one in enumerate(found.elts) if _holds(one, name)), None) if found else None
-    if found is None or index is None:
+def dropping(module: ParsedText, name: str) -> list[LineEdit]:
+    """Return the edit that removes `name` from `__all__`, if it is there."""
+    exported = _exported(module)
+    index = next((n for n, element in enumerate(exported.elts) if _holds(element, name)), None) if exported else None
+    if exported is None or index is None:
         return []
     lines = list(module.lines)
-    _drop(lines, found, index)
-    return [_edit(module, found, lines)]
+    _drop(lines, exported, index)
+    return [_edit(module, exported, lines)]
 
 
-def _edit(module: Text, found: _Exported, lines: list[str]) -> Edit:
-    start, end = found.lineno - 1, _last_row(found) + 1
-    return Edit(start, end, tuple(lines[start : end + len(lines) - len(module.lines)]))
+def _edit(module: ParsedText, exported: _Exported, lines: list[str]) -> LineEdit:
+    start, end = exported.lineno - 1, _last_row(exported) + 1
+    return LineEdit(start, end, tuple(lines[start : end + len(lines) - len(module.lines)]))
 
 
-def _add_after(lines: list[str], found: _Exported, name: str, newline: str) -> None:
-    last = found.elts[-1]
+def _add_after(lines: list[str], exported: _Exported, name: str, newline: str) -> None:
+    last = exported.elts[-1]
     row, column = _end(lines, last)
     first = column_of(lines[last.lineno - 1], last.col_offset)
     quote = "'" if lines[last.lineno - 1][first] == "'" else '"'
     shown = f"{quote}{name}{quote}"
-    if _last_row(found) == row:
+    if _last_row(exported) == row:
         lines[row] = f"{lines[row][:column]}, {shown}{lines[row][column:]}"
         return
     has_comma = lines[row][column:].lstrip().startswith(",")
@@ -55,21 +55,21 @@ def _add_after(lines: list[str], found: _Exported, name: str, newline: str) -> N
     lines.insert(row + 1, f"{indent}{shown}{',' if has_comma else ''}{newline}")
 
 
-def _drop(lines: list[str], found: _Exported, index: int) -> None:
-    item = found.elts[index]
+def _drop(lines: list[str], exported: _Exported, index: int) -> None:
+    item = exported.elts[index]
     row, column = _end(lines, item)
     start = column_of(lines[item.lineno - 1], item.col_offset)
-    rest = lines[row][column:]
-    if item.lineno - 1 == row and is_blank(lines[row][:start]) and rest.strip() in ("", ","):
+    tail = lines[row][column:]
+    if item.lineno - 1 == row and is_blank(lines[row][:start]) and tail.strip() in ("", ","):
         del lines[row]
-        if index and index == len(found.elts) - 1 and not rest.strip():
-            _drop_comma(lines, found.elts[index - 1])
+        if index and index == len(exported.elts) - 1 and not tail.strip():
+            _drop_comma(lines, exported.elts[index - 1])
         return
-    before_row, before = _end(lines, found.elts[index - 1]) if index else (-1, 0)
+    before_row, before = _end(lines, exported.elts[index - 1]) if index else (-1, 0)
     if before_row == row:
-        lines[row] = lines[row][:before] + rest
+        lines[row] = lines[row][:before] + tail
     else:
-        lines[row] = lines[row][:start] + rest.lstrip(" \t").removeprefix(",").lstrip(" \t")
+        lines[row] = lines[row][:start] + tail.lstrip(" \t").removeprefix(",").lstrip(" \t")
 
 
 def _drop_comma(lines: list[str], item: ast.expr) -> None:
@@ -90,7 +90,7 @@ def _holds(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Constant) and node.value == name
 
 
-def _exported(module: Text) -> _Exported | None:
+def _exported(module: ParsedText) -> _Exported | None:
     for node in module.body:
         match node:
             case (

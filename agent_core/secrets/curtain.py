@@ -1,4 +1,4 @@
-"""All that comes out of the worker of one call, masked at the one place where the host takes it up.
+"""The mask over all output of one call's worker, applied at the one place where the host receives it.
 
 Whoever stands behind it (progress, other functions, memory, the debugger, the record for a replay, the prints, the
 outcome) never has a secret's value. Two alone have: the vault, which gives it, and the broker, which sends it where a
@@ -12,38 +12,38 @@ from typing import Any, Final, Protocol, TypeAlias
 from sandbox import Outcome, Patient, RequestHandler, RequestRefused
 
 from .printing import Printing
-from .session import Session
+from .session import CallSecrets
 
 FETCHES: Final = frozenset({"fetch", "fetch_send", "fetch_read", "fetch_close"})
 _OF_VALUES: Final = frozenset({"call"})  # its arguments are another function's, which gets them whole
 Tell: TypeAlias = Callable[[str], None]
 
 
-class Broker(Protocol):
-    """Sends what it is given; the one handler that hears a worker's words as they are."""
+class RequestSender(Protocol):
+    """A sender of fetches; the one handler that receives a worker's words unmasked."""
 
     async def answer(self, name: str, arguments: dict[str, Any], /) -> Any:  # Any: values that cross the sandbox
-        """The answer to a fetch."""
+        """Return the answer to a fetch."""
 
 
 class Keep(Protocol):
-    """Keeps an answer for a replay."""
+    """A recorder of answers for a replay."""
 
     def __call__(self, name: str, arguments: Any, value: Callable[[], Any], *, refused: str = "") -> None:
-        """Note it; all of it is masked, the value once it is asked for."""
+        """Record an answer; everything is masked, the value only when it is needed."""
 
 
 class Curtain:
-    """Stands between the worker of one call and everybody in the host; a handler of its requests.
+    """A handler between the worker of one call and the rest of the host, for the worker's requests.
 
     Without a broker nothing is reached, as in a replay: then the handler answers for the broker and the vault.
     """
 
     def __init__(
         self,
-        secrets: Session,
+        secrets: CallSecrets,
         handler: RequestHandler,
-        broker: Broker | None = None,
+        broker: RequestSender | None = None,
         keep: Keep | None = None,
         tell: Tell | None = None,
     ) -> None:
@@ -59,37 +59,37 @@ class Curtain:
         Raises:
             RequestRefused: it cannot be; the message is for the function's author.
         """
-        said, given = self._secrets.words(name), self._masked(name, arguments)
+        call_name, masked = self._secrets.words(name), self._masked(name, arguments)
         try:
-            value = await self._answer(name, said, given, arguments)
+            value = await self._answer(name, call_name, masked, arguments)
         except RequestRefused as refusal:
-            self._note(said, given, lambda: None, self._secrets.words(str(refusal)))
+            self._note(call_name, masked, lambda: None, self._secrets.words(str(refusal)))
             raise
         if not isinstance(value, Patient):
-            self._note(said, given, lambda: self._masked(name, value))
+            self._note(call_name, masked, lambda: self._masked(name, value))
         return value
 
-    async def _answer(self, name: str, said: str, given: dict[str, Any], arguments: dict[str, Any]) -> Any:
+    async def _answer(self, name: str, call_name: str, masked: dict[str, Any], arguments: dict[str, Any]) -> Any:
         if self._broker is not None and name in FETCHES:
             return await self._broker.answer(name, arguments)
         if self._broker is not None and name == "secret":
-            return await self._secrets.answer(given.get("name"))
-        return await self._handler(said, given)
+            return await self._secrets.answer(masked.get("name"))
+        return await self._handler(call_name, masked)
 
     def _masked(self, name: str, value: Any) -> Any:
         return self._secrets.value(value) if name in _OF_VALUES else self._secrets.words(value)
 
-    def _note(self, name: str, given: dict[str, Any], value: Callable[[], Any], refused: str = "") -> None:
+    def _note(self, name: str, arguments: dict[str, Any], value: Callable[[], Any], refused: str = "") -> None:
         if self._keep is not None:
-            self._keep(name, given, value, refused=refused)
+            self._keep(name, arguments, value, refused=refused)
 
     def over(self, outcome: Outcome) -> Outcome:
-        """How the call ended, masked."""
+        """Return the outcome of the call, masked."""
         return self._secrets.over(outcome)
 
     @contextmanager
     def heard(self) -> Iterator[Tell | None]:
-        """Who hears the worker's prints, all of them before the call is answered."""
+        """Yield the listener for the worker's prints; all of them arrive before the call is answered."""
         if self._tell is None:
             yield None
             return

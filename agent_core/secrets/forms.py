@@ -1,4 +1,4 @@
-"""The forms in which a value may come out again: as it is, escaped, quoted, in base64, in hex.
+"""The forms in which a value may reappear: as it is, escaped, quoted, in base64, in hex.
 
 Pure. A form is what always stands in the encoded text, whatever stands around the value in what was encoded.
 """
@@ -23,10 +23,10 @@ _KEPT = ("", "/", "!'()*~", "/!'()*~", ":/?#[]@!$&'()*+,;=")  # what different q
 
 
 def unfit(value: str) -> str:
-    """Why a value cannot be masked, and so is no secret; empty if it can."""
+    """Return the reason why a value cannot be masked, and so is no secret; empty if it can."""
     if not _is_text(value):
         return "it is no text, or holds a zero character"
-    if min(len(one) for one in normal(value)) < SHORTEST:
+    if min(len(form) for form in normal(value)) < SHORTEST:
         return f"it has fewer than {SHORTEST} characters, and masking it would hide what is no secret"
     if len(set(value)) < _FEWEST:
         return f"it has fewer than {_FEWEST} different characters, and masking it would hide what is no secret"
@@ -34,24 +34,24 @@ def unfit(value: str) -> str:
 
 
 def normal(value: str) -> set[str]:
-    """The value as it is and in each Unicode normal form."""
+    """Return the value as it is and in each Unicode normal form."""
     return {value, *(unicodedata.normalize(form, value) for form in _NORMAL)}
 
 
 @lru_cache(maxsize=64)
 def forms(value: str) -> tuple[str, ...]:
-    """Every form of a value as text, the longest first."""
-    found = {form for one in normal(value) for form in _encoded(one)}
-    changing = [form for form in found if not _UNCHANGED.fullmatch(form)]
-    found |= {other for form in changing for other in _around(form)}
-    found |= {line for line in value.splitlines() if len(line) >= _LINE and not line.startswith("-----")}
-    return tuple(sorted(found, key=lambda form: (-len(form), form)))
+    """Return every form of a value as text, the longest first."""
+    results = {form for normal_form in normal(value) for form in _encoded(normal_form)}
+    changing = [form for form in results if not _UNCHANGED.fullmatch(form)]
+    results |= {variant for form in changing for variant in _around(form)}
+    results |= {line for line in value.splitlines() if len(line) >= _LINE and not line.startswith("-----")}
+    return tuple(sorted(results, key=lambda form: (-len(form), form)))
 
 
 @lru_cache(maxsize=64)
 def byte_forms(value: str) -> tuple[bytes, ...]:
-    """Every form of a value as bytes, the longest first."""
-    wide = {one.encode(coding) for one in normal(value) for coding in ("utf-16-le", "utf-16-be")}
+    """Return every form of a value as bytes, the longest first."""
+    wide = {normal_form.encode(coding) for normal_form in normal(value) for coding in ("utf-16-le", "utf-16-be")}
     return tuple(sorted({form.encode() for form in forms(value)} | wide, key=lambda form: (-len(form), form)))
 
 
@@ -66,19 +66,21 @@ def _encoded(value: str) -> Iterator[str]:
 
 
 def _in_one_case(value: str) -> Iterator[str]:
-    """All small or all capital, as the names of hosts and of variables are written; not where that is too short."""
-    yield from (other for other in (value.lower(), value.upper()) if not unfit(other))
+    """Yield the value in lower and in upper case, as in names of hosts and variables; not if it is too short for
+    that.
+    """
+    yield from (variant for variant in (value.lower(), value.upper()) if not unfit(variant))
 
 
 def _around(form: str) -> Iterator[str]:
-    """A form within what JSON, a URL or a `repr` make of it."""
+    """Yield a form as JSON, a URL or a `repr` writes it."""
     yield from (json.dumps(form, ensure_ascii=wide)[1:-1] for wide in (True, False))
-    yield from (quoted for kept in ("", "/") for quoted in (quote(form, safe=kept), _lowered(quote(form, safe=kept))))
+    yield from (quoted for safe in ("", "/") for quoted in (quote(form, safe=safe), _lowered(quote(form, safe=safe))))
     yield _inside(repr(form))
 
 
 def _escaped(text: str) -> Iterator[str]:
-    """As it stands within JSON, within what `repr` and `ascii` give of a text or of bytes, and within HTML."""
+    """Yield a text as it appears within JSON, HTML, and the `repr` and `ascii` of text or bytes."""
     for wide in (True, False):
         inside = json.dumps(text, ensure_ascii=wide)[1:-1]
         yield from (inside, inside.replace("/", "\\/"))
@@ -88,23 +90,25 @@ def _escaped(text: str) -> Iterator[str]:
 
 
 def _inside(shown: str) -> str:
-    """What stands between the quotes of a `repr`, none of its own quotes escaped."""
+    """Return what is between the quotes of a `repr`, with none of its own quotes escaped."""
     return shown.removeprefix("b")[1:-1].replace("\\'", "'")
 
 
 def _quoted(text: str) -> Iterator[str]:
-    for kept, blank in product(_KEPT, ("%20", "+")):
-        quoted = quote(text, safe=kept).replace("%20", blank)
+    for safe, blank in product(_KEPT, ("%20", "+")):
+        quoted = quote(text, safe=safe).replace("%20", blank)
         yield from (quoted, _lowered(quoted))
 
 
 def _lowered(quoted: str) -> str:
     first, *others = quoted.split("%")
-    return "%".join([first, *(other[:2].lower() + other[2:] for other in others)])
+    return "%".join([first, *(part[:2].lower() + part[2:] for part in others)])
 
 
 def _in_base64(data: bytes) -> Iterator[str]:
-    """Alone, and what of it does not depend on what stands before and after, at each of three positions."""
+    """Yield the data in base64: alone, and the part that does not depend on its surroundings at each of three
+    offsets.
+    """
     alone = b64encode(data).decode()
     cores = [_core(data, before) for before in range(3)]
     for text in (alone, alone.rstrip("="), *cores):
@@ -125,10 +129,10 @@ def _is_text(value: str) -> bool:
         return False
 
 
-def needed(found: Iterable[str]) -> tuple[str, ...]:
-    """Those of which each other form holds one: where none of them stands, none of the others does."""
-    kept: list[str] = []
-    for form in sorted(found, key=len):
-        if not any(other in form for other in kept):
-            kept.append(form)
-    return tuple(kept)
+def needed(candidates: Iterable[str]) -> tuple[str, ...]:
+    """Return the shortest forms, one of which is contained in each other form: a text without these holds no form."""
+    shortest: list[str] = []
+    for form in sorted(candidates, key=len):
+        if not any(shorter in form for shorter in shortest):
+            shortest.append(form)
+    return tuple(shortest)

@@ -1,4 +1,4 @@
-"""What this process has given out, for what outlives a call: its log, and the file of a crash."""
+"""The secrets that this process has handed out, for what outlives a call: its log, and the file of a crash."""
 
 import logging
 import traceback
@@ -18,26 +18,26 @@ class Given:
         self._masks = Masks(())
 
     def note(self, pairs: Iterable[Pair]) -> None:
-        """From now on these are masked."""
+        """Mask these from now on."""
         if not self._pairs.issuperset(pairs := frozenset(pairs)):
             self._pairs |= pairs
             self._masks = Masks(self._pairs)
 
     def hand(self, function: str, pair: Pair) -> None:
-        """A function was told this one, and may remember it."""
+        """Record that a function was given this secret, and may remember it."""
         self._by_function[function] = self.to(function) | {pair}
 
     def to(self, function: str) -> frozenset[Pair]:
-        """What a function was told, whatever it may use now."""
+        """Return what a function was given, whatever it may use now."""
         return self._by_function.get(function, frozenset())
 
     def of(self, names: Iterable[str]) -> frozenset[Pair]:
-        """Those of these names, with every value that each had."""
-        wanted = frozenset(names)
-        return frozenset(pair for pair in self._pairs if pair[0] in wanted)
+        """Return the pairs with these names, with every value that each has had."""
+        wanted_names = frozenset(names)
+        return frozenset(pair for pair in self._pairs if pair[0] in wanted_names)
 
     def clean(self, text: str) -> str:
-        """The text without any of them, or long pieces of them."""
+        """Return the text without any of them, or long pieces of them."""
         return self._masks.clean_said(text)
 
     def __bool__(self) -> bool:
@@ -48,7 +48,7 @@ GIVEN = Given()
 
 
 class _Shade(logging.Filter):
-    """Masks a record before any handler sees it; its error becomes text, since its frames hold values."""
+    """A filter that masks a record before any handler sees it; its error becomes text, since its frames hold values."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if GIVEN:
@@ -64,6 +64,6 @@ _SHADE = _Shade()
 
 
 def shade_logs() -> None:
-    """Have every logger of this program masked."""
+    """Mask the records of every logger of this program."""
     for name in LOGGERS:
         logging.getLogger(name).addFilter(_SHADE)

@@ -1,4 +1,4 @@
-"""Takes secrets out of texts and of nested values.
+"""Removal of secrets from texts and nested values.
 
 A mask is put between two characters that no form of a secret has, so that what stands around it cannot make one again.
 Where nothing is found, which is looked for first, a text stays as it is.
@@ -33,13 +33,13 @@ class Masks:
     def __init__(self, pairs: Iterable[Pair]) -> None:
         self._pairs = sorted(set(pairs))
         values = {value for _, value in self._pairs}
-        found = {form: name for name, value in self._pairs for form in forms(value)}
-        self._around = _around({character for form in found for character in form})
+        names = {form: name for name, value in self._pairs for form in forms(value)}
+        self._around = _around({character for form in names for character in form})
         self._marks = {
-            form: self._mark(found[form], found) for form in sorted(found, key=lambda form: (-len(form), form))
+            form: self._mark(names[form], names) for form in sorted(names, key=lambda form: (-len(form), form))
         }
         self._needed = _by_sign(needed(self._marks))
-        self._plain = {one for value in values for one in normal(value)}
+        self._plain = {form for value in values for form in normal(value)}
         self._pieces = Pieces(self._marks, self._plain, f"{self._around[0]}…{self._around[1]}")
         self._numbers: dict[object, str] = {number: name for name, value in self._pairs for number in _numbers(value)}
 
@@ -47,30 +47,32 @@ class Masks:
         return bool(self._pairs)
 
     def clean(self, text: str) -> str:
-        """The text without any of the secrets."""
+        """Return the text without any of the secrets."""
         return _replaced(text, self._found_in(text))
 
     def clean_said(self, text: str) -> str:
-        """The same of a text that may have been cut, or said in pieces: long pieces go too, and what a cut left."""
+        """Return a text without secrets that may be cut or said in pieces: long pieces and what a cut left are masked,
+        too.
+        """
         return self._pieces.clean(self.clean(text)) if self._pairs else text
 
     def settled(self, text: str) -> int:
-        """How much of a text that goes on can be masked by itself: whole lines, and no secret goes on after them."""
+        """Return how much of a growing text can be masked alone: whole lines, with no secret continuing after them."""
         return self._pieces.settled(text) if self._pairs else len(text)
 
     def clean_bytes(self, data: bytes) -> bytes:
-        """The bytes without any of the secrets."""
+        """Return the bytes without any of the secrets."""
         for form, mark in self._bytes.items():
             data = data.replace(form, mark)
         return data
 
     def clean_value(self, value: Any) -> Any:  # Any: what `sandbox.values` carries
-        """The value, nested as it may be, without any of the secrets; where none is found, the same object."""
+        """Return the value, however nested, without any of the secrets; the same object if none is found."""
         texts, is_plain = texts_of(value, frozenset() if self._numbers else PLAIN)
-        found = self._found_in("\0".join(texts))
-        if is_plain and not found:
+        marks = self._found_in("\0".join(texts))
+        if is_plain and not marks:
             return value
-        return self._walked(value, lambda text: _replaced(text, found), self.clean_bytes)
+        return self._walked(value, lambda text: _replaced(text, marks), self.clean_bytes)
 
     def clean_words(self, value: Any) -> Any:  # Any: as above
         """Return the value with each of its texts, keys and bytes cleaned as what may have been said in pieces."""
@@ -79,13 +81,13 @@ class Masks:
         if isinstance(value, str):
             return self.clean_said(value)
         texts, is_plain = texts_of(value, frozenset() if self._numbers else PLAIN)
-        found = self._found_in("\0".join(texts))
-        if is_plain and not found and not any(map(self._pieces.may_hold, texts)):
+        marks = self._found_in("\0".join(texts))
+        if is_plain and not marks and not any(map(self._pieces.may_hold, texts)):
             return value
-        return self._walked(value, lambda text: self._pieces.clean(_replaced(text, found)), self._clean_said_bytes)
+        return self._walked(value, lambda text: self._pieces.clean(_replaced(text, marks)), self._clean_said_bytes)
 
     def hides(self, number: object) -> bool:
-        """Return whether a number is a secret, or its digits hold one."""
+        """Check whether a number is a secret, or its digits contain one."""
         return self._as_text(number) is not number
 
     def _walked(self, value: Any, text: Callable[[str], str], data: Callable[[bytes], bytes]) -> Any:  # Any: as above
@@ -104,7 +106,7 @@ class Masks:
                 return self._as_text(value)
 
     def _as_text(self, value: object) -> object:
-        """A value that is no text by itself; its masked text, if there is a secret in that."""
+        """Return a value that is no text by itself, or its masked text if that contains a secret."""
         if value is None or isinstance(value, bool) or (isinstance(value, int | float) and not self._numbers):
             return value
         is_number = isinstance(value, int | float) or (isinstance(value, Decimal) and value.is_finite())
@@ -118,11 +120,11 @@ class Masks:
     @cached_property
     def _bytes(self) -> dict[bytes, bytes]:
         marked = ((form, self._mark(name, self._marks)) for name, value in self._pairs for form in byte_forms(value))
-        return {form: mark.encode() for form, mark in sorted(marked, key=lambda each: -len(each[0]))}
+        return {form: mark.encode() for form, mark in sorted(marked, key=lambda pair: -len(pair[0]))}
 
     @cached_property
     def _byte_pieces(self) -> Pieces:
-        plain = {one.encode().decode("latin-1") for one in self._plain}
+        plain = {form.encode().decode("latin-1") for form in self._plain}
         mark = f"{self._around[0]}...{self._around[1]}".encode().decode("latin-1")
         return Pieces((form.decode("latin-1") for form in self._bytes), plain, mark)
 
@@ -130,38 +132,38 @@ class Masks:
         return self._byte_pieces.clean(self.clean_bytes(data).decode("latin-1")).encode("latin-1")
 
     def _found_in(self, text: str) -> Found:
-        """The forms that stand in a text, the longest first, with their marks."""
-        if not any(sign in text and any(form in text for form in held) for sign, held in self._needed):
+        """Return the forms that occur in a text, the longest first, with their marks."""
+        if not any(sign in text and any(form in text for form in sample_forms) for sign, sample_forms in self._needed):
             return ()
         return tuple((form, mark) for form, mark in self._marks.items() if form in text)
 
-    def _mark(self, name: str, found: Iterable[str]) -> str:
+    def _mark(self, name: str, secret_forms: Iterable[str]) -> str:
         says = f"secret {name}"
-        return f"{self._around[0]}{'secret' if any(form in says for form in found) else says}{self._around[1]}"
+        return f"{self._around[0]}{'secret' if any(form in says for form in secret_forms) else says}{self._around[1]}"
 
 
-def _by_sign(found: Iterable[str]) -> list[tuple[str, list[str]]]:
-    """The forms by a sign of an encoding that they hold: most texts have none, so those need not be looked for."""
-    held: dict[str, list[str]] = {}
-    for form in found:
-        held.setdefault(next((sign for sign in _SIGNS if sign in form), ""), []).append(form)
-    return list(held.items())
+def _by_sign(secret_forms: Iterable[str]) -> list[tuple[str, list[str]]]:
+    """Group the forms by a sign of an encoding that they contain: most texts have none, so those are skipped."""
+    groups: dict[str, list[str]] = {}
+    for form in secret_forms:
+        groups.setdefault(next((sign for sign in _SIGNS if sign in form), ""), []).append(form)
+    return list(groups.items())
 
 
-def _replaced(text: str, found: Found) -> str:
-    for form, mark in found:
+def _replaced(text: str, marked_forms: Found) -> str:
+    for form, mark in marked_forms:
         text = text.replace(form, mark)
     return text
 
 
-def _around(taken: set[str]) -> str:
-    """Two characters that stand in no form."""
+def _around(used: set[str]) -> str:
+    """Return two characters that occur in no form."""
     others: Iterator[str] = (chr(code) * 2 for code in _PRIVATE)
-    return next(pair for pair in chain(_AROUND, others) if not taken.intersection(pair))
+    return next(pair for pair in chain(_AROUND, others) if not used.intersection(pair))
 
 
 def _numbers(value: str) -> Iterator[Decimal | float]:
-    """The number that a value is, if it is one, as a worker may give it back."""
+    """Yield the number that a value is, if it is one, as a worker may return it."""
     try:
         number = Decimal(value)
     except InvalidOperation:
@@ -171,7 +173,7 @@ def _numbers(value: str) -> Iterator[Decimal | float]:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """A value as it is shown, and as it is published."""
+    """Yield a value as it is shown, and as it is published."""
     if isinstance(value, bytes):
         yield b64encode(value).decode()
         return

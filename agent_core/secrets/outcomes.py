@@ -1,4 +1,4 @@
-"""An outcome without secrets: whatever of it a worker claims, in each of its fields, those to come included."""
+"""An outcome without secrets: every field of it that comes from a worker is masked, including future fields."""
 
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final, TypeVar
@@ -13,12 +13,12 @@ T = TypeVar("T")
 
 
 def masked(outcome: Outcome, masks: Masks) -> Outcome:
-    """The outcome without any of the secrets."""
+    """Return the outcome without any of the secrets."""
     return _cleaned(outcome, masks) if masks else outcome
 
 
 def _cleaned(part: T, masks: Masks) -> T:
-    names = [each.name for each in fields(part) if each.name not in MEASURED]  # type: ignore[arg-type]  # a dataclass
+    names = [field.name for field in fields(part) if field.name not in MEASURED]  # type: ignore[arg-type]  # a dataclass
     return replace(part, **{name: _field(name, getattr(part, name), masks) for name in names})  # type: ignore[type-var]
 
 
@@ -29,7 +29,7 @@ def _field(name: str, value: Any, masks: Masks) -> Any:  # Any: what a field of 
         return _cleaned(value, masks)
     match value:
         case tuple():
-            return tuple(_field("", one, masks) for one in value)
+            return tuple(_field("", item, masks) for item in value)
         case int() | float() if masks.hides(value):
             return 0
         case _:

@@ -1,4 +1,4 @@
-"""Pieces of secrets: what is left of one where a text was cut, and long pieces anywhere.
+"""Pieces of secrets: the rest of one at a cut of a text, and long pieces anywhere.
 
 A traceback's locals are cut in the worker, printed output at its limit: half a secret is found by no whole form.
 """
@@ -22,21 +22,21 @@ class Pieces:
         self._forms = [*forms]
         self._heads, self._tails = Beginnings(self._forms), Beginnings(form[::-1] for form in self._forms)
         self._plain = plain
-        self._probes = {one[at : at + _PROBE] for one in plain for at in range(len(one) - _PROBE + 1)}
-        self._runs = {one[at : at + _ANYWHERE] for one in plain for at in range(len(one) - _ANYWHERE + 1)}
+        self._probes = {text[at : at + _PROBE] for text in plain for at in range(len(text) - _PROBE + 1)}
+        self._runs = {text[at : at + _ANYWHERE] for text in plain for at in range(len(text) - _ANYWHERE + 1)}
         self._mark = mark
 
     def clean(self, text: str) -> str:
-        """The text without them."""
+        """Return the text without them."""
         parts = _CUT.split(self._without_runs(text))
         return "".join(part if at % 2 else self._trimmed(part) for at, part in enumerate(parts))
 
     def may_hold(self, text: str) -> bool:
-        """Return whether cleaning could change a text that holds no whole form."""
+        """Check whether cleaning could change a text that contains no whole form."""
         return len(text) >= _AT_CUT and self.clean(text) != text
 
     def settled(self, text: str) -> int:
-        """How much of a text that goes on can be cleaned by itself: whole lines, with no secret over their end."""
+        """Return how much of a growing text can be cleaned alone: whole lines, with no secret across their end."""
         begun = max((_begun(form, text) for form in self._forms), default=0)
         inside = max((size for size in range(1, _ANYWHERE) if self._is_inside(text[-size:])), default=0)
         place = _line_end(text, len(text) - max(begun, inside))
@@ -48,16 +48,16 @@ class Pieces:
         return 0
 
     def _is_inside(self, piece: str) -> bool:
-        return any(piece in one for one in self._plain)
+        return any(piece in text for text in self._plain)
 
     def _first_over(self, place: int, text: str) -> int:
-        """Where the first form or piece begins that stands on both sides of a place; the place, if none does."""
+        """Return the start of the first form or piece that spans a position; the position itself if none does."""
         whole = (text.find(form, max(0, place - len(form) + 1), place + len(form) - 1) for form in self._forms)
         pieces = (at for at in range(max(0, place - _ANYWHERE + 1), place) if text[at : at + _ANYWHERE] in self._runs)
         return min((at for at in (*whole, *pieces) if at >= 0), default=place)
 
     def _without_runs(self, text: str) -> str:
-        """Every stretch of the text that is made of pieces goes."""
+        """Remove every stretch of the text that consists of pieces."""
         if self._probes.isdisjoint(text[at : at + _PROBE] for at in range(0, len(text), _STEP)):
             return text
         hits = [at for at in range(len(text) - _ANYWHERE + 1) if text[at : at + _ANYWHERE] in self._runs]
@@ -69,7 +69,7 @@ class Pieces:
         return self._mark.join([*parts, text[end:]])
 
     def _trimmed(self, part: str) -> str:
-        """Without the beginning of a secret at its end, and the end of one at its beginning."""
+        """Remove the beginning of a secret at the end of the part, and the end of one at its beginning."""
         if size := self._heads.at_end(part):
             part = part[: len(part) - size] + self._mark
         if size := self._tails.at_end(part[: self._tails.longest][::-1]):
@@ -78,7 +78,7 @@ class Pieces:
 
 
 def _stretches(hits: list[int]) -> list[tuple[int, int]]:
-    """The last and the first of each row of places that overlap."""
+    """Merge overlapping positions into stretches, each with its first and last position."""
     rows: list[tuple[int, int]] = []
     for at in hits:
         if rows and at < rows[-1][0] + _ANYWHERE:
@@ -104,7 +104,7 @@ def _begun(form: str, text: str) -> int:
 
 
 class Beginnings:
-    """Forms by their first characters, so that a short text costs little, however many forms there are."""
+    """An index of forms by their first characters, so that a short text costs little, however many forms there are."""
 
     def __init__(self, forms: Iterable[str]) -> None:
         self._by_head: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""What a running call prints, told as it comes: masked, and at most so often.
+"""The printed output of a running call, reported as it arrives: masked, and at a limited rate.
 
 Masking needs secrets whole, so the end of a text that may be the beginning of one waits for what follows.
 """
@@ -7,15 +7,15 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from .session import Session
+from .session import CallSecrets
 
 EVERY_S: Final = 0.05  # at most 20 pieces a second, each with all that came meanwhile
 
 
 class Printing:
-    """The prints of one call, from its start to its end."""
+    """The printed output of one call, from its start to its end."""
 
-    def __init__(self, tell: Callable[[str], None], secrets: Session) -> None:
+    def __init__(self, tell: Callable[[str], None], secrets: CallSecrets) -> None:
         self._tell = tell
         self._secrets = secrets
         self._loop = asyncio.get_running_loop()
@@ -24,13 +24,13 @@ class Printing:
         self._waiting: asyncio.TimerHandle | None = None
 
     def hear(self, text: str) -> None:
-        """A piece came, of any size."""
+        """Take a piece, of any size."""
         self._held += text
         if self._waiting is None:
             self._waiting = self._loop.call_at(max(self._next, self._loop.time()), self._pass_on)
 
     def close(self) -> None:
-        """Nothing more will come: tell the rest."""
+        """Report the rest, as nothing more will arrive."""
         if self._waiting is not None:
             self._waiting.cancel()
         self._say(len(self._held))

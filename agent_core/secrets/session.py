@@ -1,4 +1,4 @@
-"""The secrets of one call: given by name to the function that was granted them, masked in all that comes out of it.
+"""The secrets of one call: given by name to the function with the grant, masked in everything that leaves it.
 
 What is masked is each secret that the function may have, whether or not it asked, so that what an earlier call of it
 kept is masked too; and those of the functions that it called.
@@ -22,12 +22,12 @@ _MOST_ASKED = 8
 
 
 async def never(_name: str) -> bool:
-    """Nobody is asked."""
+    """Refuse, without asking anyone."""
     return False
 
 
-class Session:
-    """One call; `around` is that of the function that made the call, if one did."""
+class CallSecrets:
+    """The secrets of one call; `around` is the session of the function that made the call, if one did."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Session:
         function: str,
         granted: tuple[str, ...] = (),
         want: Want = never,
-        around: "Session | None" = None,
+        around: "CallSecrets | None" = None,
     ) -> None:
         self._secrets = secrets
         self._function = function
@@ -44,11 +44,11 @@ class Session:
         self._around = around
         self._asked: set[str] = set()
         self._known: frozenset[Pair] = frozenset()
-        if known := (secrets.pairs(granted) | GIVEN.of(granted) if granted else frozenset()) | GIVEN.to(function):
-            self._know(known)
+        if pairs := (secrets.pairs(granted) | GIVEN.of(granted) if granted else frozenset()) | GIVEN.to(function):
+            self._know(pairs)
 
     async def answer(self, name: object) -> str:
-        """A secret's value.
+        """Return a secret's value.
 
         Raises:
             RequestRefused: it is not granted, or it is granted and not set.
@@ -67,15 +67,15 @@ class Session:
         return value
 
     def over(self, outcome: Outcome) -> Outcome:
-        """How the call ended, masked."""
+        """Return the outcome of the call, masked."""
         return masked(outcome, _masks(self._known))
 
     def value(self, value: T) -> T:
-        """A value that is for another function, masked for this call and all around it."""
+        """Return a value for another function, masked for this call and all calls around it."""
         return self._outermost.clean_value(value)  # type: ignore[no-any-return]  # of the same shape
 
     def words(self, value: T) -> T:
-        """Return what is shown, kept or asked about, masked as what may have been cut or said in pieces."""
+        """Return what is shown, kept or asked about, masked as text that may have been cut or said in pieces."""
         return self._outermost.clean_words(value)  # type: ignore[no-any-return]  # of the same shape
 
     @property
@@ -83,7 +83,7 @@ class Session:
         return self._around._outermost if self._around else _masks(self._known)
 
     def settled(self, text: str) -> int:
-        """How much of a text that goes on can be told by itself."""
+        """Return how much of a growing text can be reported alone."""
         return _masks(self._known).settled(text)
 
     def _know(self, pairs: Iterable[Pair]) -> None:
@@ -93,7 +93,7 @@ class Session:
             self._around._know(pairs)
 
     async def _wanted(self, name: str) -> bool:
-        """Whether a human lets it be used, who is asked for a name once."""
+        """Ask the user, once per name, whether a secret may be used."""
         if name in self._asked or len(self._asked) >= _MOST_ASKED:
             return False
         self._asked.add(name)

@@ -1,4 +1,4 @@
-"""Where a secret comes from: a variable `TOOLWRIGHT_SECRET_<NAME>`, or else the user's file."""
+"""The origin of a secret: a variable `TOOLWRIGHT_SECRET_<NAME>`, or else the user's file."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -17,12 +17,12 @@ _LONGEST = 16 * 1024
 
 
 class NoSecret(UsageError):
-    """There is no secret of that name, or it cannot be given."""
+    """Error raised when there is no secret of that name, or it cannot be given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """The secrets of this user, as they may be used from a workspace; `environment` is this process's own if None."""
+    """The user's secrets, as a workspace may use them; if `environment` is None, this process's own is used."""
 
     workspace: Path | None = None
     environment: Mapping[str, str] | None = None
@@ -33,43 +33,43 @@ class Secrets:
         return Vault(self.workspace)
 
     def value(self, name: str) -> str:
-        """A secret's value.
+        """Return a secret's value.
 
         Raises:
             NoSecret: it is not set, or cannot be masked.
             Unsafe: it may be in the file, which cannot be trusted.
         """
-        found = self._variables().get(name) or self.vault.read().get(name)
+        value = self._variables().get(name) or self.vault.read().get(name)
         how = f"toolwright secrets set {name}"
-        if not found:
-            what = f"The secret `{name}` is not set."
-            raise NoSecret(what, mend=f"A human sets it with: {how} (or with the variable {VARIABLE}{name}).")
-        if why := refusal(found):
+        if not value:
+            message = f"The secret `{name}` is not set."
+            raise NoSecret(message, mend=f"A human sets it with: {how} (or with the variable {VARIABLE}{name}).")
+        if why := refusal(value):
             raise NoSecret(f"The secret `{name}` is not given: {why}.", mend=f"A human sets another with: {how}")
-        return found
+        return value
 
     def pairs(self, names: Iterable[str]) -> frozenset[Pair]:
-        """Those of these that are set, wherever, with their values: what has to be masked."""
-        variables, kept = self._variables(), self._kept()
-        found = ((name, held[name]) for name in names for held in (variables, kept) if name in held)
-        return frozenset((name, value) for name, value in found if not refusal(value))
+        """Return those of the names that are set, anywhere, with their values: what must be masked."""
+        variables, stored = self._variables(), self._kept()
+        pairs = ((name, values[name]) for name in names for values in (variables, stored) if name in values)
+        return frozenset((name, value) for name, value in pairs if not refusal(value))
 
     def places(self) -> dict[str, str]:
-        """Every secret that is set, with where it comes from.
+        """Return every secret that is set, with its origin.
 
         Raises:
             Unsafe: the file cannot be trusted.
         """
-        kept = self.vault.read()
-        places = dict.fromkeys(kept, shown(self.vault.path)) if kept else {}
+        stored = self.vault.read()
+        places = dict.fromkeys(stored, shown(self.vault.path)) if stored else {}
         return places | self.variables()
 
     def variables(self) -> dict[str, str]:
-        """Every secret that a variable sets, with the variable."""
+        """Return every secret that a variable sets, with the variable."""
         return {name: f"{VARIABLE}{name}" for name in self._variables()}
 
     def put(self, name: str, value: str) -> None:
-        """Keep a secret in the user's file.
+        """Store a secret in the user's file.
 
         Raises:
             UsageError: the name or the value cannot be a secret's.
@@ -80,10 +80,10 @@ class Secrets:
             raise UsageError(
                 f"`{name}` is not set: {why}.", mend="Give a longer one, or keep it where it need not be secret."
             )
-        self.vault.change(lambda held: {**held, name: value})
+        self.vault.change(lambda values: {**values, name: value})
 
     def remove(self, name: str) -> None:
-        """Keep it in the user's file no longer.
+        """Remove a secret from the user's file.
 
         Raises:
             NoSecret: it is not there.
@@ -94,12 +94,14 @@ class Secrets:
             is_set = name in self._variables()
             mend = f"It comes from the variable {VARIABLE}{name}." if is_set else "Look: toolwright secrets list"
             raise NoSecret(f"There is no secret `{name}` in {shown(self.vault.path)}.", mend=mend)
-        self.vault.change(lambda held: {one: value for one, value in held.items() if one != name})
+        self.vault.change(lambda values: {key: value for key, value in values.items() if key != name})
 
     def _variables(self) -> dict[str, str]:
-        held = own_environment() if self.environment is None else self.environment
-        found = {name.removeprefix(VARIABLE): value for name, value in held.items() if name.startswith(VARIABLE)}
-        return {name: value for name, value in found.items() if value and _NAME.fullmatch(name)}
+        environment = own_environment() if self.environment is None else self.environment
+        secrets = {
+            name.removeprefix(VARIABLE): value for name, value in environment.items() if name.startswith(VARIABLE)
+        }
+        return {name: value for name, value in secrets.items() if value and _NAME.fullmatch(name)}
 
     def _kept(self) -> Mapping[str, str]:
         try:
@@ -109,12 +111,12 @@ class Secrets:
 
 
 def is_name(text: object) -> bool:
-    """Whether a secret can be called so."""
+    """Check whether a text is a valid name for a secret."""
     return isinstance(text, str) and _NAME.fullmatch(text) is not None
 
 
 def check_name(text: str) -> None:
-    """Nothing, if a secret can be called so.
+    """Raise an error if a text is not a valid name for a secret.
 
     Raises:
         UsageError: it cannot.
@@ -124,5 +126,5 @@ def check_name(text: str) -> None:
 
 
 def refusal(value: str) -> str:
-    """Why a value can be no secret; empty if it can."""
+    """Return the reason why a value can be no secret; empty if it can."""
     return f"it has more than {_LONGEST} characters" if len(value) > _LONGEST else unfit(value)

@@ -26,7 +26,7 @@ _LOOKING = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class Unsafe(WorkspaceError):
-    """The file of secrets, or its folder, cannot be trusted, so nothing is taken from it."""
+    """Error raised when the file of secrets, or its folder, cannot be trusted; nothing is read from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Vault:
 
     @property
     def path(self) -> Path:
-        """Where the file is, or would be.
+        """The path of the file, whether or not it exists.
 
         Raises:
             Unsafe: there is no home, or the workspace is around it.
@@ -47,12 +47,12 @@ class Vault:
         except NoHome as error:
             raise Unsafe(error.message, mend=error.mend) from error
         if self.workspace is not None and folder.resolve().is_relative_to(self.workspace.resolve()):
-            what = f"Secrets are never kept in a workspace, and {shown(folder)} lies in this one."
-            raise Unsafe(what, mend="Set XDG_CONFIG_HOME to a folder outside, or use TOOLWRIGHT_SECRET_… variables.")
+            message = f"Secrets are never kept in a workspace, and {shown(folder)} lies in this one."
+            raise Unsafe(message, mend="Set XDG_CONFIG_HOME to a folder outside, or use TOOLWRIGHT_SECRET_… variables.")
         return folder / FILE
 
     def read(self) -> Mapping[str, str]:
-        """The secrets by name; none where there is no file.
+        """Return the secrets by name; none if there is no file.
 
         Raises:
             Unsafe: others could read it, it is not the user's, or it is not understood.
@@ -67,7 +67,7 @@ class Vault:
             raise _unusable(path, error) from error
 
     def change(self, different: Callable[[Mapping[str, str]], Mapping[str, str]]) -> None:
-        """Write the file anew with what becomes of its secrets, while nobody else does.
+        """Rewrite the file with changed secrets, under a lock.
 
         Raises:
             WorkspaceError: the file cannot be trusted or written.
@@ -85,7 +85,7 @@ class Vault:
 
 
 def shown(path: Path) -> str:
-    """A path as it is typed, short where it is below the user's home."""
+    """Return a path as the user types it, short if it is below the user's home."""
     if (base := home()) is not None and path.is_relative_to(base):
         return f"~/{shlex.quote(str(path.relative_to(base)))}"
     return shlex.quote(str(path))
@@ -95,11 +95,11 @@ def shown(path: Path) -> str:
 def _folder(path: Path) -> Iterator[int]:
     descriptor = os.open(path, _LOOKING | os.O_DIRECTORY)
     try:
-        found = os.fstat(descriptor)
-        _check_owner(found, path)
-        if found.st_mode & 0o022:
-            what = f"{shown(path)} can be changed by others, so no secret is taken from there."
-            raise Unsafe(what, mend=f"Type: chmod 700 {shown(path)}")
+        status = os.fstat(descriptor)
+        _check_owner(status, path)
+        if status.st_mode & 0o022:
+            message = f"{shown(path)} can be changed by others, so no secret is taken from there."
+            raise Unsafe(message, mend=f"Type: chmod 700 {shown(path)}")
         yield descriptor
     finally:
         os.close(descriptor)
@@ -107,28 +107,28 @@ def _folder(path: Path) -> Iterator[int]:
 
 def _read(folder: int, path: Path) -> Mapping[str, str]:
     with os.fdopen(os.open(FILE, _LOOKING, dir_fd=folder), "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
             raise Unsafe(f"{shown(path)} is no file of secrets.", mend="Move it away, and set the secrets again.")
-        _check_owner(found, path)
-        if found.st_mode & 0o077:
-            what = f"{shown(path)} can be read by others, so no secret is taken from it."
-            raise Unsafe(what, mend=f"Type: chmod 600 {shown(path)}")
+        _check_owner(status, path)
+        if status.st_mode & 0o077:
+            message = f"{shown(path)} can be read by others, so no secret is taken from it."
+            raise Unsafe(message, mend=f"Type: chmod 600 {shown(path)}")
         return _understood(file.read(_LARGEST), path)
 
 
 def _understood(data: bytes, path: Path) -> Mapping[str, str]:
     try:
-        held = read_toml(data, most=_LARGEST)
-        if all(isinstance(value, str) for value in held.values()):
-            return held
+        values = read_toml(data, most=_LARGEST)
+        if all(isinstance(value, str) for value in values.values()):
+            return values
     except Malformed:  # its words may be a secret's, so they are not passed on
         pass
     raise Unsafe(f'{shown(path)} is not understood: it has lines such as NAME = "value", and nothing else.')
 
 
-def _write(folder: int, held: Mapping[str, str]) -> None:
-    text = _HEAD + "".join(f"{name} = {_quoted(value)}\n" for name, value in sorted(held.items()))
+def _write(folder: int, values: Mapping[str, str]) -> None:
+    text = _HEAD + "".join(f"{name} = {_quoted(value)}\n" for name, value in sorted(values.items()))
     with suppress(FileNotFoundError):
         os.unlink(_BESIDE, dir_fd=folder)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -144,8 +144,8 @@ def _quoted(value: str) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _check_owner(found: os.stat_result, path: Path) -> None:
-    if found.st_uid != os.geteuid():
+def _check_owner(status: os.stat_result, path: Path) -> None:
+    if status.st_uid != os.geteuid():
         raise Unsafe(f"{shown(path)} is not yours, so no secret is taken from there.", mend="Move it away.")
 
 

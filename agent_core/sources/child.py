@@ -1,4 +1,4 @@
-"""The process in which sources are read; `reading.py` asks it."""
+"""The process that reads sources: limited in memory, without a key, network access or writable files."""
 
 from collections.abc import Iterator
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Cuts parts into chunks: at paragraphs, lines, sentences and words, in this order; small parts are joined.
+"""The cutting of parts into chunks: at paragraphs, lines, sentences and words, in this order; small parts are joined.
 
 The same parts give the same chunks, always: a source that was half kept goes on where it stopped.
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..untrusted import CONTROLS, UNSEEN
-from .parts import GOAL, LONGEST, Chunk, Part, Parts
+from .parts import GOAL, LONGEST, Chunk, SourcePart, SourceParts
 
 _OVERLAP: Final = 160
 _EARLIEST: Final = 0.7
@@ -40,7 +40,7 @@ class _Waiting:
         self.size = len(first.lead) + len(first.text)
 
     def takes(self, piece: _Piece, fill: int) -> bool:
-        """Whether the next piece is joined to these: then it is."""
+        """Join the next piece to these if it fits; return whether it did."""
         first, size = self.pieces[0], self.size + len(piece.text) + 1
         is_like = first.unit == piece.unit and piece.lead in ("", first.lead)
         if self.size >= fill or size >= LONGEST or not is_like:
@@ -50,18 +50,18 @@ class _Waiting:
         return True
 
     def chunk(self) -> Chunk:
-        """What they are together."""
+        """Return the pieces as one chunk."""
         lead = self.pieces[0].lead
         text = "\n".join([*([lead] if lead else []), *(piece.text for piece in self.pieces)])
         return Chunk(_fit(text), _fit(_place(self.pieces)))
 
 
-def cut(source: Parts) -> Iterator[Chunk]:
-    """The chunks of a source, in its order; together they hold every word of it that can be seen."""
+def cut(source: SourceParts) -> Iterator[Chunk]:
+    """Yield the chunks of a source in order; together they hold every visible word of it."""
     return (chunk for chunk in _joined(source) if chunk.text.strip())
 
 
-def _joined(source: Parts) -> Iterator[Chunk]:
+def _joined(source: SourceParts) -> Iterator[Chunk]:
     waiting: _Waiting | None = None
     for piece in (piece for part in source.parts for piece in _pieces(part)):
         if waiting is None or not waiting.takes(piece, source.fill):
@@ -77,35 +77,35 @@ def _fit(text: str) -> str:
 
 
 def spans(text: str, longest: int) -> Iterator[tuple[int, int]]:
-    """Where to cut a text so that no piece is longer; a piece cut within a paragraph takes the last sentence along."""
+    """Yield the spans of a text, none too long; a piece cut within a paragraph repeats the previous sentence."""
     start = 0
     while len(text) - start > longest:
-        end, found = _break(text, start, longest)
+        end, separator = _break(text, start, longest)
         yield start, end
-        start = _back(text, start, end) if found in _IN_A_PARAGRAPH else end
+        start = _back(text, start, end) if separator in _IN_A_PARAGRAPH else end
     yield start, len(text)
 
 
 def _break(text: str, start: int, longest: int) -> tuple[int, str]:
-    """The end of the piece that begins here, and what ends it."""
-    left = len(text) - start
-    even = left / -(-left // min(GOAL, longest))
+    """Return the end of the piece that begins here, and the separator that ends it."""
+    length = len(text) - start
+    even = length / -(-length // min(GOAL, longest))
     earliest, latest = start + int(even * _EARLIEST), start + longest
-    for each in _BREAKS:
-        at = text.rfind(each, earliest, latest)
+    for separator in _BREAKS:
+        at = text.rfind(separator, earliest, latest)
         if at > start:
-            return at + len(each), each
+            return at + len(separator), separator
     return latest, ""
 
 
 def _back(text: str, start: int, end: int) -> int:
-    """Where the last sentence before `end` begins, if it is short and not all of the piece."""
+    """Return the start of the last sentence before `end`, if it is short and not all of the piece."""
     low = max(end - _OVERLAP, start + _LEAST)
     begins = [text.rfind(mark, low, end - len(mark)) for mark in _IN_A_PARAGRAPH]
     return max(begins) + 2 if max(begins) > 0 else end
 
 
-def _pieces(part: Part) -> Iterator[_Piece]:
+def _pieces(part: SourcePart) -> Iterator[_Piece]:
     text = part.text
     lead = part.lead[: LONGEST // 3]
     line, counted = part.number, 0

@@ -1,4 +1,4 @@
-"""Bytes as text: by their mark, by what they are said to be, as UTF-8, and at last as Windows' Latin-1."""
+"""Decoding of bytes: by their byte order mark, by the declared encoding, as UTF-8, and at last as Windows' Latin-1."""
 
 import codecs
 import re
@@ -19,13 +19,13 @@ _MOST_CONTROL: Final = 0.02
 _CHARSET: Final = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([a-zA-Z0-9_:.-]{2,40})""", re.IGNORECASE)
 
 
-def decode(data: bytes, said: str = "") -> tuple[str, tuple[str, ...]]:
+def decode(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]]:
     """The text, with line breaks as `\\n`, and notes on what had to be guessed.
 
     Raises:
         Unreadable: it is no text.
     """
-    text, notes = _decoded(data, said)
+    text, notes = _decoded(data, charset)
     sample = text[:_SAMPLE]
     if sample and len(_CONTROL.findall(sample)) > _MOST_CONTROL * len(sample):
         raise Unreadable("It is binary, and no text.", mend="Convert it to text, HTML or PDF first.")
@@ -33,14 +33,14 @@ def decode(data: bytes, said: str = "") -> tuple[str, tuple[str, ...]]:
 
 
 def charset_of_html(data: bytes) -> str:
-    """What a page says of its own encoding."""
-    found = _CHARSET.search(data[:2048])
-    return found[1].decode("ascii") if found else ""
+    """Return the encoding that a page declares for itself."""
+    match = _CHARSET.search(data[:2048])
+    return match[1].decode("ascii") if match else ""
 
 
-def _decoded(data: bytes, said: str) -> tuple[str, tuple[str, ...]]:
+def _decoded(data: bytes, charset: str) -> tuple[str, tuple[str, ...]]:
     named = [name for mark, name in _MARKS if data.startswith(mark)]
-    for name in [*named[:1], *_unmarked(data), *([said] if _is_text_codec(said) else []), "utf-8"]:
+    for name in [*named[:1], *_unmarked(data), *([charset] if _is_text_codec(charset) else []), "utf-8"]:
         try:
             return data.decode(name), ()
         except UnicodeError:
@@ -50,7 +50,7 @@ def _decoded(data: bytes, said: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _unmarked(data: bytes) -> list[str]:
-    """UTF-16 without a mark: of Western text every other byte is zero."""
+    """Detect UTF-16 without a byte order mark: in Western text every other byte is zero."""
     sample = data[:_SAMPLE]
     for start, name in ((0, "utf-16-be"), (1, "utf-16-le")):
         zeros, others = sample[start::2].count(0), sample[1 - start :: 2].count(0)
@@ -60,9 +60,9 @@ def _unmarked(data: bytes) -> list[str]:
 
 
 def _is_text_codec(name: str) -> bool:
-    """Whether it names an encoding of text; Python has codecs that unpack and escape too."""
+    """Check whether it names an encoding of text; Python also has codecs that unpack and escape."""
     try:
-        found = codecs.lookup(name)
+        codec = codecs.lookup(name)
     except (LookupError, ValueError):
         return False
-    return bool(name) and getattr(found, "_is_text_encoding", False) and found.name not in {"idna", "punycode"}
+    return bool(name) and getattr(codec, "_is_text_encoding", False) and codec.name not in {"idna", "punycode"}

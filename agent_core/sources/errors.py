@@ -1,9 +1,9 @@
-"""How a source fails that cannot be read."""
+"""The error for a source that cannot be read."""
 
 from ..errors import ToolwrightError
 
 
 class Unreadable(ToolwrightError):
-    """A source is not there, is not text, is too large, or cannot be read as what it says it is."""
+    """Error raised when a source is missing, is not text, is too large, or cannot be read as what it claims to be."""
 
     code = "unreadable-source"

@@ -1,11 +1,11 @@
-"""HTML by its headings: what a reader of the page reads. Scripts and styles are left out, nothing is loaded."""
+"""HTML by its headings: the text that a reader sees. Scripts and styles are omitted, nothing is loaded."""
 
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Final
 
-from .parts import Part, Parts
+from .parts import SourcePart, SourceParts
 
 _BLOCKS: Final = """
 address article aside blockquote body br caption dd details div dl dt fieldset figcaption figure footer form head
@@ -20,18 +20,18 @@ _DECLARED: Final = re.compile(r"<![a-zA-Z][^<>]*>")
 _MARKUP: Final = re.compile(r"<!\[CDATA\[|\]\]>|<[!?]")
 
 
-def hypertext(text: str) -> Parts:
-    """A part for each heading with what is below it."""
+def hypertext(text: str) -> SourceParts:
+    """Return a part for each heading with the text below it."""
     reader = _Reader()
     bare = _MARKUP.sub(" ", _DECLARED.sub(" ", "".join(_uncommented(text))))
     last = bare.rfind(">") + 1  # behind it no tag ends, and the parser would try each that begins
     reader.feed(bare[:last] + bare[last:].replace("<", "&lt;"))
     reader.close()
-    return Parts(tuple(reader.finished()))
+    return SourceParts(tuple(reader.finished()))
 
 
 def _uncommented(text: str) -> Iterator[str]:
-    """The text without comments; the parser would look for the end of each that has none, again and again."""
+    """Yield the text without comments; the parser would search for the end of each unclosed one again and again."""
     start = 0
     while (begin := text.find("<!--", start)) >= 0:
         yield text[start:begin]
@@ -43,11 +43,11 @@ def _uncommented(text: str) -> Iterator[str]:
 
 
 class _Reader(HTMLParser):
-    """Gathers the text of a page."""
+    """A parser that collects the text of a page."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self._parts: list[Part] = []
+        self._parts: list[SourcePart] = []
         self._path: list[tuple[int, str]] = []
         self._said: list[str] = []
         self._heading: list[str] | None = None
@@ -59,7 +59,7 @@ class _Reader(HTMLParser):
         self._has_body = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """A tag opens: it may break the line, begin a heading, or have a text of its own."""
+        """Handle an opening tag: it may break the line, begin a heading, or have a text of its own."""
         if tag in _HEADINGS:
             self._begin_heading(int(tag[1]))
         elif tag in _SILENT:
@@ -74,7 +74,7 @@ class _Reader(HTMLParser):
             self.handle_data(f" {dict(attrs).get('alt') or ''} ")
 
     def handle_endtag(self, tag: str) -> None:
-        """A tag closes."""
+        """Handle a closing tag."""
         if tag in _HEADINGS:
             self._end_heading()
         elif tag in _SILENT:
@@ -86,7 +86,7 @@ class _Reader(HTMLParser):
             self._pre = max(0, self._pre - (tag == "pre"))
 
     def handle_data(self, data: str) -> None:
-        """Text."""
+        """Handle text."""
         if self._is_silent:
             return
         text = data if self._pre else re.sub(r"\s+", " ", data)
@@ -96,8 +96,8 @@ class _Reader(HTMLParser):
         self._said.append(text)
         self._has_body = self._has_body or (self._heading is None and not text.isspace())
 
-    def finished(self) -> list[Part]:
-        """The parts of the page."""
+    def finished(self) -> list[SourcePart]:
+        """Return the parts of the page."""
         self._end_heading()
         self._close()
         return self._parts
@@ -112,7 +112,7 @@ class _Reader(HTMLParser):
     def _end_heading(self) -> None:
         if self._heading is not None:
             title = " ".join("".join(self._heading).split())
-            self._path = [*(one for one in self._path if one[0] < self._level), (self._level, title)]
+            self._path = [*(heading for heading in self._path if heading[0] < self._level), (self._level, title)]
             self._heading = None
             self._said.append("\n")
 
@@ -125,5 +125,5 @@ class _Reader(HTMLParser):
         if text:
             titles = [title for _, title in self._path if title]
             title = " > ".join(title[:_TITLE] for title in titles) or self._called[:_TITLE]
-            self._parts.append(Part(text, title, lead=titles[-1] if titles else ""))
+            self._parts.append(SourcePart(text, title, lead=titles[-1] if titles else ""))
         self._said, self._has_body = [], False

@@ -1,4 +1,4 @@
-"""What a source is read as: by what a server says of it, by its name, and by how it begins. Data in, data out."""
+"""The kind of a source: by what a server says of it, by its name, and by how it begins. Data in, data out."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -9,7 +9,7 @@ from typing import Final
 from . import cutting
 from .decoding import charset_of_html, decode
 from .errors import Unreadable
-from .parts import Cut, Parts
+from .parts import Cut, SourceParts
 
 _SUFFIXES: Final[Mapping[str, str]] = {
     f".{suffix}": kind
@@ -67,18 +67,18 @@ _READERS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def kind_of(name: str, data: bytes, content_type: str = "") -> str:
-    """What to read it as."""
+    """Return the kind of source to read it as."""
     if b"%PDF-" in data[:_PDF_WITHIN]:
         return "pdf"
-    said = content_type.partition(";")[0].strip().lower()
+    media_type = content_type.partition(";")[0].strip().lower()
     by_name = _SUFFIXES.get(PurePath(name).suffix.lower(), "")
-    if said == "text/html" or (not said and not by_name and _HTML.match(data[:_PDF_WITHIN])):
+    if media_type == "text/html" or (not media_type and not by_name and _HTML.match(data[:_PDF_WITHIN])):
         return "html"
-    return by_name or _TYPES.get(said) or ("json" if said.endswith("+json") else "text")
+    return by_name or _TYPES.get(media_type) or ("json" if media_type.endswith("+json") else "text")
 
 
 def read(name: str, data: bytes, content_type: str = "") -> Cut:
-    """A source as chunks.
+    """Return a source as chunks.
 
     Raises:
         Unreadable: it is no text, or not what it says it is.
@@ -91,19 +91,19 @@ def read(name: str, data: bytes, content_type: str = "") -> Cut:
     return Cut(kind, chunks, (*notes, *parts.notes))
 
 
-def _paged(data: bytes) -> tuple[Parts, tuple[str, ...]]:
+def _paged(data: bytes) -> tuple[SourceParts, tuple[str, ...]]:
     if b"%PDF-" not in data[:_PDF_WITHIN]:
         raise Unreadable("It is no PDF.")
-    found: Parts = import_module(f"{__package__}.paged").document(data)
-    return found, ()
+    parts: SourceParts = import_module(f"{__package__}.paged").document(data)
+    return parts, ()
 
 
-def _text(kind: str, data: bytes, content_type: str) -> tuple[Parts, tuple[str, ...]]:
-    for mark, what in _FOREIGN:
+def _text(kind: str, data: bytes, content_type: str) -> tuple[SourceParts, tuple[str, ...]]:
+    for mark, description in _FOREIGN:
         if data.startswith(mark):
-            raise Unreadable(f"It is {what}, and no text.", mend="Convert it to text, HTML or PDF first.")
-    said = re.search(r"charset=\"?([\w.:-]{2,40})", content_type)
-    text, notes = decode(data, said[1] if said else charset_of_html(data) if kind == "html" else "")
+            raise Unreadable(f"It is {description}, and no text.", mend="Convert it to text, HTML or PDF first.")
+    match = re.search(r"charset=\"?([\w.:-]{2,40})", content_type)
+    text, notes = decode(data, match[1] if match else charset_of_html(data) if kind == "html" else "")
     module, name = _READERS[kind]
-    reader: Callable[[str], Parts] = getattr(import_module(f"{__package__}.{module}"), name)
+    reader: Callable[[str], SourceParts] = getattr(import_module(f"{__package__}.{module}"), name)
     return reader(text), notes

@@ -1,4 +1,4 @@
-"""PDF, page by page, by pypdf. Only ever in the process of `child.py`: what it reads may be made to harm."""
+"""PDF, page by page, with pypdf. Only in the process of `child.py`: the input may be malicious."""
 
 import io
 import logging
@@ -8,14 +8,14 @@ import pypdf
 from pypdf.errors import DependencyError, PyPdfError
 
 from .errors import Unreadable
-from .parts import Part, Parts
+from .parts import SourcePart, SourceParts
 
 _MOST_TEXT: Final = 64 << 20
 _MOST_PAGES: Final = 20_000
 
 
-def document(data: bytes) -> Parts:
-    """Its pages that hold text.
+def document(data: bytes) -> SourceParts:
+    """Return the pages that contain text.
 
     Raises:
         Unreadable: it is locked, broken, or holds pictures alone.
@@ -27,12 +27,12 @@ def document(data: bytes) -> Parts:
         raise Unreadable(f"The PDF needs what is not installed: {error}.") from error
     except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError) as error:
         raise Unreadable(f"The PDF is broken: {error or type(error).__name__}.") from error
-    found = [Part(text, "", "page", number) for number, text in enumerate(pages, 1) if text.strip()]
-    if not found:
+    parts = [SourcePart(text, "", "page", number) for number, text in enumerate(pages, 1) if text.strip()]
+    if not parts:
         mend = "Scanned pages are pictures: make text of them first (OCR)."
         raise Unreadable("The PDF holds no text.", mend=mend)
-    empty = len(pages) - len(found)
-    return Parts(tuple(found), notes=(f"{empty} of {len(pages)} pages hold no text.",) if empty else ())
+    empty = len(pages) - len(parts)
+    return SourceParts(tuple(parts), notes=(f"{empty} of {len(pages)} pages hold no text.",) if empty else ())
 
 
 def _pages(reader: pypdf.PdfReader) -> list[str]:

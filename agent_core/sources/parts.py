@@ -1,4 +1,4 @@
-"""What readers give, and what comes of it: parts of a text that belong together, and chunks with their place."""
+"""The output of readers: parts of a text that belong together, and chunks with their position."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
@@ -14,7 +14,7 @@ SMALL: Final = 240
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SourcePart:
     """A piece of a text that belongs together: a section, a function, a page, a row.
 
     `title` is where it stands, such as the path of its headings. `number` counts in `unit`s: its first line, or the
@@ -30,7 +30,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What becomes a passage: a text, and its place in the source as an answer cites it."""
+    """The raw form of a passage: a text, and its position in the source as an answer cites it."""
 
     text: str
     place: str
@@ -38,7 +38,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A source as chunks: what it was read as, and what there is to say of it."""
+    """A source as chunks: the kind it was read as, and notes about it."""
 
     kind: str
     chunks: tuple[Chunk, ...]
@@ -46,9 +46,9 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class SourceParts:
     """A source as parts; those below `fill` characters are joined to the next one."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[SourcePart, ...]
     fill: int = SMALL
     notes: tuple[str, ...] = ()

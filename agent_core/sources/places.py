@@ -1,4 +1,4 @@
-"""Where sources are: a file, a folder's files, standard input, a URL. What a human named is read, and no more."""
+"""The locations of sources: a file, a folder's files, standard input, a URL. Only what the user named is read."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ STDIN: Final = "-"
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """The bytes of a source; `guess` helps to see what they are."""
+    """The bytes of a source; `guess` helps to detect their kind."""
 
     data: bytes
     content_type: str = ""
@@ -32,8 +32,8 @@ class Material:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A source that can be read; `name` is how it is cited, and tells two of them apart."""
+class SourcePlace:
+    """A source that can be read; `name` is how it is cited, and distinguishes two of them."""
 
     name: str
     where: str
@@ -43,7 +43,7 @@ class Place:
     """Whether nothing but its content tells it from others of that name."""
 
     async def material(self) -> Material:
-        """What is there.
+        """Return the bytes at the place.
 
         Raises:
             Unreadable: it is not there, too large, or no file.
@@ -58,50 +58,50 @@ class Place:
 
 
 def is_url(where: str) -> bool:
-    """Whether it is fetched."""
+    """Check whether it must be fetched."""
     return where.lower().startswith(("http://", "https://"))
 
 
-def places(where: str, name: str = "") -> list[Place]:
-    """What a human's words name: one source, or the files of a folder; hidden ones are left out.
+def places(where: str, name: str = "") -> list[SourcePlace]:
+    """Return the sources that the user named: one source, or the files of a folder without hidden ones.
 
     Raises:
         Unreadable: there is nothing.
     """
     if is_url(where):
-        return [Place(name or where.partition("#")[0], where)]
+        return [SourcePlace(name or where.partition("#")[0], where)]
     if where == STDIN:
         if sys.stdin is None or sys.stdin.isatty():  # at the prompt, what is typed is for the prompt
             raise Unreadable("Nothing is piped into standard input.", mend="Pipe a text into it, or name a file.")
-        return [Place(name or "standard input", where, is_unnamed=not name)]
+        return [SourcePlace(name or "standard input", where, is_unnamed=not name)]
     if "://" in where.partition("?")[0]:
         raise Unreadable(f"{where} is no URL that can be fetched.", mend="Only http:// and https:// are.")
     path = expanded(where)
     called = name or _called(path)
     if not path.is_dir():
-        return [Place(called, str(path))]
-    found = [
-        Place(
+        return [SourcePlace(called, str(path))]
+    files = [
+        SourcePlace(
             f"{called}/{inside.as_posix()}" if called != "." else inside.as_posix(), str(path / inside), is_found=True
         )
         for inside in sorted(_files(path))
     ]
-    if not found:
+    if not files:
         raise Unreadable(f"{where} holds no file.", mend="Hidden files and folders are left out.")
-    return found
+    return files
 
 
 def _called(path: Path) -> str:
-    """The path as it was typed, shorter where it is below the current folder."""
+    """Return the path as it was typed, shorter if it is below the current folder."""
     whole = Path(os.path.abspath(path))  # noqa: PTH100 - a link keeps the name by which it was given
-    here = Path.cwd()
-    return (whole.relative_to(here) if whole.is_relative_to(here) else whole).as_posix()
+    folder = Path.cwd()
+    return (whole.relative_to(folder) if whole.is_relative_to(folder) else whole).as_posix()
 
 
 def _files(folder: Path) -> Iterator[Path]:
     count = 0
     for top, folders, names in os.walk(folder):
-        folders[:] = sorted(one for one in folders if not one.startswith(".") and one not in _LEFT_OUT)
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _LEFT_OUT)
         for name in sorted(names):
             path = Path(top) / name
             if name.startswith(".") or path.is_symlink() or not path.is_file():

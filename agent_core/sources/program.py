@@ -8,7 +8,7 @@ from typing import Final
 
 from sandbox.lines import bare_lines
 
-from .parts import LONGEST, Part, Parts
+from .parts import LONGEST, SourcePart, SourceParts
 from .prose import plain
 
 _NAMED: Final = re.compile(
@@ -21,33 +21,35 @@ _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _KINDS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def python(text: str) -> Parts:
-    """Each function and class with its decorators and what stands above it; a long class method by method."""
+def python(text: str) -> SourceParts:
+    """Return each function and class with its decorators and the comments above; a long class method by method."""
     try:
         with warnings.catch_warnings(action="ignore"):
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return other(text)
+        return split_blocks(text)
     lines = bare_lines(text)
     starts = sorted({0: "", **dict(_starts(tree.body, lines, 0, ""))}.items())
     ends = [*(start for start, _ in starts[1:]), len(lines)]
-    return Parts(tuple(_part(lines, begin, end, name) for (begin, name), end in zip(starts, ends, strict=True)))
+    return SourceParts(tuple(_part(lines, begin, end, name) for (begin, name), end in zip(starts, ends, strict=True)))
 
 
-def other(text: str) -> Parts:
-    """What stands between blank lines at the left margin, named by what it defines."""
+def split_blocks(text: str) -> SourceParts:
+    """Return the blocks between blank lines at the left margin, each named by what it defines."""
     parts, number, start = [], 1, 0
-    for end in [*(found.end() for found in _TOP.finditer(text)), len(text)]:
+    for end in [*(match.end() for match in _TOP.finditer(text)), len(text)]:
         block = text[start:end]
         names = list(dict.fromkeys(_NAMED.findall(block)))
         title = ", ".join(names[:3])
-        parts.append(Part(block, title, "line", number, _first_line(block) if names else ""))
+        parts.append(SourcePart(block, title, "line", number, _first_line(block) if names else ""))
         number, start = number + block.count("\n"), end
-    return Parts(tuple(parts)) if len(parts) > 1 else plain(text)
+    return SourceParts(tuple(parts)) if len(parts) > 1 else plain(text)
 
 
 def _starts(body: Sequence[ast.stmt], lines: Sequence[str], after: int, within: str) -> Iterator[tuple[int, str]]:
-    """Line numbers from 0 at which a part begins, with its name; what follows a definition begins one too."""
+    """Yield the line numbers, from 0, at which a part begins, with its name; code after a definition begins one,
+    too.
+    """
     before: ast.stmt | None = None
     for node in body:
         if isinstance(node, _KINDS):
@@ -55,7 +57,7 @@ def _starts(body: Sequence[ast.stmt], lines: Sequence[str], after: int, within: 
             yield _above(node, lines, after), name
             end = node.end_lineno or node.lineno
             if isinstance(node, ast.ClassDef) and _length(lines, node.lineno - 1, end) > LONGEST:
-                methods = [one for one in node.body if isinstance(one, _KINDS)]
+                methods = [member for member in node.body if isinstance(member, _KINDS)]
                 yield from _starts(methods, lines, node.lineno, f"{name}.")
             after = end
         elif isinstance(before, _KINDS):
@@ -64,8 +66,8 @@ def _starts(body: Sequence[ast.stmt], lines: Sequence[str], after: int, within: 
 
 
 def _above(node: _Definition, lines: Sequence[str], after: int) -> int:
-    """The first line of a definition, from 0, with its decorators and the comments right above."""
-    first = min([node.lineno, *(one.lineno for one in node.decorator_list)]) - 1
+    """Return the first line of a definition, from 0, with its decorators and the comments right above."""
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]) - 1
     while first > after and lines[first - 1].lstrip().startswith("#"):
         first -= 1
     return first
@@ -75,10 +77,10 @@ def _length(lines: Sequence[str], start: int, end: int) -> int:
     return sum(len(line) + 1 for line in lines[start:end])
 
 
-def _part(lines: Sequence[str], begin: int, end: int, name: str) -> Part:
+def _part(lines: Sequence[str], begin: int, end: int, name: str) -> SourcePart:
     text = "\n".join(lines[begin:end]) + "\n"
     head = next((line for line in lines[begin:end] if line.lstrip().startswith(("def ", "class ", "async "))), "")
-    return Part(text, name, "line", begin + 1, head.rstrip() if name else "")
+    return SourcePart(text, name, "line", begin + 1, head.rstrip() if name else "")
 
 
 def _first_line(block: str) -> str:

@@ -1,4 +1,4 @@
-"""Has sources read in a process of its own, one after another; one that takes too long or too much ends it.
+"""Reading of sources in a separate process, one after another; a source that takes too long or too much ends it.
 
 What comes back is a claim: text and places of limited length, and nothing else.
 """
@@ -15,8 +15,8 @@ _MOST_BYTES: Final = 4 << 30
 _DIVIDE: Final = "Divide it, or convert it to plain text first."
 
 
-class Reading:
-    """A process that reads; started by the first source, and ended with the block."""
+class SourceReader:
+    """A process that reads sources; it is started by the first source and ends with the block."""
 
     def __init__(self, within_s: float = 60.0) -> None:
         self._process = ReaderProcess(f"{__package__}.child", within_s)
@@ -36,7 +36,7 @@ class Reading:
         await self._process.__aexit__(kind, error, trace)
 
     async def read(self, name: str, data: bytes, content_type: str = "") -> Cut:
-        """A source as chunks.
+        """Return a source as chunks.
 
         Raises:
             Unreadable: it is no text, or not what it says it is, or takes too long or too much to read.

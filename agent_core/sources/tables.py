@@ -1,4 +1,4 @@
-"""CSV: rows joined up to a good size, the header above each chunk."""
+"""CSV: rows joined up to a good size, with the header above each chunk."""
 
 import csv
 import io
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from .parts import GOAL, Part, Parts
+from .parts import GOAL, SourcePart, SourceParts
 from .prose import plain
 
 _SAMPLE: Final = 1 << 13
@@ -15,23 +15,27 @@ _NUMBER: Final = re.compile(r"[-+]?[\d.,]{1,40}%?")
 _LONGEST_CELL: Final = 1 << 20
 
 
-def table(text: str, delimiter: str = "") -> Parts:
-    """Its rows, numbered from 1 below the header."""
+def table(text: str, delimiter: str = "") -> SourceParts:
+    """Return the rows, numbered from 1 below the header."""
     csv.field_size_limit(_LONGEST_CELL)
     try:
         rows = [row for row in _rows(text, delimiter or _delimiter(text)) if any(row)]
     except csv.Error as error:
-        return Parts(plain(text).parts, GOAL * 3 // 4, (f"It is no table that can be read ({error}); read as text.",))
+        return SourceParts(
+            plain(text).parts, GOAL * 3 // 4, (f"It is no table that can be read ({error}); read as text.",)
+        )
     header = " | ".join(rows[0]) if rows and _is_header(rows[0]) else ""
     body = rows[1:] if header and len(rows) > 1 else rows
     lead = header if body is not rows else ""
     if len(lead) > GOAL // 3:  # too long to stand above each: a row of its own
         lead, body = "", rows
-    return Parts(tuple(Part(" | ".join(row), "", "row", number, lead) for number, row in enumerate(body, 1)), GOAL)
+    return SourceParts(
+        tuple(SourcePart(" | ".join(row), "", "row", number, lead) for number, row in enumerate(body, 1)), GOAL
+    )
 
 
-def tabbed(text: str) -> Parts:
-    """The same, with tabs."""
+def tabbed(text: str) -> SourceParts:
+    """Return the rows of a table separated by tabs."""
     return table(text, "\t")
 
 
@@ -41,7 +45,7 @@ def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
 
 
 def _delimiter(text: str) -> str:
-    """The one that parts the first lines into most columns, the same number in each."""
+    """Return the delimiter that splits the first lines into most columns, the same number in each."""
     lines = [line for line in text[:_SAMPLE].split("\n")[:20] if line.strip()]
     lines = lines[:-1] if len(lines) > 2 else lines
     return max(_DELIMITERS, key=lambda mark: min((line.count(mark) for line in lines), default=0))

@@ -1,4 +1,5 @@
-"""A page that a human asked for, fetched as functions fetch: each address checked, redirects too, nothing lent.
+"""A page that the user asked for, fetched with the rules for functions: each address checked, redirects too, no secrets
+sent.
 
 Private addresses are refused. This machine's own are reached only where the human typed them: `localhost`,
 `127.0.0.1` or `[::1]`, and never by a redirect or a name that leads there.
@@ -9,7 +10,7 @@ from typing import Any, Final
 
 from sandbox import RequestRefused
 
-from ..broker import Broker, Caps
+from ..broker import Broker, FetchCaps
 from ..broker.addresses import kind_of, resolve
 from ..broker.target import Target, as_address, read
 from ..untrusted import fence, one_line
@@ -24,36 +25,36 @@ _HEADERS: Final = [["Accept", "text/html, text/*, application/json, application/
 
 
 async def fetch(url: str, most: int, broker: Broker | None = None) -> Material:
-    """What is at the URL.
+    """Return what is at the URL.
 
     Raises:
         Unreadable: it is refused, fails, or is too large.
     """
     try:
-        target = read(url, Caps().url)
+        target = read(url, FetchCaps().url)
         own = _is_own(target)
         _public(target.host, as_address(target.host), own=own)
-        return await _fetched(url, target, own, broker or Broker(Caps(response=most)))
+        return await _fetched(url, target, own, broker or Broker(FetchCaps(response=most)))
     except RequestRefused as refused:
         raise Unreadable(f"It is not fetched: {refused}.") from refused
 
 
-async def _fetched(url: str, target: Target, own: bool, given: Broker) -> Material:  # noqa: FBT001 - see `_is_own`
+async def _fetched(url: str, target: Target, own: bool, parent: Broker) -> Material:  # noqa: FBT001 - see `_is_own`
     async def resolved(host: str, port: int) -> Sequence[str]:
-        addresses = await (given.resolve or resolve)(host, port)
+        addresses = await (parent.resolve or resolve)(host, port)
         for text in addresses:
             _public(host, as_address(text), own=own and host == target.host)
         return addresses
 
     async def is_elsewhere(place: str) -> bool:
-        """Whether a redirect may lead there: anywhere that is public."""
-        host = read(f"http://{place}/", Caps().url).host
+        """Check whether a redirect may lead there: anywhere that is public."""
+        host = read(f"http://{place}/", FetchCaps().url).host
         if host == "localhost":
             raise Unreadable(f"It redirects to {host}, this machine.", mend=_SAVE)
         _public(host, as_address(host), own=False)
         return True
 
-    broker = Broker(given.caps, resolved, given.tls, given.note)
+    broker = Broker(parent.caps, resolved, parent.tls, parent.note)
     async with broker.session(_BY, (target.place,), is_elsewhere) as session:
         head = await session.answer("fetch", {"url": url, "headers": _HEADERS, "follow": True})
         _failed(head)
@@ -79,7 +80,7 @@ def _material(data: bytes, head: dict[str, Any], *, own: bool) -> Material:  # A
 
 
 def _is_own(target: Target) -> bool:
-    """Whether the URL itself names this machine."""
+    """Check whether the URL itself names this machine."""
     address = as_address(target.host)
     return target.host == "localhost" or (address is not None and address.is_loopback)
 

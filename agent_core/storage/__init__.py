@@ -1,4 +1,4 @@
-"""Storage: what outlives the process. The only room that knows SQL.
+"""Storage: what outlives the process. The only package that knows SQL.
 
 `open_store` gives the embedded store; `Store` is what its users see, so that another backend can
 stand in its place. What a method returned is on disk.
@@ -20,7 +20,7 @@ from .memory_writes import (
     DropSection,
     DropVectors,
     PassageRow,
-    Said,
+    RecallMessage,
     SaveAgent,
     SaveBlock,
     SaveDocument,
@@ -41,6 +41,7 @@ from .store import (
     SUMMARY,
     AgentRow,
     Appended,
+    ClaimedTurn,
     Due,
     Entry,
     Inbound,
@@ -48,7 +49,6 @@ from .store import (
     Post,
     ReadingRow,
     Store,
-    Turn,
     VersionRow,
     YesRow,
 )
@@ -92,6 +92,7 @@ __all__ = [
     "BlockConflict",
     "BlockRow",
     "CallRow",
+    "ClaimedTurn",
     "Counts",
     "DetachBlock",
     "DocumentRow",
@@ -118,11 +119,11 @@ __all__ = [
     "PinFunction",
     "Post",
     "ReadingRow",
+    "RecallMessage",
     "RecordCall",
     "Recorded",
     "RecordedRow",
     "ReleaseFunction",
-    "Said",
     "SaveAgent",
     "SaveBlock",
     "SaveDocument",
@@ -145,7 +146,6 @@ __all__ = [
     "SqliteStore",
     "Stats",
     "Store",
-    "Turn",
     "UnpinFunction",
     "Value",
     "VersionRow",

@@ -1,4 +1,4 @@
-"""The folder `.toolwright/`: made so that nobody else reads it and git ignores it, with a lock per agent.
+"""The folder `.toolwright/`: private to this user, ignored by git, with one lock per agent.
 
 The kernel lets a lock go when its process ends, however it ends; the file stays and holds
 the owner's number for the message to a second process; its time is when the owner began.
@@ -24,7 +24,7 @@ AGENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def prepare_state_dir(root: Path) -> Path:
-    """Return the state folder of a workspace, made where it is missing.
+    """Return the state folder of a workspace, created if missing.
 
     Raises:
         WorkspaceError: it cannot be made, or belongs to somebody else.
@@ -45,7 +45,7 @@ def prepare_state_dir(root: Path) -> Path:
 
 
 def _check_entries(folder: Path) -> None:
-    """A workspace may come from somebody else: what is written here must not land in a file that a link names.
+    """Refuse links in the folder: a workspace may come from someone else, and what is written must stay in it.
 
     Nor may somebody else own it: they could read it, and change it while it is in use. That holds for root too.
     """
@@ -75,7 +75,7 @@ def _owner(user: int) -> str:
 
 
 def open_lock(path: Path) -> int:
-    """Return the descriptor of a file to lock, made where it is missing.
+    """Return the descriptor of a file to lock, created if missing.
 
     Raises:
         OSError: it cannot be made, or is a link or no plain file.
@@ -95,7 +95,7 @@ class AgentLock:
         self._descriptor: int | None = descriptor
 
     def close(self) -> None:
-        """Let it go; a second time does nothing."""
+        """Release the lock; a second call does nothing."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -110,7 +110,7 @@ class AgentLock:
 
 
 def lock_agent(state_dir: Path, agent: str) -> AgentLock:
-    """The lock of an agent.
+    """Return the lock of an agent.
 
     Raises:
         AgentBusy: another process holds it; the message names the process.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .connection import Session
+from .connection import SqlSession
 
 _SELECT = "select id, rows, done, upto from lane where agent = ? and shelf = ? and space = ?"
 _GROW = (
@@ -33,24 +33,24 @@ class Lane:
     upto: int
 
 
-def lane(session: Session, key: Key) -> Lane | None:
+def lane(session: SqlSession, key: Key) -> Lane | None:
     """Return the lane, if anything was ever in it."""
     row = session.one(_SELECT, *key)
     return Lane(*row) if row else None
 
 
-def grow(session: Session, key: Key, count: int) -> Lane:
+def grow(session: SqlSession, key: Key, count: int) -> Lane:
     """Count rows that come, and return the lane."""
     update, insert = _GROW
     return Lane(*(session.one(update, count, *key) or session.all(insert, count, *key)[0]))
 
 
-def advance(session: Session, lane: Lane, done: int) -> None:
+def advance(session: SqlSession, lane: Lane, done: int) -> None:
     """Note how far the rows are indexed."""
     session.all("update lane set done = ? where id = ?", done, lane.id)
 
 
-def spaces(session: Session, agent: str, shelf: str) -> list[tuple[Key, Lane]]:
+def spaces(session: SqlSession, agent: str, shelf: str) -> list[tuple[Key, Lane]]:
     """Return the lanes of vectors on a shelf of an agent."""
     rows = session.all(_SPACES, agent, shelf)
     return [(Key(agent, shelf, space), Lane(*lane)) for space, *lane in rows]

@@ -1,4 +1,4 @@
-"""The numbered migrations: each file runs once, in order, and the state file remembers its number.
+"""The numbered migrations: each file runs once, in order, and the state file records its number.
 
 Two processes may start at once: the number is read again under the write lock. A file whose schema is not what these
 files make counts as damaged: whoever made it may have put anything in the place of a table.
@@ -20,7 +20,7 @@ _ALWAYS = "not (tbl_name glob 'bits_[0-9]*' and type in ('table', 'index'))"
 
 
 def migrate(db: apsw.Connection, folder: Path = FOLDER) -> None:
-    """Bring the schema up to what this program knows.
+    """Upgrade the schema to the version that this program knows.
 
     Raises:
         StorageError: a newer program has made the file.
@@ -39,17 +39,17 @@ def migrate(db: apsw.Connection, folder: Path = FOLDER) -> None:
         raise
 
 
-def _missing(found: int, latest: int, path: str) -> range:
-    if found > latest:
+def _missing(current: int, latest: int, path: str) -> range:
+    if current > latest:
         raise StorageError(
-            f"The state file `{path}` has schema {found}, and this program knows schemas up to {latest}.",
+            f"The state file `{path}` has schema {current}, and this program knows schemas up to {latest}.",
             mend="Upgrade with `pip install --upgrade toolwright`.",
         )
-    return range(found + 1, latest + 1)
+    return range(current + 1, latest + 1)
 
 
 def schema(db: apsw.Connection) -> int:
-    """The number of the last migration that ran; nothing is written.
+    """Return the number of the last migration that ran; nothing is written.
 
     Raises:
         apsw.NotADBError: the file is no state file of ours.
@@ -61,7 +61,7 @@ def schema(db: apsw.Connection) -> int:
 
 
 def check_schema(db: apsw.Connection) -> None:
-    """Compare the schema with what the migrations make, up to the number that the file names.
+    """Compare the schema with what the migrations create, up to the number in the file.
 
     Raises:
         apsw.CorruptError: it is another.

@@ -8,11 +8,11 @@ from typing import Any
 from ..errors import StorageError
 from . import memory_writes as m
 from . import vector_index, word_index
-from .connection import Session, dump
+from .connection import SqlSession, dump
 from .lanes import Key, numbers
 
 
-def save_passages(session: Session, write: m.SavePassages) -> None:
+def save_passages(session: SqlSession, write: m.SavePassages) -> None:
     """Keep the passages that are new."""
     fresh: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for passage in write.passages:
@@ -23,7 +23,7 @@ def save_passages(session: Session, write: m.SavePassages) -> None:
         word_index.add(session, Key(agent, "archival"), rows)
 
 
-def _insert_passage(session: Session, passage: m.PassageRow) -> int | None:
+def _insert_passage(session: SqlSession, passage: m.PassageRow) -> int | None:
     row = session.one(
         "insert into passage (id, agent, text, words, at, tags, source, place, document, n)"
         " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning seq",
@@ -37,13 +37,13 @@ def _insert_passage(session: Session, passage: m.PassageRow) -> int | None:
     return int(row[0])
 
 
-def drop_passages(session: Session, write: m.DropPassages) -> None:
+def drop_passages(session: SqlSession, write: m.DropPassages) -> None:
     """Delete passages by their ids."""
     which = "delete from passage where agent = ? and id in (select value from json_each(?)) returning seq"
     _unindex(session, write.agent, session.all(which, write.agent, json.dumps([*write.ids])))
 
 
-def drop_document(session: Session, write: m.DropDocument) -> None:
+def drop_document(session: SqlSession, write: m.DropDocument) -> None:
     """Delete a source and its passages."""
     session.all("delete from document where agent = ? and hash = ?", write.agent, write.hash)
     which = "delete from passage where agent = ? and document = ? and document <> '' returning seq"
@@ -51,17 +51,17 @@ def drop_document(session: Session, write: m.DropDocument) -> None:
 
 
 def _unindex(
-    session: Session, agent: str, rows: Sequence[tuple[Any, ...]]
+    session: SqlSession, agent: str, rows: Sequence[tuple[Any, ...]]
 ) -> None:  # Any: columns as SQLite types them
     if seqs := [row[0] for row in rows]:
         word_index.remove(session, Key(agent, "archival"), seqs)
         vector_index.remove(session, agent, "archival", seqs)
 
 
-def save_said(session: Session, write: m.SaveSaid) -> None:
+def save_said(session: SqlSession, write: m.SaveSaid) -> None:
     """Keep the messages that are new."""
     fresh: dict[str, list[tuple[int, str]]] = defaultdict(list)
-    for said in write.said:
+    for said in write.rows:
         row = session.one(
             "insert into said (seq, agent, n, text, words, at, speaker, session, length, asks, timed, turn)"
             " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning seq",
@@ -74,7 +74,7 @@ def save_said(session: Session, write: m.SaveSaid) -> None:
         word_index.add(session, Key(agent, "recall"), rows)
 
 
-def save_vectors(session: Session, write: m.SaveVectors) -> None:
+def save_vectors(session: SqlSession, write: m.SaveVectors) -> None:
     """Keep the vectors of rows that are there."""
     if not write.space:
         raise StorageError("A space of vectors needs a name.")
@@ -86,7 +86,7 @@ def save_vectors(session: Session, write: m.SaveVectors) -> None:
         vector_index.save(session, Key(agent, write.shelf, write.space), vectors)
 
 
-def drop_vectors(session: Session, write: m.DropVectors) -> None:
+def drop_vectors(session: SqlSession, write: m.DropVectors) -> None:
     """Delete the vectors of every other space."""
     session.all("delete from lane where shelf = ? and space not in ('', ?)", write.shelf, write.space)
     vector_index.sweep(session)
@@ -98,7 +98,7 @@ _OWNERS = {
 }
 
 # Any: each action takes the one class that it is listed under, which a mapping's type cannot say.
-ACTIONS: dict[type[object], Callable[[Session, Any], None]] = {
+ACTIONS: dict[type[object], Callable[[SqlSession, Any], None]] = {
     m.SavePassages: save_passages,
     m.DropPassages: drop_passages,
     m.DropDocument: drop_document,

@@ -1,4 +1,4 @@
-"""The three questions that compute: rows by words, rows by meaning, and how near some rows are."""
+"""The three queries that compute: rows by words, rows by meaning, and the similarity of given rows."""
 
 from collections.abc import Collection, Sequence
 from typing import Any, Final, TypeAlias
@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from ..errors import StorageError
 from . import vector_index, word_index
-from .connection import Session
+from .connection import SqlSession
 from .lanes import Key, Lane, lane, numbers
 from .memory_store import Hit
 from .memory_writes import Shelf
@@ -25,17 +25,17 @@ _COSINES: Final = (
 )
 
 
-def words(session: Session, shelf: Shelf, agent: str, asked: Sequence[str], limit: int) -> list[Hit]:
-    """Return the rows that hold the rarest of the words: BM25 with each word counted once, whatever the length."""
-    stems = word_index.stems(session, " ".join(asked))
-    found = word_index.catch_up(session, Key(agent, shelf))
-    if not stems or limit < 1 or found is None:
+def words(session: SqlSession, shelf: Shelf, agent: str, query_words: Sequence[str], limit: int) -> list[Hit]:
+    """Return the best rows by BM25."""
+    stems = word_index.stems(session, " ".join(query_words))
+    index = word_index.catch_up(session, Key(agent, shelf))
+    if not stems or limit < 1 or index is None:
         return []
-    holding = [_holding(session, word_index.TABLES[shelf], word_index.token(found, stem)) for stem in sorted(stems)]
-    return _rarest(_affordable(holding), found.rows, limit)
+    holding = [_holding(session, word_index.TABLES[shelf], word_index.token(index, stem)) for stem in sorted(stems)]
+    return _rarest(_affordable(holding), index.rows, limit)
 
 
-def _holding(session: Session, table: str, token: str) -> Array:
+def _holding(session: SqlSession, table: str, token: str) -> Array:
     """Return the rows that hold a word, in order."""
     rows = session.all(f"select group_concat(rowid) from {table} where {table} match ?", f'"{token}"')[0][0]  # noqa: S608  (a table of ours)
     return np.fromstring(rows or "", "<i8", sep=",")
@@ -62,24 +62,24 @@ def _rarest(holding: Sequence[Array], total: int, limit: int) -> list[Hit]:
     return [Hit(seq, score) for seq, score in zip(seqs[best].tolist(), scores[best].tolist(), strict=True)]
 
 
-def nearest(session: Session, place: tuple[Shelf, str, str], vector: bytes, limit: int) -> list[Hit]:
-    """Return the best by cosine: of many, those whose signs agree most are compared."""
+def nearest(session: SqlSession, place: tuple[Shelf, str, str], vector: bytes, limit: int) -> list[Hit]:
+    """Return the best rows by cosine. Half as many again are rescored with full precision."""
     shelf, agent, space = place
     key = Key(agent, shelf, space)
-    found = lane(session, key)
-    if found is None or limit < 1 or trouble(session) or not _is_comparable(session, found, vector):
+    index = lane(session, key)
+    if index is None or limit < 1 or trouble(session) or not _is_comparable(session, index, vector):
         return []
     width = len(vector) // FLOAT
-    if vector_index.has_signs(found, width):
+    if vector_index.has_signs(index, width):
         try:
             return _nearest_by_signs(session, vector_index.catch_up(session, key, width), vector, limit)
         except UNREADABLE:
             with session.transaction():
-                vector_index.drop(session, bits(found))
-    return _nearest(session, found, vector, limit)
+                vector_index.drop(session, bits(index))
+    return _nearest(session, index, vector, limit)
 
 
-def _is_comparable(session: Session, found: Lane, vector: bytes) -> bool:
+def _is_comparable(session: SqlSession, found: Lane, vector: bytes) -> bool:
     row = session.one("select length(vector) from vector where lane = ? limit 1", found.id)
     if row and len(vector) != row[0]:
         asked = f"A vector of {len(vector) // FLOAT} components"
@@ -87,12 +87,14 @@ def _is_comparable(session: Session, found: Lane, vector: bytes) -> bool:
     return row is not None
 
 
-def _nearest(session: Session, found: Lane, vector: bytes, limit: int, among: str = "", *values: object) -> list[Hit]:
+def _nearest(
+    session: SqlSession, found: Lane, vector: bytes, limit: int, among: str = "", *values: object
+) -> list[Hit]:
     sql = f"{_COSINES} {among} order by score desc, seq desc limit ?3"
     return [Hit(seq, score) for seq, score in session.all(sql, vector, found.id, limit, *values)]
 
 
-def _nearest_by_signs(session: Session, found: Lane, vector: bytes, limit: int) -> list[Hit]:
+def _nearest_by_signs(session: SqlSession, found: Lane, vector: bytes, limit: int) -> list[Hit]:
     """Compare about a thousand whose signs agree most: a part of the rows says how far these are from the vector.
 
     To choose all that are within a distance is far cheaper for sqlite-vec than to choose so many nearest ones.
@@ -108,8 +110,10 @@ def _nearest_by_signs(session: Session, found: Lane, vector: bytes, limit: int) 
     return _nearest(session, found, vector, limit, among, most, within)
 
 
-def cosines(session: Session, place: tuple[Shelf, str, str], vector: bytes, seqs: Collection[int]) -> dict[int, float]:
-    """Return the cosine of each of the rows that has a vector."""
+def cosines(
+    session: SqlSession, place: tuple[Shelf, str, str], vector: bytes, seqs: Collection[int]
+) -> dict[int, float]:
+    """Return the cosines of those rows that have a vector."""
     shelf, agent, space = place
     found = lane(session, Key(agent, shelf, space))
     if found is None or trouble(session):

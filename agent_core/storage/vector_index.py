@@ -16,7 +16,7 @@ from typing import Final
 import apsw
 
 from ..errors import StorageError
-from .connection import Session
+from .connection import SqlSession
 from .lanes import Key, Lane, advance, grow, numbers, spaces
 from .migrate import drop_unread
 
@@ -39,7 +39,7 @@ def bits(lane: Lane) -> str:
     return f"bits_{lane.id}"
 
 
-def trouble(session: Session) -> str:
+def trouble(session: SqlSession) -> str:
     """Return why vectors cannot be searched; an empty text where they can be."""
     try:
         session.all("select vec_version()")
@@ -64,7 +64,7 @@ def _load(db: apsw.Connection) -> str:
     return ""
 
 
-def save(session: Session, key: Key, vectors: Sequence[tuple[int, bytes]]) -> None:
+def save(session: SqlSession, key: Key, vectors: Sequence[tuple[int, bytes]]) -> None:
     """Keep the vectors of rows; a later one takes the place of an earlier."""
     found = grow(session, key, 0)
     _check_vectors(session, found, key.space, vectors)
@@ -87,7 +87,7 @@ def has_signs(found: Lane, width: int) -> bool:
     return found.rows > EXACT and width % 8 == 0
 
 
-def _check_vectors(session: Session, found: Lane, space: str, vectors: Iterable[tuple[int, bytes]]) -> None:
+def _check_vectors(session: SqlSession, found: Lane, space: str, vectors: Iterable[tuple[int, bytes]]) -> None:
     """Refuse what a search cannot compare: it compares all of a lane with one vector."""
     row = session.one("select length(vector) from vector where lane = ? limit 1", found.id)
     size = row[0] if row else 0
@@ -103,7 +103,7 @@ def _check_vectors(session: Session, found: Lane, space: str, vectors: Iterable[
             )
 
 
-def remove(session: Session, agent: str, shelf: str, seqs: Sequence[int]) -> None:
+def remove(session: SqlSession, agent: str, shelf: str, seqs: Sequence[int]) -> None:
     """Delete the vectors of rows, in every space."""
     for key, found in spaces(session, agent, shelf):
         grow(session, key, -_delete(session, found, seqs))
@@ -111,12 +111,12 @@ def remove(session: Session, agent: str, shelf: str, seqs: Sequence[int]) -> Non
             _follow(session, found, seqs)
 
 
-def _delete(session: Session, found: Lane, seqs: Sequence[int]) -> int:
+def _delete(session: SqlSession, found: Lane, seqs: Sequence[int]) -> int:
     which = "delete from vector where lane = ? and seq in (select value from json_each(?)) returning 1"
     return len(session.all(which, found.id, numbers(seqs)))
 
 
-def _follow(session: Session, found: Lane, seqs: Sequence[int], vectors: Sequence[tuple[int, bytes]] = ()) -> bool:
+def _follow(session: SqlSession, found: Lane, seqs: Sequence[int], vectors: Sequence[tuple[int, bytes]] = ()) -> bool:
     """Keep the signs of rows in step with their vectors; where this fails, all of the lane are made anew later."""
     try:
         if not trouble(session):
@@ -128,7 +128,7 @@ def _follow(session: Session, found: Lane, seqs: Sequence[int], vectors: Sequenc
     return False
 
 
-def _write_signs(session: Session, found: Lane, seqs: Sequence[int], vectors: Sequence[tuple[int, bytes]]) -> None:
+def _write_signs(session: SqlSession, found: Lane, seqs: Sequence[int], vectors: Sequence[tuple[int, bytes]]) -> None:
     which = "where rowid in (select value from json_each(?))"
     session.all(f"delete from {bits(found)} {which}", numbers(seqs))  # noqa: S608  (a table of ours)
     session.db.executemany(
@@ -137,7 +137,7 @@ def _write_signs(session: Session, found: Lane, seqs: Sequence[int], vectors: Se
     )
 
 
-def catch_up(session: Session, key: Key, width: int) -> Lane:
+def catch_up(session: SqlSession, key: Key, width: int) -> Lane:
     """Return the lane, each vector of which has its signs: they are written a batch in each transaction."""
     while True:
         found = grow(session, key, 0)
@@ -148,7 +148,7 @@ def catch_up(session: Session, key: Key, width: int) -> Lane:
                 return found
 
 
-def _sign_batch(session: Session, key: Key, width: int) -> bool:
+def _sign_batch(session: SqlSession, key: Key, width: int) -> bool:
     found = grow(session, key, 0)
     if not found.done:
         drop(session, bits(found))
@@ -160,12 +160,12 @@ def _sign_batch(session: Session, key: Key, width: int) -> bool:
     return bool(rows)
 
 
-def _unsigned(session: Session, found: Lane, count: int) -> list[tuple[int, bytes]]:
+def _unsigned(session: SqlSession, found: Lane, count: int) -> list[tuple[int, bytes]]:
     rows = "select seq, vector from vector where lane = ? and seq > ? order by seq limit ?"
     return [(seq, vector) for seq, vector in session.all(rows, found.id, found.done, count)]
 
 
-def drop(session: Session, name: str) -> None:
+def drop(session: SqlSession, name: str) -> None:
     """Drop a table of signs, if it is there."""
     session.all("update lane set done = 0 where 'bits_' || id = ? and space <> ''", name)
     session.all(f"drop table if exists {name}")
@@ -173,7 +173,7 @@ def drop(session: Session, name: str) -> None:
         session.all(f"drop table if exists {part}")
 
 
-def sweep(session: Session) -> None:
+def sweep(session: SqlSession) -> None:
     """Drop each table of signs that no lane uses, or that sqlite-vec would not have made so."""
     used = {bits(Lane(id, 0, 0, 0)) for (id,) in session.all("select id from lane where done and space <> ''")}
     names = session.all("select name from sqlite_schema where type = 'table' and name glob 'bits_[0-9]*'")

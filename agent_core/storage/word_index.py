@@ -10,7 +10,7 @@ from typing import Final
 
 import apsw
 
-from .connection import Session
+from .connection import SqlSession
 from .lanes import Key, Lane, advance, grow, lane, numbers
 from .migrate import drop_unread
 
@@ -20,7 +20,7 @@ BATCH: Final = 2_000  # rows that one transaction indexes, some 20 ms
 _SHORT = re.compile(r"\b(\w)ies\b", re.IGNORECASE)  # the stemmer makes `pi` of `pies`, and leaves `pie`
 
 
-def stems(session: Session, text: str) -> set[str]:
+def stems(session: SqlSession, text: str) -> set[str]:
     """Return the words of a text, each without its ending, as they are compared."""
     tokenize = session.db.fts5_tokenizer("porter", ["unicode61"])
     found = tokenize(
@@ -38,12 +38,12 @@ def token(lane: Lane, stem: str) -> str:
     return f"{lane.id}x{stem}"
 
 
-def add(session: Session, key: Key, rows: Sequence[tuple[int, str]]) -> None:
+def add(session: SqlSession, key: Key, rows: Sequence[tuple[int, str]]) -> None:
     """Index new rows, each by its `seq` and words."""
     _insert(session, key, grow(session, key, len(rows)), rows)
 
 
-def remove(session: Session, key: Key, seqs: Sequence[int]) -> None:
+def remove(session: SqlSession, key: Key, seqs: Sequence[int]) -> None:
     """Take rows, each of which was there, out of the index."""
     if seqs:
         among = "rowid in (select value from json_each(?))"
@@ -51,14 +51,14 @@ def remove(session: Session, key: Key, seqs: Sequence[int]) -> None:
         grow(session, key, -len(seqs))
 
 
-def remove_agent(session: Session, agent: str) -> None:
+def remove_agent(session: SqlSession, agent: str) -> None:
     """Take all rows of an agent, which are still there, out of the index."""
     for shelf, table in TABLES.items():
         among = f"rowid in (select seq from {ROWS[shelf]} where agent = ?)"  # noqa: S608  (a table of ours)
         session.all(f"delete from {table} where {among}", agent)  # noqa: S608  (a table of ours)
 
 
-def catch_up(session: Session, key: Key) -> Lane | None:
+def catch_up(session: SqlSession, key: Key) -> Lane | None:
     """Return the lane, all of it indexed: what is older than its index comes in, a batch in each transaction."""
     words = lane(session, key)
     while words is not None and words.done < words.upto:
@@ -70,7 +70,7 @@ def catch_up(session: Session, key: Key) -> Lane | None:
     return words
 
 
-def _index_batch(session: Session, key: Key, words: Lane) -> None:
+def _index_batch(session: SqlSession, key: Key, words: Lane) -> None:
     older = "where agent = ? and seq > ? and seq <= ? order by seq limit ?"
     rows = session.all(
         f"select seq, words from {ROWS[key.shelf]} {older}",  # noqa: S608  (a table of ours)
@@ -80,7 +80,7 @@ def _index_batch(session: Session, key: Key, words: Lane) -> None:
     advance(session, words, rows[-1][0] if len(rows) == BATCH else words.upto)
 
 
-def _insert(session: Session, key: Key, words: Lane, rows: Iterable[Sequence[object]]) -> None:
+def _insert(session: SqlSession, key: Key, words: Lane, rows: Iterable[Sequence[object]]) -> None:
     session.db.executemany(
         f"insert into {TABLES[key.shelf]} (rowid, words) values (?, ?)",  # noqa: S608  (a table of ours)
         ((seq, " ".join(token(words, stem) for stem in stems(session, str(text)))) for seq, text in rows),

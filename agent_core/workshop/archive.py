@@ -1,4 +1,4 @@
-"""Somebody's library as texts: a `.py` file, a folder, a `.zip`, a `.tar` or `.tar.gz`. Nothing is unpacked to disk.
+"""A library read as texts: a `.py` file, a folder, a `.zip`, a `.tar` or `.tar.gz`. Nothing is unpacked to disk.
 
 An archive may be hostile: names that leave it, links, devices and encrypted members are told and passed over; sizes
 and counts are capped while reading, whatever its directory claims.
@@ -25,8 +25,8 @@ _GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
-class Caps:
-    """How much is read of a library at most."""
+class LibraryLimits:
+    """Limits on how much of a library is read."""
 
     members: int = 10_000
     file_bytes: int = 256 << 10
@@ -37,7 +37,7 @@ class Caps:
 
 @dataclass(slots=True)
 class Library:
-    """The Python files of a library, by their paths in it, and what was not taken."""
+    """The Python files of a library by their paths in it, and the problems of members that were not taken."""
 
     name: str
     base: str
@@ -46,18 +46,18 @@ class Library:
     _bytes: int = 0
     _members: int = 0
 
-    def refuse(self, code: str, name: str, what: str, mend: str) -> None:
-        """Tell of a member that is not taken."""
-        self.problems.append(Problem(code, what, Place(self.base + name), mend))
+    def refuse(self, code: str, name: str, message: str, mend: str) -> None:
+        """Report a member that is not taken."""
+        self.problems.append(Problem(code, message, Place(self.base + name), mend))
 
-    def count(self, caps: Caps) -> None:
-        """One more member, of whatever kind."""
+    def count(self, caps: LibraryLimits) -> None:
+        """Count one more member, of whatever kind."""
         self._members += 1
         if self._members > caps.members:
             raise UsageError(f"{self.name} holds more than {caps.members:,} members.", mend="Import a part of it.")
 
-    def take(self, name: str, content: bytes, caps: Caps) -> None:
-        """One Python file, if it is a text of bearable size."""
+    def take(self, name: str, content: bytes, caps: LibraryLimits) -> None:
+        """Take one Python file if it is text of an acceptable size."""
         self._bytes += len(content)
         if self._bytes > caps.text_bytes:
             limit = f"{caps.text_bytes >> 20} MiB"
@@ -74,13 +74,13 @@ class Library:
             self.refuse("encoding", name, "it is not UTF-8", "save it as UTF-8")
 
 
-def read_library(path: Path, caps: Caps | None = None) -> Library:
-    """The Python files of a library.
+def read_library(path: Path, caps: LibraryLimits | None = None) -> Library:
+    """Return the Python files of a library.
 
     Raises:
         UsageError: there is nothing that can be read, or far too much.
     """
-    caps, library = caps or Caps(), Library(path.name, f"{path.name}:")
+    caps, library = caps or LibraryLimits(), Library(path.name, f"{path.name}:")
     try:
         if path.is_dir():
             _folder(path, library, caps)
@@ -92,14 +92,14 @@ def read_library(path: Path, caps: Caps | None = None) -> Library:
         else:
             _tar(path, library, caps)
     except _BROKEN as error:
-        what = f"{path} cannot be read as a library: {error}."
-        raise UsageError(what, mend="Give a .py file, a folder, a .zip, a .tar or .tar.gz, or a .jsonl.") from error
+        message = f"{path} cannot be read as a library: {error}."
+        raise UsageError(message, mend="Give a .py file, a folder, a .zip, a .tar or .tar.gz, or a .jsonl.") from error
     if not path.is_dir() and path.suffix != ".py":
         library.files = _without_wrapping(library.files)
     return library
 
 
-def _folder(root: Path, library: Library, caps: Caps) -> None:
+def _folder(root: Path, library: Library, caps: LibraryLimits) -> None:
     is_package = (root / "__init__.py").is_file()
     base = root.resolve().parent if is_package else root.resolve()
     library.base = f"{(root.parent if is_package else root).as_posix()}/"
@@ -121,7 +121,7 @@ def _content(path: Path, limit: int) -> bytes:
         return stream.read(limit + 1)
 
 
-def _zip(path: Path, library: Library, caps: Caps) -> None:
+def _zip(path: Path, library: Library, caps: LibraryLimits) -> None:
     _check_size(path, caps)
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
@@ -133,7 +133,7 @@ def _zip(path: Path, library: Library, caps: Caps) -> None:
                 library.take(member.filename, stream.read(caps.file_bytes + 1), caps)
 
 
-def _tar(path: Path, library: Library, caps: Caps) -> None:
+def _tar(path: Path, library: Library, caps: LibraryLimits) -> None:
     _check_size(path, caps)
     with path.open("rb") as raw:
         is_packed = raw.read(2) == _GZIP
@@ -151,13 +151,13 @@ def _tar(path: Path, library: Library, caps: Caps) -> None:
 
 
 class _Capped(io.RawIOBase):
-    """A stream of which only so much is read: what it unpacks to is known only then."""
+    """A stream with a read limit: the unpacked size is only known while reading."""
 
     def __init__(self, stream: IO[bytes] | gzip.GzipFile, limit: int, name: str) -> None:
         self._stream, self._left, self._name = stream, limit, name
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         if size < 0 or size > self._left:
             raise UsageError(f"{self._name} unpacks to far more than it should.", mend="Import a part of it.")
         content = self._stream.read(size)
@@ -165,13 +165,13 @@ class _Capped(io.RawIOBase):
         return content
 
 
-def _check_size(path: Path, caps: Caps) -> None:
+def _check_size(path: Path, caps: LibraryLimits) -> None:
     if path.stat().st_size > caps.archive_bytes:
         raise UsageError(f"{path} is larger than {caps.archive_bytes >> 20} MiB.", mend="Import a part of it.")
 
 
 def _is_wanted(name: str, library: Library, *, is_plain: bool) -> bool:
-    """Whether a member is a Python file with a name that stays inside."""
+    """Return whether a member is a Python file with a path that stays inside the library."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name or not name.isprintable():
         shown = name.encode("unicode_escape").decode()
@@ -185,7 +185,7 @@ def _is_wanted(name: str, library: Library, *, is_plain: bool) -> bool:
 
 @contextmanager
 def _telling(name: str, library: Library) -> Iterator[None]:
-    """Tell of a member that cannot be read, and go on with the next."""
+    """Report a member that cannot be read, and go on with the next."""
     try:
         yield
     except UsageError:
@@ -195,7 +195,7 @@ def _telling(name: str, library: Library) -> Iterator[None]:
 
 
 def _without_wrapping(files: dict[str, str]) -> dict[str, str]:
-    """The files without the folders that hold all of them and are no package: `helpers-1.0/src/`."""
+    """Return the files without folders that wrap all of them and are no package: `helpers-1.0/src/`."""
     while files:
         tops = {PurePosixPath(name).parts[0] for name in files}
         top = next(iter(tops))

@@ -1,4 +1,4 @@
-"""An earlier version of a function as a candidate: its text, and what it needs of the module that it stood in.
+"""An earlier version of a function as a candidate: its text, and what it needs of its module at that time.
 
 Pure text. Imports and private helpers come along as when a function is created. A helper that is another by now is
 put back too where nothing else uses it; where something does, the gate says that the two clash.
@@ -10,23 +10,23 @@ from collections.abc import Iterator
 from sandbox.lines import lines_of
 
 from ..registry.imports import is_import
-from ..registry.source import Source, parse
-from ..registry.spans import Edit, Text, applied, bound_names, with_newline
+from ..registry.source import ModuleSource, parse
+from ..registry.spans import LineEdit, ParsedText, applied, bound_names, with_newline
 
 
 def candidate_of(module_text: str, name: str, source: str) -> str:
-    """The function of an earlier module, with the imports and helpers that it needs; `source` is its own text."""
+    """Return the function of an earlier module with the imports and helpers that it needs. `source` is its own text."""
     module = _read(module_text)
     node = _holder(module, name)
     if node is None:
         return source  # it stood under a condition: its own lines are all that can be taken
     needed = _needed(module, node)
-    parts = [module.segment(one) for one in module.body if one is node or one in needed]
+    parts = [module.segment(statement) for statement in module.body if statement is node or statement in needed]
     return "\n\n\n".join(parts) + "\n"
 
 
 def with_own_helpers(module_text: str, past_text: str, name: str) -> str:
-    """The module as it is, but for the helpers of one function, used by nothing else, that were others then."""
+    """Return the current module with those helpers restored that only this function uses and that changed since."""
     module, past = _read(module_text), _read(past_text)
     node = _holder(past, name)
     if node is None:
@@ -38,38 +38,43 @@ def with_own_helpers(module_text: str, past_text: str, name: str) -> str:
             continue
         start, end = module.span(old)
         text = with_newline(f"{past.segment(helper)}\n", module.newline)
-        edits.append(Edit(start - 1, end, tuple(lines_of(text))))
+        edits.append(LineEdit(start - 1, end, tuple(lines_of(text))))
     return applied(module.lines, edits)
 
 
-def _read(text: str) -> Text:
-    tree = parse(Source("module", "module", text, ""))
-    return Text.of(text, tree if isinstance(tree, ast.Module) else ast.Module([], []))
+def _read(text: str) -> ParsedText:
+    tree = parse(ModuleSource("module", "module", text, ""))
+    return ParsedText.of(text, tree if isinstance(tree, ast.Module) else ast.Module([], []))
 
 
-def _holder(module: Text, *names: str) -> ast.stmt | None:
-    """The one top-level statement that binds exactly these names."""
+def _holder(module: ParsedText, *names: str) -> ast.stmt | None:
+    """Return the one top-level statement that binds exactly these names."""
     holders = [node for node in module.body if bound_names(node) & {*names}]
     return holders[0] if len(holders) == 1 and bound_names(holders[0]) == {*names} else None
 
 
-def _needed(module: Text, node: ast.stmt) -> list[ast.stmt]:
-    """The imports and private helpers that a function's own words lead to; its public neighbours are not its own."""
-    found: list[ast.stmt] = []
+def _needed(module: ParsedText, node: ast.stmt) -> list[ast.stmt]:
+    """Return the imports and private helpers that a function refers to, without its public neighbors."""
+    statements: list[ast.stmt] = []
     waiting = [node]
     while waiting:
         words = set(_words(waiting.pop()))
-        for other in module.body:
-            names = bound_names(other)
-            is_brought = is_import(other) or not _is_public_function(other)
-            if other is not node and other not in found and is_brought and (names & words or _is_future(other)):
-                found.append(other)
-                waiting.append(other)
-    return found
+        for statement in module.body:
+            names = bound_names(statement)
+            is_brought = is_import(statement) or not _is_public_function(statement)
+            if (
+                statement is not node
+                and statement not in statements
+                and is_brought
+                and (names & words or _is_future(statement))
+            ):
+                statements.append(statement)
+                waiting.append(statement)
+    return statements
 
 
-def _is_only_of(module: Text, helper: ast.stmt, name: str) -> bool:
-    """Nothing of the module but the function, and helpers of it alone, uses a helper."""
+def _is_only_of(module: ParsedText, helper: ast.stmt, name: str) -> bool:
+    """Return whether only the function, and helpers used by it alone, use a helper."""
     own = _holder(module, name)
     group = [own, *_needed(module, own)] if own else []
     others = [node for node in module.body if node not in group and not is_import(node)]

@@ -1,4 +1,4 @@
-"""Calls outside of a turn: for a human, for a test, traced line by line, or to see which lines the examples reach."""
+"""Calls outside of a turn: for the user, for a test, traced line by line, or to measure the examples' coverage."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ from sandbox import Evaluation, Outcome, Refused, Returned
 
 from ..answers import bad_arguments, outcome_json, size_of
 from ..aside import aside
-from ..cage import Cage
+from ..cage import SandboxClient
 from ..debugging import Watch, said
 from ..errors import UsageError
 from ..grants import Denied
@@ -17,17 +17,17 @@ from ..registry.arguments import read as read_arguments
 from ..registry.examples import Example
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
-from ..requests import OnProgress, Requests
-from ..secrets import Curtain, Session
+from ..requests import OnProgress, WorkerApi
+from ..secrets import CallSecrets, Curtain
 from ..storage import Write
 from .calls import noted, recorded
-from .granting import Granting
+from .granting import GrantService
 
 
-class Calls:
-    """Makes them, each with a watch of the debugger over it."""
+class CallService:
+    """Service that makes calls, each with a debugger watch."""
 
-    def __init__(self, cage: Cage, granting: Granting) -> None:
+    def __init__(self, cage: SandboxClient, granting: GrantService) -> None:
         self._cage = cage
         self._granting = granting
         self._covered: dict[tuple[str, str, str], dict[str, Any]] = {}  # what is known of a text does not change
@@ -41,13 +41,13 @@ class Calls:
         on_progress: OnProgress | None = None,
         watch: Watch | None = None,
     ) -> tuple[Outcome, dict[str, Any], tuple[Write, ...]]:
-        """One call: how it ended, the same as it is published with `lacks` and `debugged`, and what is kept of it.
+        """Make one call. Return its outcome, the published form with `lacks` and `debugged`, and the writes for it.
 
         Raises:
             UsageError: the arguments do not fit.
         """
-        given = _text(arguments)
-        checked = await aside(len(given), read_arguments, given, function.parameters)
+        arguments_json = _text(arguments)
+        checked = await aside(len(arguments_json), read_arguments, arguments_json, function.parameters)
         if not isinstance(checked, dict):
             raise UsageError(bad_arguments(function.name, checked))
         permit = await self._granting.permit(function, snapshot)
@@ -55,48 +55,50 @@ class Calls:
             refused = Refused(permit.text)
             return refused, outcome_json(refused), (recorded(function, snapshot, refused, 0.0),)
         watch, tell = watch or self.debugging.watch(), on_progress or (lambda done, total, note: None)
-        requests = Requests(self._cage, snapshot, tell, self._granting, broker=self._cage.broker, watch=watch)
+        requests = WorkerApi(self._cage, snapshot, tell, self._granting, broker=self._cage.broker, watch=watch)
         try:
             outcome = await requests.run(function, checked, permit)
         finally:
             watch.close()
-        size = max(size_of(outcome), len(given))
-        found = await aside(size, outcome_json, outcome)
-        kept = await aside(size, noted, watch, function, snapshot, outcome, seconds=found["seconds"], arguments=checked)
+        size = max(size_of(outcome), len(arguments_json))
+        data = await aside(size, outcome_json, outcome)
+        writes = await aside(
+            size, noted, watch, function, snapshot, outcome, seconds=data["seconds"], arguments=checked
+        )
         lacks = "" if isinstance(outcome, Returned) and permit.grants else permit.note
         more = {"lacks": lacks, "debugged": watch.note(snapshot)}
-        return outcome, found | {key: text for key, text in more.items() if text}, kept
+        return outcome, data | {key: text for key, text in more.items() if text}, writes
 
     async def traced(
         self, function: Function, snapshot: Snapshot, arguments: str | Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The `trace` shape: the `outcome`, each line that ran with what it changed, and all of it as `text`.
+        """Return the `trace` shape: the `outcome`, each line that ran with its changes, and all of it as `text`.
 
         Raises:
             UsageError: the arguments do not fit.
         """
         watch = self.debugging.watch(trace="lines")
-        _, found, _ = await self.made(function, snapshot, arguments, watch=watch)
+        _, data, _ = await self.made(function, snapshot, arguments, watch=watch)
         lines = [
             {
-                "path": one.at.path,
-                "line": one.at.line,
-                "function": one.at.function,
-                "count": one.count,
-                "first": dict(one.first),
-                "last": dict(one.last),
+                "path": row.at.path,
+                "line": row.at.line,
+                "function": row.at.function,
+                "count": row.count,
+                "first": dict(row.first),
+                "last": dict(row.last),
             }
-            for one in watch.lines
+            for row in watch.lines
         ]
-        is_whole = found["outcome"] not in ("killed", "timed_out")
+        is_whole = data["outcome"] not in ("killed", "timed_out")
         text = said.trace(watch.lines, snapshot, is_cut=watch.is_cut, is_whole=is_whole)
-        return {"name": function.name, "outcome": found, "lines": lines, "cut": watch.is_cut, "text": text}
+        return {"name": function.name, "outcome": data, "lines": lines, "cut": watch.is_cut, "text": text}
 
     async def coverage(self, function: Function, snapshot: Snapshot) -> dict[str, Any]:
-        """The lines of a function that its examples reach, of those that can run; kept for each text of its module."""
+        """Return the executable lines of a function that its examples reach, cached for each text of its module."""
         key = function.module, function.name, function.version
         if key not in self._covered:
-            runs = [self._reached(function, snapshot, one) for one in function.examples]
+            runs = [self._reached(function, snapshot, example) for example in function.examples]
             reached: set[int] = set()
             can_run: set[int] = set()
             for ran, all_lines in await asyncio.gather(*runs):
@@ -119,12 +121,12 @@ class Calls:
                 snapshot.modules,
                 function.module,
                 Evaluation(example.setup, example.call),
-                Curtain(Session(self._cage.secrets, function.name, permit.grants.secrets), answer),
+                Curtain(CallSecrets(self._cage.secrets, function.name, permit.grants.secrets), answer),
                 access=permit.access,
                 around=around,
             )
         own = range(function.line, function.end_line + 1)
-        ran = {one.at.line for one in watch.lines if one.at.path == function.path and one.at.line in own}
+        ran = {row.at.line for row in watch.lines if row.at.path == function.path and row.at.line in own}
         return ran, {line for line in watch.can_run if line in own}
 
 

@@ -1,4 +1,4 @@
-"""What a call comes to for the record: whether it was the function's fault, and how it ended, shortly."""
+"""Records of calls: whether a failure was the function's fault, and a short form of the outcome."""
 
 import ast
 import builtins
@@ -23,7 +23,7 @@ _NAMES = re.compile(r"[\w.]+")
 def recorded(
     function: Function, snapshot: Snapshot, outcome: CallOutcome, seconds: float, turn: str = ""
 ) -> RecordCall:
-    """The record of one real call."""
+    """Return the record of one real call."""
     how, error, message = word(outcome), "", ""
     if isinstance(outcome, Raised):
         error, message = outcome.failure.type, outcome.failure.message
@@ -45,19 +45,19 @@ def noted(  # noqa: PLR0913 - what a call was, one thing each
     arguments: Mapping[str, Any],
     turn: str = "",
 ) -> tuple[Write, ...]:
-    """What is kept of one call: for the function's standing, if no human had it in hand, and for a replay."""
-    kept = watch.writes(function, snapshot, arguments, outcome_json(outcome))
-    return tuple(kept) if watch.was_stopped else (recorded(function, snapshot, outcome, seconds, turn), *kept)
+    """Return the writes of one call: for the function's standing, unless the user debugged it, and for a replay."""
+    writes = watch.writes(function, snapshot, arguments, outcome_json(outcome))
+    return tuple(writes) if watch.was_stopped else (recorded(function, snapshot, outcome, seconds, turn), *writes)
 
 
 def is_documented(error: str, function: Function, snapshot: Snapshot) -> bool:
-    """Whether the docstring names this exception, or a class of the builtins that it belongs to."""
+    """Return whether the docstring names this exception, or a built-in class that it belongs to."""
     named = [name for entry in read(_docstring(function, snapshot)).raises for name in _NAMES.findall(entry)]
     return any(_belongs(error, name) for name in named)
 
 
 def source_of(function: Function, snapshot: Snapshot) -> str:
-    """The function's own lines."""
+    """Return the function's own lines."""
     lines = lines_of(snapshot.modules[function.module].text)[function.line - 1 : function.end_line]
     return "\n".join(line.rstrip("\r\n") for line in lines)
 
@@ -78,5 +78,5 @@ def _belongs(error: str, named: str) -> bool:
 
 
 def _builtin(name: str) -> type[BaseException] | None:
-    found = getattr(builtins, name, None)
-    return found if isinstance(found, type) and issubclass(found, BaseException) else None
+    value = getattr(builtins, name, None)
+    return value if isinstance(value, type) and issubclass(value, BaseException) else None

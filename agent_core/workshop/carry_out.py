@@ -1,4 +1,4 @@
-"""Carry a plan out: the intent, the file, the record, the snapshot, in this order.
+"""Execution of a plan: the intent, the file, the record, the snapshot, in this order.
 
 A crash between any two of them leaves an intent row, which the next start finishes or gives up. What
 a human or another process saved meanwhile is never overwritten: the change is planned anew on top of it.
@@ -12,23 +12,23 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import LostLease, StaleFile, StorageError, ToolwrightError, UsageError, WorkspaceError
-from ..grants import GrantBook
+from ..grants import GrantStore
 from ..problem import Place, Problem
 from ..registry.registry import Registry
 from ..registry.saving import remove, save
 from ..registry.snapshot import Snapshot
 from ..storage import STATE, BeginWrite, EndWrite, ManifestConflict, Store
 from .one_writer import only_writer
-from .plan import FileChange, Plan
+from .plan import FileChange, PlannedChange
 
-Record = Callable[[Plan], Awaitable[None]]
+Record = Callable[[PlannedChange], Awaitable[None]]
 _TRIES = 20  # each time that a plan is too late, another process has made its change
 
 
-class Carrier:
-    """Makes the changes of one process, one after another."""
+class ChangeExecutor:
+    """Executor of changes, one after another in one process."""
 
-    def __init__(self, root: Path, store: Store, registry: Registry, book: GrantBook) -> None:
+    def __init__(self, root: Path, store: Store, registry: Registry, book: GrantStore) -> None:
         self.one_at_a_time = asyncio.Lock()
         self._folder = root / "functions"
         self._state = root / STATE
@@ -36,23 +36,23 @@ class Carrier:
         self._registry = registry
         self._book = book
 
-    async def carry_out(self, plan: Plan, record: Record, by: str) -> Plan:
-        """Make the planned change and have it recorded; the plan as it came out, which may be a refusal."""
+    async def carry_out(self, plan: PlannedChange, record: Record, by: str) -> PlannedChange:
+        """Make the planned change and record it. Return the resulting plan, which may be a refusal."""
         for tries_left in reversed(range(_TRIES)):
             try:
                 return await self._try(plan, record, by)
             except (StaleFile, ManifestConflict) as late:
-                if plan.again is None or not tries_left:
+                if plan.replan is None or not tries_left:
                     return await self._give_up(plan, record, late)
             except WorkspaceError as error:
                 return await self._give_up(plan, record, error)
             try:
-                plan = await plan.again()
+                plan = await plan.replan()
             except (WorkspaceError, UsageError, ManifestConflict) as error:
                 return await self._give_up(plan, record, error)
         raise AssertionError("the last try returns")
 
-    async def _try(self, plan: Plan, record: Record, by: str) -> Plan:
+    async def _try(self, plan: PlannedChange, record: Record, by: str) -> PlannedChange:
         if plan.change is None and plan.giving is None:
             await record(plan)
             plan.done()
@@ -66,8 +66,8 @@ class Carrier:
                 plan = await self._change(plan, plan.change, record, by)
         return await self._settled(plan)
 
-    async def _settled(self, plan: Plan) -> Plan:
-        """The plan, once it has been made, with what a human said of it in force."""
+    async def _settled(self, plan: PlannedChange) -> PlannedChange:
+        """Put the user's decisions about an executed plan in force, and return the plan."""
         if plan.giving is not None:
             self._book.forget()
         if plan.lent is not None:
@@ -77,7 +77,7 @@ class Carrier:
                 await self._book.revoke(plan.revoked)
         return plan
 
-    async def _change(self, plan: Plan, change: FileChange, record: Record, by: str) -> Plan:
+    async def _change(self, plan: PlannedChange, change: FileChange, record: Record, by: str) -> PlannedChange:
         end = EndWrite(change.path, change.version)
         before = self._registry.snapshot().modules.get(change.module)
         if change.expected != (before.version if before else None):
@@ -107,19 +107,19 @@ class Carrier:
         else:
             save(self._folder, change.path, change.text, change.expected)
 
-    async def _give_up(self, plan: Plan, record: Record, error: ToolwrightError) -> Plan:
+    async def _give_up(self, plan: PlannedChange, record: Record, error: ToolwrightError) -> PlannedChange:
         name = plan.detail.get("name", plan.change.module if plan.change else "")
-        kept = "Nothing was changed. " + (
+        note = "Nothing was changed. " + (
             "Read it again with introspect_function. " if isinstance(error, StaleFile) else ""
         )
-        text = f"`{name}` was not written: {error.message} {kept}{error.mend}".rstrip()
-        refusal = Plan(text=text, outcome="refused", detail=_refused(plan, error))
+        text = f"`{name}` was not written: {error.message} {note}{error.mend}".rstrip()
+        refusal = PlannedChange(text=text, outcome="refused", detail=_refused(plan, error))
         await record(refusal)
         return refusal
 
 
-def _refused(plan: Plan, error: ToolwrightError) -> dict[str, Any]:  # Any: JSON
-    """The plan's detail, which tells of what did not come to be, with the reason in its place."""
+def _refused(plan: PlannedChange, error: ToolwrightError) -> dict[str, Any]:  # Any: JSON
+    """Return the detail of a plan that was not executed, with the reason in its place."""
     detail = {**plan.detail, "admitted": False, "error": str(error)}
     path = plan.change.path if plan.change else ""
     problem = Problem(error.code, error.message.rstrip(), Place(path), error.mend)

@@ -1,4 +1,4 @@
-"""Plan what a verb would change: every candidate goes through the gate, and a refused one is kept.
+"""Planning of changes: every candidate goes through the gate, and a rejected one is kept.
 
 Nothing is written here: a plan holds the new text of the file and the rows that go with it.
 """
@@ -13,29 +13,29 @@ from ..gate import Candidate, GivenExample, Policy
 from ..grants import Grants
 from ..problem import Place, Problem
 from ..registry.schema import read_module
-from ..registry.source import Source
+from ..registry.source import ModuleSource
 from ..registry.uses import callers
 from ..registry.writing import remove_function
 from ..storage import DropPending, Store
 from ..untrusted import block
 from . import conflict, telling
-from .ground import Ground, own_text
-from .judging import Judging, held_to_examples
-from .plan import Author, Plan, Work, planned
+from .ground import FileSync, own_text
+from .judging import CandidateReview, held_to_examples
+from .plan import Author, ChangeSummary, PlannedChange, planned
 from .view import unknown_function
 
 
-class Changes:
+class ChangePlanner:
     """The planning half of the workshop."""
 
-    def __init__(self, store: Store, ground: Ground, judging: Judging) -> None:
+    def __init__(self, store: Store, ground: FileSync, judging: CandidateReview) -> None:
         self._store = store
         self._ground = ground
         self._judging = judging
         self._registry = ground.registry
 
-    async def create(self, candidate: Candidate, author: Author, policy: Policy = "agent") -> Plan:
-        """A new function, or a pending one sent again."""
+    async def create(self, candidate: Candidate, author: Author, policy: Policy = "agent") -> PlannedChange:
+        """Plan a new function, or a pending one sent again."""
         try:
             snapshot = await self._ground.settled(candidate.module, "", self._registry.snapshot())
         except WorkspaceError as error:
@@ -48,23 +48,23 @@ class Changes:
                 f"Call it if it does what is needed. To change it use edit_function or replace_function; "
                 f"for something else choose another name."
             )
-            return Plan(
+            return PlannedChange(
                 text, "refused", _refusal(candidate, "name-taken", f"`{candidate.name}` exists already", holder.path)
             )
-        work = Work("created", candidate.name, author, candidate.reason)
+        work = ChangeSummary("created", candidate.name, author, candidate.reason)
         plan = await self._judging.judged(candidate, snapshot, work, policy)
-        again, late = partial(self.create, candidate, author, policy), partial(self._late, candidate, author)
-        return self._ground.repeatable(plan, again, late=late)
+        replan, late = partial(self.create, candidate, author, policy), partial(self._late, candidate, author)
+        return self._ground.repeatable(plan, replan, late=late)
 
-    async def replace(self, name: str, code: str, reason: str, author: Author, how: str = "replaced") -> Plan:
-        """New source for a function that exists, or for a candidate that stands refused; `reason` is the author's."""
+    async def replace(self, name: str, code: str, reason: str, author: Author, how: str = "replaced") -> PlannedChange:
+        """Plan new source for an existing function or a rejected candidate. `reason` is the author's."""
         if name in author.unread and name in self._registry.snapshot().functions:
             return await self._kept(
                 Candidate(name, code, self._module_of(name, None), reason), author, conflict.changed(name)
             )
         return await self._replaced(name, code, reason, author, how)
 
-    async def _replaced(self, name: str, code: str, reason: str, author: Author, how: str) -> Plan:
+    async def _replaced(self, name: str, code: str, reason: str, author: Author, how: str) -> PlannedChange:
         before = self._registry.snapshot()
         pending = await self._store.pending(name)
         module = self._module_of(name, pending)
@@ -75,14 +75,14 @@ class Changes:
         except WorkspaceError as error:
             return await self._late(candidate, author, error)
         candidate = replace(candidate, replaces=name in snapshot.functions)
-        work = Work("changed" if candidate.replaces else "created", name, author, reason or f"{how} {name}")
+        work = ChangeSummary("changed" if candidate.replaces else "created", name, author, reason or f"{how} {name}")
         plan = await self._judging.judged(candidate, snapshot, work)
-        again = partial(self._replaced, name, code, reason, author, how)
+        replan = partial(self._replaced, name, code, reason, author, how)
         late = partial(self._late, candidate, author)
-        return self._ground.repeatable(plan, again, name, snapshot, late)
+        return self._ground.repeatable(plan, replan, name, snapshot, late)
 
-    async def edit(self, name: str, old_text: str, new_text: str, reason: str, author: Author) -> Plan:
-        """The same source with one place changed: of the pending candidate if there is one, else of the function."""
+    async def edit(self, name: str, old_text: str, new_text: str, reason: str, author: Author) -> PlannedChange:
+        """Plan a change of one place in the source: of the pending candidate if there is one, else of the function."""
         pending = await self._store.pending(name)
         if pending and "conflict" in pending and self._hash(name):
             pending = None  # what is on disk is what both hands work on
@@ -92,19 +92,19 @@ class Changes:
             which = "the candidate that stands refused" if pending else "the function"
             how = "is not in it" if count == 0 else f"is in it {count} times: give more of the lines around it"
             text = f"Nothing was changed: `old_text` {how}. {which.capitalize()} reads:\n{block(code, 6_000)}"
-            return Plan(text, "refused", {"name": name, "admitted": False, "error": text})
+            return PlannedChange(text, "refused", {"name": name, "admitted": False, "error": text})
         code = code.replace(old_text, new_text)
         if pending and self._is_stale(name, pending):
             candidate = Candidate(name, code, pending["module"], reason or pending["reason"])
             return await self._kept(candidate, author, conflict.changed(name))
         return await self._replaced(name, code, reason, author, "edit of")
 
-    async def confirm(self, name: str, reason: str, author: Author) -> Plan:
-        """A pending candidate with the values that really came back, where only written results disagreed."""
+    async def confirm(self, name: str, reason: str, author: Author) -> PlannedChange:
+        """Plan a pending candidate with the values that were really returned, if only expected results disagreed."""
         pending = await self._store.pending(name)
         if pending is None:
             text = f"No candidate named `{name}` stands refused, so there is nothing to confirm."
-            return Plan(text, "refused", {"name": name, "admitted": False, "error": text})
+            return PlannedChange(text, "refused", {"name": name, "admitted": False, "error": text})
         snapshot = await self._ground.settled(pending["module"], name, self._registry.snapshot())
         candidate = _candidate(pending, reason, name in snapshot.functions)
         if self._is_stale(name, pending):
@@ -112,27 +112,31 @@ class Changes:
         verdict = await self._judging.gate.judge(candidate, snapshot)
         if verdict.can_be_confirmed:
             verdict = await self._judging.gate.confirm(candidate, verdict, snapshot)
-        work = Work("changed" if candidate.replaces else "created", name, author, candidate.reason)
-        held = held_to_examples(candidate, verdict, snapshot.functions.get(name), work)
-        if not held.admitted:
-            return Plan(telling.unconfirmed(held, candidate.replaces), "refused", held.to_json(), refused=name)
+        work = ChangeSummary("changed" if candidate.replaces else "created", name, author, candidate.reason)
+        final_verdict = held_to_examples(candidate, verdict, snapshot.functions.get(name), work)
+        if not final_verdict.admitted:
+            return PlannedChange(
+                telling.unconfirmed(final_verdict, candidate.replaces), "refused", final_verdict.to_json(), refused=name
+            )
         plan = await self._judging.plan(candidate, verdict, snapshot, work)
         return self._ground.repeatable(plan, partial(self.confirm, name, reason, author), name, snapshot)
 
-    async def granted(self, name: str, grants: Grants, author: Author, version: str = "") -> Plan:
-        """A pending candidate that lacks nothing but grants, with these, which a human gave it, as it was then."""
+    async def granted(self, name: str, grants: Grants, author: Author, version: str = "") -> PlannedChange:
+        """Plan a pending candidate that only needs grants, unchanged, with the grants that the user gave it."""
         pending = await self._store.pending(name)
         if pending is None:
             raise UsageError(f"No candidate named `{name}` is waiting.", mend="create_function makes one.")
         require_same(name, version, pending["verdict"]["version"])
         snapshot = await self._ground.settled(pending["module"], name, self._registry.snapshot())
         candidate = _candidate(pending, "", name in snapshot.functions)
-        work = Work("changed" if candidate.replaces else "created", name, author, candidate.reason, given=grants)
+        work = ChangeSummary(
+            "changed" if candidate.replaces else "created", name, author, candidate.reason, preset_grants=grants
+        )
         plan = await self._judging.judged(candidate, snapshot, work)
         return self._ground.repeatable(plan, partial(self.granted, name, grants, author, version), name, snapshot)
 
-    async def delete(self, name: str, author: Author) -> Plan:
-        """A function's text taken out of its module; the module's file goes with its last function."""
+    async def delete(self, name: str, author: Author) -> PlannedChange:
+        """Plan the deletion of a function from its module. The module's file is deleted with its last function."""
         before = self._registry.snapshot()
         if name not in before.functions:
             raise unknown_function(name, before.functions)
@@ -142,27 +146,30 @@ class Changes:
         users = callers(name, snapshot)
         if users:
             text = f"`{name}` was not deleted, because these use it: {', '.join(users)}. Change or delete them first."
-            return Plan(text, "refused", {"deleted": None, "name": name, "callers": users})
+            return PlannedChange(text, "refused", {"deleted": None, "name": name, "callers": users})
         source = snapshot.modules[function.module]
-        left = remove_function(source.text, name)
-        if isinstance(left, Problem):
-            raise WorkspaceError(f"`{name}` cannot be taken out of {source.path}: {left.what}.", mend=left.mend or "")
-        rest = Source.of(function.module, left, source.path)
-        reading = await aside(len(left), read_module, rest) if left.strip() else None
+        remaining_text = remove_function(source.text, name)
+        if isinstance(remaining_text, Problem):
+            raise WorkspaceError(
+                f"`{name}` cannot be taken out of {source.path}: {remaining_text.message}.",
+                mend=remaining_text.mend or "",
+            )
+        remaining_source = ModuleSource.of(function.module, remaining_text, source.path)
+        reading = await aside(len(remaining_text), read_module, remaining_source) if remaining_text.strip() else None
         detail = {"deleted": name, "name": name, "module": function.module, "version": source.version}
         text = f"`{name}` was deleted from {source.path}. Its versions are kept in the history."
-        plan = replace(planned(text, detail, source, reading, Work("deleted", name, author)), revoked=name)
+        plan = replace(planned(text, detail, source, reading, ChangeSummary("deleted", name, author)), revoked=name)
         return self._ground.repeatable(plan, partial(self.delete, name, author), name, snapshot)
 
     def source(self, name: str) -> str:
-        """The exact text of a function as it is now, with the comments above it, which are replaced with it."""
+        """Return the exact text of a function as it is now, with the comments above it, which are replaced with it."""
         text = own_text(name, self._registry.snapshot())
         if text is None:
             raise unknown_function(name, self._registry.snapshot().functions)
         return text
 
-    async def drop(self, name: str) -> Plan:
-        """A pending candidate given up: what is on disk, if anything, is all that is left.
+    async def drop(self, name: str) -> PlannedChange:
+        """Plan to drop a pending candidate. The file on disk, if any, is unchanged.
 
         Raises:
             UsageError: there is none.
@@ -171,7 +178,9 @@ class Changes:
         if pending is None:
             raise UsageError(f"No candidate named `{name}` stands refused.", mend="Nothing was changed.")
         text = f"The candidate for `{name}` is given up."
-        return Plan(text, "returned", {"name": name, "dropped": pending["verdict"]}, writes=(DropPending(name),))
+        return PlannedChange(
+            text, "returned", {"name": name, "dropped": pending["verdict"]}, writes=(DropPending(name),)
+        )
 
     def _module_of(self, name: str, pending: dict[str, Any] | None) -> str:  # Any: JSON
         function = self._registry.snapshot().functions.get(name)
@@ -186,11 +195,11 @@ class Changes:
         return function.body_hash if function else ""
 
     def _is_stale(self, name: str, pending: dict[str, Any]) -> bool:  # Any: JSON
-        """Whether the function became another since a candidate for it was kept."""
+        """Return whether the function has changed since a candidate for it was kept."""
         return str(pending.get("over", self._hash(name))) != self._hash(name)
 
-    async def _late(self, candidate: Candidate, author: Author, error: WorkspaceError) -> Plan:
-        """What an agent wrote over what somebody else saved, kept.
+    async def _late(self, candidate: Candidate, author: Author, error: WorkspaceError) -> PlannedChange:
+        """Keep an agent's candidate that would overwrite what someone else saved.
 
         Raises:
             WorkspaceError: the author is a human, who has the text still.
@@ -199,8 +208,8 @@ class Changes:
             raise error
         return await self._kept(candidate, author, error)
 
-    async def _kept(self, candidate: Candidate, author: Author, error: WorkspaceError) -> Plan:
-        """A candidate beside what somebody else saved; both are shown."""
+    async def _kept(self, candidate: Candidate, author: Author, error: WorkspaceError) -> PlannedChange:
+        """Keep a candidate next to what someone else saved. Both are shown."""
         name, now = candidate.name, self._registry.snapshot()
         author.unread.read(name)
         candidate = replace(candidate, replaces=name in now.functions)
@@ -209,15 +218,15 @@ class Changes:
         return conflict.kept(candidate, verdict, error, theirs, self._hash(name))
 
 
-def require_same(name: str, asked: str, there: str) -> None:
-    """Nothing, if what a human was asked about is what is there now, or is not said.
+def require_same(name: str, asked_version: str, current_version: str) -> None:
+    """Raise WorkspaceError if the current version is not the one that the user was asked about, if it is given.
 
     Raises:
         WorkspaceError: it is another.
     """
-    if asked not in ("", there):
-        what = f"`{name}` is another now than the one that was asked about, so nothing was granted."
-        raise WorkspaceError(what, mend=f"Look again: toolwright functions grant {name}")
+    if asked_version not in ("", current_version):
+        message = f"`{name}` is another now than the one that was asked about, so nothing was granted."
+        raise WorkspaceError(message, mend=f"Look again: toolwright functions grant {name}")
 
 
 def _candidate(pending: dict[str, Any], reason: str, replaces: bool) -> Candidate:  # noqa: FBT001 - a fact, not a mode
@@ -227,6 +236,6 @@ def _candidate(pending: dict[str, Any], reason: str, replaces: bool) -> Candidat
     return Candidate(verdict["name"], code, pending["module"], reason or pending["reason"], examples, replaces)
 
 
-def _refusal(candidate: Candidate, code: str, what: str, path: str) -> dict[str, Any]:
-    problem = Problem(code, what, Place(path), "change the one that is there, or choose another name")
+def _refusal(candidate: Candidate, code: str, message: str, path: str) -> dict[str, Any]:
+    problem = Problem(code, message, Place(path), "change the one that is there, or choose another name")
     return {"name": candidate.name, "module": candidate.module, "admitted": False, "problems": [problem.to_json()]}

@@ -1,4 +1,4 @@
-"""Judge files without admitting anything: modules, folders of them, or one candidate a line of a `.jsonl` file.
+"""Judging of files without admitting anything: modules, folders of them, or one candidate per line of a `.jsonl` file.
 
 Verdicts are told in the order of what was given, each as soon as it and all before it are known; only a window
 of candidates is held at a time.
@@ -18,7 +18,7 @@ from ..gate import Candidate, GivenExample, Policy
 from ..problem import Place, Problem
 from ..registry.schema import read_module
 from ..registry.snapshot import Snapshot
-from ..registry.source import FOLDER, Source, module_of, path_of, read_file
+from ..registry.source import FOLDER, ModuleSource, module_of, path_of, read_file
 from .job import Job, Row, unreadable
 from .judges import Judge
 
@@ -28,8 +28,8 @@ _HIDDEN = re.compile(r"^[._]|^(?:node_modules|venv|build|dist)$")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is to be judged, and how: the promised name and module of a single function may be given."""
+class CheckRequest:
+    """A request to judge files. The expected name and module of a single function may be given."""
 
     paths: tuple[Path, ...]
     policy: Policy = "agent"
@@ -39,7 +39,7 @@ class Wanted:
 
 
 async def check(jobs: Iterable[Job], judge: Judge, tell: Callable[[Row], None]) -> None:
-    """Tell the verdict on every job, in their order."""
+    """Report the verdict on every job, in order."""
     waiting: deque[asyncio.Task[list[Row]]] = deque()
 
     async def tell_first() -> None:
@@ -60,37 +60,37 @@ async def _judged(job: Job, judge: Judge) -> list[Row]:
     return await judge(job)
 
 
-def count(wanted: Wanted) -> int:
-    """How many jobs there are, without reading them as Python."""
-    return sum(_lines(path) if path.suffix == ".jsonl" else 1 for path, _ in _files(wanted.paths))
+def count(request: CheckRequest) -> int:
+    """Return the number of jobs, without parsing the files as Python."""
+    return sum(_lines(path) if path.suffix == ".jsonl" else 1 for path, _ in _files(request.paths))
 
 
-def jobs(wanted: Wanted, snapshot: Snapshot) -> Iterator[Job]:
-    """Every job, read when it is asked for.
+def jobs(request: CheckRequest, snapshot: Snapshot) -> Iterator[Job]:
+    """Yield every job, read when it is needed.
 
     Raises:
         UsageError: a path is not there.
     """
-    for path, folder in _files(wanted.paths):
+    for path, folder in _files(request.paths):
         if path.suffix == ".jsonl":
-            yield from _of_lines(path, wanted.policy)
+            yield from _of_lines(path, request.policy)
         else:
-            yield _of_file(path, folder, wanted, snapshot)
+            yield _of_file(path, folder, request, snapshot)
 
 
 def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
-    """Each file with the folder that it was found in; links and hidden folders are passed over."""
+    """Yield each file with the folder that it was found in. Links and hidden folders are skipped."""
     for path in paths:
         if not path.exists():
             raise UsageError(f"{path} cannot be read: there is no such file.")
         if path.is_dir():
-            yield from ((found, path) for found in python_files(path))
+            yield from ((file, path) for file in python_files(path))
         else:
             yield path, None
 
 
 def python_files(folder: Path) -> Iterator[Path]:
-    """The `.py` and `.jsonl` files below a folder, sorted; neither links nor hidden folders are followed."""
+    """Yield the `.py` and `.jsonl` files below a folder, sorted. Neither links nor hidden folders are followed."""
     for path in sorted(folder.iterdir()):
         if path.is_symlink() or path.name == "__pycache__":
             continue
@@ -129,12 +129,12 @@ def _of_line(line: bytes, where: str, policy: Policy) -> Job:
 
 
 def parse_line(line: bytes, where: str, module: str = "checked") -> Candidate | Problem:
-    """The candidate of one line of a `.jsonl` file."""
+    """Return the candidate in one line of a `.jsonl` file."""
     try:
         row = read_json(line)
         examples = tuple(
-            GivenExample(str(each["call"]), str(each["expected"]), each.get("approx"))
-            for each in row.get("examples") or ()
+            GivenExample(str(example["call"]), str(example["expected"]), example.get("approx"))
+            for example in row.get("examples") or ()
         )
         return Candidate(
             str(row["name"]),
@@ -144,46 +144,51 @@ def parse_line(line: bytes, where: str, module: str = "checked") -> Candidate | 
             description=str(row.get("description") or ""),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        what = f"the line is not a candidate: {error!r:.200}"
+        message = f"the line is not a candidate: {error!r:.200}"
         mend = 'write {"name": …, "code": …, "examples": [{"call": …, "expected": …}]}'
-        return Problem("not-a-candidate", what, Place(where), mend)
+        return Problem("not-a-candidate", message, Place(where), mend)
 
 
-def _of_file(path: Path, folder: Path | None, wanted: Wanted, snapshot: Snapshot) -> Job:
+def _of_file(path: Path, folder: Path | None, request: CheckRequest, snapshot: Snapshot) -> Job:
     shown = path.as_posix()
-    own = wanted.root / FOLDER
-    if path.resolve().is_relative_to(own.resolve()) and not wanted.name:
-        return _of_workspace(path, own, wanted.policy, snapshot)
+    own = request.root / FOLDER
+    if path.resolve().is_relative_to(own.resolve()) and not request.name:
+        return _of_workspace(path, own, request.policy, snapshot)
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         return unreadable(shown, f"{shown} cannot be read: {error}")
-    module = wanted.module or _module_name(path, folder)
-    source = Source.of(module, text, shown)
+    module = request.module or _module_name(path, folder)
+    source = ModuleSource.of(module, text, shown)
     reading = read_module(source)
-    if len(reading.functions) > 1 and not wanted.name:
-        beside = _beside(reading.imports, folder) if folder else ()
-        return Job(shown, wanted.policy, file=source, around=(_absent(module), *beside))
-    name = wanted.name or (reading.functions[0].name if reading.functions else path.stem)
+    if len(reading.functions) > 1 and not request.name:
+        local_sources = _folder_sources(reading.imports, folder) if folder else ()
+        return Job(shown, request.policy, file=source, around=(_absent(module), *local_sources))
+    name = request.name or (reading.functions[0].name if reading.functions else path.stem)
     holder = snapshot.functions.get(name)
-    if not reading.functions and reading.parsed and not wanted.name and not reading.problems:
-        return Job(shown, wanted.policy, file=source, around=(_absent(module),))  # only helpers, to be imported
+    if not reading.functions and reading.parsed and not request.name and not reading.problems:
+        return Job(shown, request.policy, file=source, around=(_absent(module),))  # only helpers, to be imported
     candidate = Candidate(name, text, holder.module if holder else module, replaces=holder is not None, file=shown)
-    around = () if holder else (_absent(module),) if not wanted.module else ()
-    return Job(shown, wanted.policy, candidate, around=(*around, *(_beside(reading.imports, folder) if folder else ())))
+    around = () if holder else (_absent(module),) if not request.module else ()
+    return Job(
+        shown,
+        request.policy,
+        candidate,
+        around=(*around, *(_folder_sources(reading.imports, folder) if folder else ())),
+    )
 
 
 def _of_workspace(path: Path, own: Path, policy: Policy, snapshot: Snapshot) -> Job:
-    """A file of the workspace's own folder: its module as saving it would have it."""
+    """Return the job for a file of the workspace's own folder, with the module name that saving it would give."""
     inside = path.resolve().relative_to(own.resolve())
     source = read_file(own, inside)
     if isinstance(source, Problem):
         return Job(path.as_posix(), problem=replace(source, where=Place(path.as_posix(), source.where.line)))
-    held = snapshot.functions
+    functions = snapshot.functions
     offered = read_module(source).functions
-    if len(offered) == 1 and (offered[0].name not in held or held[offered[0].name].module == source.module):
+    if len(offered) == 1 and (offered[0].name not in functions or functions[offered[0].name].module == source.module):
         name = offered[0].name
-        candidate = Candidate(name, source.text, source.module, replaces=name in held, file=path.as_posix())
+        candidate = Candidate(name, source.text, source.module, replaces=name in functions, file=path.as_posix())
         return Job(path.as_posix(), policy, candidate)
     return Job(path.as_posix(), policy, file=source)
 
@@ -194,20 +199,20 @@ def _module_name(path: Path, folder: Path | None) -> str:
     return "checked" if isinstance(module, Problem) else module
 
 
-def _absent(module: str) -> Source:
-    """The module of that name is not the workspace's."""
-    return Source(module, path_of(module), "", "")
+def _absent(module: str) -> ModuleSource:
+    """Return an empty source that hides the workspace's module of that name."""
+    return ModuleSource(module, path_of(module), "", "")
 
 
-def _beside(imports: Iterable[str], folder: Path) -> tuple[Source, ...]:
-    """The modules of a folder that one of its files uses, and those that they use."""
-    found: dict[str, Source] = {}
+def _folder_sources(imports: Iterable[str], folder: Path) -> tuple[ModuleSource, ...]:
+    """Return the modules of a folder that one of its files uses, directly or through others."""
+    sources: dict[str, ModuleSource] = {}
     waiting = list(imports)
     while waiting:
         module = waiting.pop()
         for inside in (f"{module.replace('.', '/')}.py", f"{module.replace('.', '/')}/__init__.py"):
-            source = read_file(folder, Path(inside)) if module not in found and (folder / inside).is_file() else None
-            if isinstance(source, Source):
-                found[module] = source
+            source = read_file(folder, Path(inside)) if module not in sources and (folder / inside).is_file() else None
+            if isinstance(source, ModuleSource):
+                sources[module] = source
                 waiting += read_module(source).imports
-    return tuple(found.values())
+    return tuple(sources.values())

@@ -1,4 +1,4 @@
-"""What a function of a module needs beside itself, and a module's text with only some of its functions.
+"""Dependencies of a function within its module, and a module's text with only some of its functions.
 
 Text → text: imports, helpers, constants and classes are found by the names that are read; what is kept is kept
 word for word.
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from sandbox.lines import bare_lines
 
 from ..problem import Problem
-from ..registry.source import Source, parse
-from ..registry.spans import Edit, Text, applied, bound_names, is_blank
+from ..registry.source import ModuleSource, parse
+from ..registry.spans import LineEdit, ParsedText, applied, bound_names, is_blank
 from ..registry.tree import Definition, survey
 from ..registry.writing import remove_function
 
@@ -20,23 +20,23 @@ _ALWAYS = frozenset({"*"})
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """A module as statements: which names each binds, changes and reads, and which functions are public."""
+class ModuleParts:
+    """A module as statements: the names that each binds, changes and reads, and the public functions."""
 
-    text: Text
+    text: ParsedText
     binds: tuple[frozenset[str], ...]
     changes: tuple[frozenset[str], ...]
     reads: tuple[frozenset[str], ...]
     public: tuple[str, ...]
 
     @classmethod
-    def of(cls, text: str, path: str = "module") -> "Parts | Problem":
-        """The parts of a text, or why it cannot be read."""
-        tree = parse(Source(path, path, text, ""))
+    def of(cls, text: str, path: str = "module") -> "ModuleParts | Problem":
+        """Return the parts of a text, or the problem that it cannot be read."""
+        tree = parse(ModuleSource(path, path, text, ""))
         if isinstance(tree, Problem):
             return tree
         return cls(
-            Text.of(text, tree),
+            ParsedText.of(text, tree),
             tuple(frozenset(_bound(node)) for node in tree.body),
             tuple(frozenset(_changed(node)) for node in tree.body),
             tuple(frozenset(_read(node)) for node in tree.body),
@@ -44,29 +44,29 @@ class Parts:
         )
 
     def line(self, name: str) -> int:
-        """Where a function stands."""
+        """Return the line of a function."""
         at = max(at for at, bound in enumerate(self.binds) if name in bound)
         return self.text.body[at].lineno
 
     def uses(self, name: str) -> frozenset[str]:
-        """The public functions that one needs, directly or through what is private."""
+        """Return the public functions that one needs, directly or through private names."""
         return frozenset(self._reached([name], stop=frozenset(self.public) - {name})[1])
 
     def needed(self, names: Iterable[str], stop: Set[str] = frozenset()) -> set[int]:
-        """The statements that these functions need, their own among them; not those of the functions in `stop`."""
+        """Return the statements that these functions need, with their own, but not those of functions in `stop`."""
         return self._reached(names, stop)[0]
 
     def methods_left(self) -> Iterator[tuple[int, str, int]]:
-        """The classes that no public function needs: line, name, and how many public methods would be left behind."""
+        """Yield the classes that no public function needs: line, name, and the number of public methods left behind."""
         needed = self.needed(self.public)
         for at, node in enumerate(self.text.body):
             if isinstance(node, ast.ClassDef) and at not in needed:
-                count = sum(isinstance(one, Definition) and not one.name.startswith("_") for one in node.body)
+                count = sum(isinstance(member, Definition) and not member.name.startswith("_") for member in node.body)
                 if count:
                     yield node.lineno, node.name, count
 
     def _reached(self, names: Iterable[str], stop: Set[str]) -> tuple[set[int], set[str]]:
-        found = {at for at, bound in enumerate(self.binds) if bound & _ALWAYS}
+        indexes = {at for at, bound in enumerate(self.binds) if bound & _ALWAYS}
         seen, met = set(names), set[str]()
         waiting = list(seen)
         while waiting:
@@ -75,15 +75,15 @@ class Parts:
                 met.add(name)
                 continue
             for at, (bound, changed) in enumerate(zip(self.binds, self.changes, strict=True)):
-                if at not in found and name in bound | changed:
-                    found.add(at)
+                if at not in indexes and name in bound | changed:
+                    indexes.add(at)
                     new = (self.reads[at] | changed) - seen
                     seen |= new
                     waiting += new
-        return found, met
+        return indexes, met
 
     def candidate(self, statements: Set[int]) -> tuple[str, list[int]]:
-        """These statements as a text of their own, and for each of its lines the line of the module."""
+        """Return these statements as a separate text, and for each of its lines the line in the module."""
         lines: list[str] = []
         places: list[int] = []
         was_import = True
@@ -101,37 +101,37 @@ class Parts:
         return "\n".join(lines) + "\n", places
 
 
-def only(text: str, kept: Set[str], dropped: Set[int] = frozenset(), *, is_bare: bool = True) -> str | Problem:
-    """A module's text with some of its public functions, and if it `is_bare` with nothing that they do not need.
+def only(text: str, names: Set[str], dropped: Set[int] = frozenset(), *, is_bare: bool = True) -> str | Problem:
+    """Return a module's text with some of its public functions and, with `is_bare`, only what they need.
 
     The lines in `dropped` hold imports that go in any case.
     """
-    parts = Parts.of(text)
+    parts = ModuleParts.of(text)
     if isinstance(parts, Problem):
         return parts
-    gone = [name for name in parts.public if name not in kept]
-    needed = parts.needed(kept) if is_bare else set(range(len(parts.binds)))
+    removed = [name for name in parts.public if name not in names]
+    needed = parts.needed(names) if is_bare else set(range(len(parts.binds)))
     edits = []
     for at, node in enumerate(parts.text.body):
-        stays = at in needed or _is_head(node, at, parts) or bool(set(gone) & parts.binds[at])
+        stays = at in needed or _is_head(node, at, parts) or bool(set(removed) & parts.binds[at])
         if not stays or node.lineno in dropped:
             edits.append(_removal(parts.text, node))
     text = applied(parts.text.lines, edits).strip("\r\n") + parts.text.newline
-    for name in gone:
-        left = remove_function(text, name)
-        if isinstance(left, Problem):
-            return left
-        text = left
+    for name in removed:
+        remaining = remove_function(text, name)
+        if isinstance(remaining, Problem):
+            return remaining
+        text = remaining
     return text
 
 
-def _is_head(node: ast.stmt, at: int, parts: Parts) -> bool:
+def _is_head(node: ast.stmt, at: int, parts: ModuleParts) -> bool:
     is_docstring = at == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return is_docstring or "__all__" in parts.binds[at]
 
 
-def _removal(text: Text, node: ast.stmt) -> Edit:
-    """The statement's lines with the blank ones below it; of those as many stay as are missing above it."""
+def _removal(text: ParsedText, node: ast.stmt) -> LineEdit:
+    """Return the edit that removes a statement and the blank lines below it, except as many as are missing above it."""
     start, last = text.span(node)
     first, end = start - 1, last
     while end < len(text.lines) and is_blank(text.lines[end]):
@@ -139,7 +139,7 @@ def _removal(text: Text, node: ast.stmt) -> Edit:
     while first and is_blank(text.lines[first - 1]):
         first -= 1
     above, below = start - 1 - first, end - last
-    return Edit(start - 1, end, (text.newline,) * max(0, below - above))
+    return LineEdit(start - 1, end, (text.newline,) * max(0, below - above))
 
 
 def _bound(node: ast.stmt) -> set[str]:
@@ -149,21 +149,21 @@ def _bound(node: ast.stmt) -> set[str]:
 
 
 def _changed(node: ast.stmt) -> set[str]:
-    """The names whose values a statement of the top level changes: `TABLE["a"] = 1`, `TABLE.update(…)`."""
+    """Return the names of the values that a top-level statement modifies: `TABLE["a"] = 1`, `TABLE.update(…)`."""
     match node:
         case ast.Assign(targets=targets):
-            found = targets
+            expressions = targets
         case ast.AugAssign(target=target):
-            found = [target]
+            expressions = [target]
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=target))):
-            found = [target]
+            expressions = [target]
         case _:
             return set()
     return {
         root
-        for one in found
-        if not isinstance(one, ast.Name) or not isinstance(node, ast.Assign)
-        for root in _root(one)
+        for expression in expressions
+        if not isinstance(expression, ast.Name) or not isinstance(node, ast.Assign)
+        for root in _root(expression)
     }
 
 
@@ -174,23 +174,25 @@ def _root(node: ast.expr) -> set[str]:
 
 
 def _read(node: ast.stmt) -> set[str]:
-    """Every name that stands in a statement, in hints that are texts too."""
-    found = set()
+    """Return every name in a statement, including names in string annotations."""
+    names = set()
     for inner in ast.walk(node):
         if isinstance(inner, ast.Name):
-            found.add(inner.id)
+            names.add(inner.id)
         elif isinstance(inner, ast.arg | ast.AnnAssign | ast.FunctionDef | ast.AsyncFunctionDef):
             hint = inner.returns if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef) else inner.annotation
-            found |= _in_text(hint)
-    return found
+            names |= _in_text(hint)
+    return names
 
 
 def _in_text(hint: ast.expr | None) -> set[str]:
-    found = set()
+    names = set()
     for inner in ast.walk(hint) if hint is not None else ():
         if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
             try:
-                found |= {one.id for one in ast.walk(ast.parse(inner.value, mode="eval")) if isinstance(one, ast.Name)}
+                names |= {
+                    node.id for node in ast.walk(ast.parse(inner.value, mode="eval")) if isinstance(node, ast.Name)
+                }
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 continue
-    return found
+    return names

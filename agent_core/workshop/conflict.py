@@ -1,4 +1,4 @@
-"""Two hands at one function: what somebody saved stays; what an agent wrote is kept beside it, and both are shown."""
+"""Conflicts over one function: the saved text stays, the agent's version is kept as pending, and both are shown."""
 
 import re
 from dataclasses import replace
@@ -9,13 +9,13 @@ from ..problem import Place, Problem
 from ..storage import SavePending
 from ..untrusted import block
 from .history import diff
-from .plan import Author, Plan
+from .plan import Author, PlannedChange
 
 _LONGEST = 6_000
 
 
 def written_lines(text: str, name: str) -> str:
-    """A function's lines in a file that may not be Python at all: from its head to the next line that begins one."""
+    """Return a function's lines in a possibly invalid Python file: from its header to the next line that begins one."""
     head = re.search(rf"^(?:async[ \t]+)?def[ \t]+{re.escape(name)}\b.*\n?", text, re.MULTILINE)
     if head is None:
         return ""
@@ -24,12 +24,12 @@ def written_lines(text: str, name: str) -> str:
 
 
 def changed(name: str) -> StaleFile:
-    """That somebody else was there first."""
+    """Return the error that someone else changed the function first."""
     return StaleFile(f"`{name}` itself was changed by somebody meanwhile, so it was not overwritten.")
 
 
 def require_read(name: str, author: Author, source: str) -> None:
-    """Nothing, unless an agent would take away what another hand wrote and it has not seen.
+    """Raise StaleFile if an agent would remove text that someone else wrote and that it has not seen.
 
     Raises:
         StaleFile: it would; the text is shown, so that it knows it the next time.
@@ -39,24 +39,24 @@ def require_read(name: str, author: Author, source: str) -> None:
         raise StaleFile(f"{changed(name).message} It reads now:\n{block(source, _LONGEST)}")
 
 
-def kept(candidate: Candidate, verdict: Verdict, error: WorkspaceError, theirs: str, base: str) -> Plan:
-    """What an agent wrote over what somebody saved, as pending; `base` is the hash of theirs, if it is in use."""
+def kept(candidate: Candidate, verdict: Verdict, error: WorkspaceError, theirs: str, base: str) -> PlannedChange:
+    """Keep an agent's conflicting version as pending. `base` is the hash of the saved version if that is in use."""
     name, path, yours = candidate.name, candidate.path, verdict.source or candidate.code
     mend = f"keep what is on disk, or take the other with confirm_function or /confirm {name}"
     problem = Problem(error.code, error.message.rstrip("."), Place(path), mend)
-    held = replace(verdict, admitted=False, standing="", problems=(*verdict.problems, problem), disagreements=())
+    rejected = replace(verdict, admitted=False, standing="", problems=(*verdict.problems, problem), disagreements=())
     apart = diff(theirs, yours, (f"{name} on disk", f"{name} kept beside it"))
     pending = {
         **{"code": candidate.code, "module": candidate.module, "reason": candidate.reason, "over": base},
-        "examples": [[each.call, each.expected, each.approx] for each in candidate.examples],
-        "verdict": held.to_json(),
+        "examples": [[example.call, example.expected, example.approx] for example in candidate.examples],
+        "verdict": rejected.to_json(),
         "conflict": apart,
     }
-    detail = {**held.to_json(), "conflict": apart}
-    return Plan(_told(name, error, apart), "refused", detail, writes=(SavePending(name, pending),))
+    detail = {**rejected.to_json(), "conflict": apart}
+    return PlannedChange(_conflict_text(name, error, apart), "refused", detail, writes=(SavePending(name, pending),))
 
 
-def _told(name: str, error: WorkspaceError, apart: str) -> str:
+def _conflict_text(name: str, error: WorkspaceError, apart: str) -> str:
     edit = f"edit_function(function_name={name!r}, old_text=…, new_text=…)"
     return (
         f"{error.message} What is on disk stays, and yours is kept beside it. The difference:\n"

@@ -1,4 +1,4 @@
-"""Which functions nothing has proven yet: what their calls return says so.
+"""Draft functions, which nothing has proven yet: the results of their calls say so.
 
 What is known holds as long as the registry's snapshot: the gate changes a standing only together with it.
 """
@@ -10,8 +10,8 @@ from ..storage import Store
 from .view import standing_now
 
 
-class Drafts:
-    """Knows what is proven without asking the store at each call."""
+class ProvenIndex:
+    """An index of proven functions that does not ask the store at each call."""
 
     def __init__(self, store: Store, rules: StandingSettings) -> None:
         self._store = store
@@ -20,7 +20,7 @@ class Drafts:
         self._proven: set[str] = set()
 
     async def holds(self, function: Function, snapshot: Snapshot) -> bool:
-        """Whether this function is a draft now."""
+        """Return whether this function is a draft now."""
         if self._snapshot is not snapshot:
             self._snapshot, self._proven = snapshot, set()
         if function.name in self._proven:

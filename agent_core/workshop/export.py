@@ -1,4 +1,4 @@
-"""Hand functions out: a folder with a plain package that works without Toolwright, and its examples as tests.
+"""Export of functions: a folder with a plain package that works without Toolwright, with its examples as tests.
 
 The functions keep their text; only imports between the workspace's modules are written as relative ones. A folder
 that holds something is not written into.
@@ -22,10 +22,10 @@ from ..errors import UsageError
 from ..problem import Problem
 from ..registry.function import Function
 from ..registry.snapshot import Snapshot
-from ..registry.source import FOLDER, Source
+from ..registry.source import FOLDER, ModuleSource
 from ..registry.spans import column_of
 from ..registry.within import is_behind_link
-from .closure import Parts, only
+from .closure import ModuleParts, only
 from .export_text import CONTEXT, PROJECT, README, TESTS, WITH_CONTEXT
 from .taking import fitting
 from .view import unknown_function
@@ -33,7 +33,7 @@ from .view import unknown_function
 
 @dataclass(frozen=True, slots=True)
 class Handing:
-    """What is exported, where, and as which package; without names everything is."""
+    """An export request: functions, folder and package. Without names, everything is exported."""
 
     folder: Path
     names: tuple[str, ...] = ()
@@ -42,46 +42,46 @@ class Handing:
 
 @dataclass(slots=True)
 class _Chosen:
-    """Which names of which modules go along; None stands for a whole module."""
+    """The exported names of each module. None stands for a whole module."""
 
     snapshot: Snapshot
     names: dict[str, set[str] | None] = field(default_factory=dict)
 
     def take(self, module: str, names: Iterable[str] | None) -> None:
-        """These names of a module, and what they need in other modules."""
-        held = self.names.get(module, set())
-        if held is None or module not in self.snapshot.modules:
+        """Add these names of a module, and what they need in other modules."""
+        chosen_names = self.names.get(module, set())
+        if chosen_names is None or module not in self.snapshot.modules:
             return
         source = self.snapshot.modules[module]
-        parts = Parts.of(source.text, source.path)
+        parts = ModuleParts.of(source.text, source.path)
         if isinstance(parts, Problem):
-            raise UsageError(f"{parts.where} cannot be exported: {parts.what}.", mend=f"To fix it: {parts.mend}.")
+            raise UsageError(f"{parts.where} cannot be exported: {parts.message}.", mend=f"To fix it: {parts.mend}.")
         if names is None:
             self.names[module] = None
             needed = set(range(len(parts.binds)))
         else:
-            new = set(names) - held
+            new = set(names) - chosen_names
             if not new:
                 return
             needed = parts.needed(new)
             reached = {name for at in needed for name in parts.binds[at]} & set(parts.public)
-            self.names[module] = held | new | reached
+            self.names[module] = chosen_names | new | reached
         for at in needed:
             self._follow(parts.text.body[at], source)
 
-    def _follow(self, node: ast.stmt, source: Source) -> None:
+    def _follow(self, node: ast.stmt, source: ModuleSource) -> None:
         for inner in ast.walk(node):
             match inner:
                 case ast.ImportFrom():
                     self._follow_import(inner, source)
                 case ast.Import(names=names):
-                    for alias in (one for one in names if one.name.startswith(f"{FOLDER}.")):
+                    for alias in (alias for alias in names if alias.name.startswith(f"{FOLDER}.")):
                         self.take(alias.name.removeprefix(f"{FOLDER}."), None)
                 case ast.Call(func=ast.Attribute(attr="call"), args=[ast.Constant(value=str(name)), *_]):
                     if name in self.snapshot.functions:
                         self.take(self.snapshot.functions[name].module, [name])
 
-    def _follow_import(self, node: ast.ImportFrom, source: Source) -> None:
+    def _follow_import(self, node: ast.ImportFrom, source: ModuleSource) -> None:
         base = _base(node, source)
         for alias in node.names if base is not None else ():
             whole = f"{base}.{alias.name}".strip(".")
@@ -92,7 +92,7 @@ class _Chosen:
 
 
 def export(handing: Handing, snapshot: Snapshot) -> dict[str, Any]:  # Any: JSON
-    """Write the package; what is in it.
+    """Write the package. Return a description of its contents.
 
     Raises:
         UsageError: the folder holds something, a name is unknown, or the package cannot be called so.
@@ -103,7 +103,7 @@ def export(handing: Handing, snapshot: Snapshot) -> dict[str, Any]:  # Any: JSON
     _check_folder(handing.folder)
     chosen = _chosen(handing.names, snapshot)
     texts, notes = _texts(chosen, snapshot, package)
-    functions = [one for one in snapshot.functions.values() if _goes_along(one, chosen)]
+    functions = [function for function in snapshot.functions.values() if _goes_along(function, chosen)]
     if not functions:
         raise UsageError("There is no function to export.", mend="Next: toolwright functions list")
     files = {f"{package}/{path}": text for path, text in texts.items()} | _frame(package, functions, texts)
@@ -111,7 +111,7 @@ def export(handing: Handing, snapshot: Snapshot) -> dict[str, Any]:  # Any: JSON
     return {
         "folder": str(handing.folder),
         "package": package,
-        "functions": [one.name for one in functions],
+        "functions": [function.name for function in functions],
         "files": sorted(files),
         "notes": notes,
     }
@@ -145,14 +145,14 @@ def _goes_along(function: Function, chosen: _Chosen) -> bool:
 
 
 def _texts(chosen: _Chosen, snapshot: Snapshot, package: str) -> tuple[dict[str, str], list[dict[str, str]]]:
-    """The text of each module by its path in the package, and what a reader should know."""
+    """Return the text of each module by its path in the package, and notes for the reader."""
     texts: dict[str, str] = {}
     notes: list[dict[str, str]] = []
     for module, names in sorted(chosen.names.items()):
         source = snapshot.modules[module]
         text = source.text if names is None else only(source.text, names)
         if isinstance(text, Problem):
-            notes.append({"name": module, "message": f"exported whole: {text.what}"})
+            notes.append({"name": module, "message": f"exported whole: {text.message}"})
             text = source.text
         texts[source.path.removeprefix(f"{FOLDER}/")] = _declaring_nothing(relative(text, source, package))
     for path in list(texts):
@@ -162,12 +162,12 @@ def _texts(chosen: _Chosen, snapshot: Snapshot, package: str) -> tuple[dict[str,
 
 
 def _declaring_nothing(text: str) -> str:
-    """The text, with a comment that came to its top moved to where it declares no encoding."""
+    """Return the text with a comment at its top moved so that it declares no encoding."""
     return text if flaw_of(text) is None else f"\n\n{text}"
 
 
-def relative(text: str, source: Source, package: str) -> str:
-    """The text with imports of the workspace's modules written for the package."""
+def relative(text: str, source: ModuleSource, package: str) -> str:
+    """Return the text with imports of the workspace's modules rewritten for the package."""
     lines = lines_of(text)
     depth = len(source.module.split(".")) + source.path.endswith("/__init__.py")
     edits: list[tuple[int, int, str, str]] = []
@@ -181,7 +181,7 @@ def relative(text: str, source: Source, package: str) -> str:
                 new = f"from {'.' * depth}{above} import {last} as {local}"
                 edits.append((node.lineno, node.col_offset, rf"import\s+{re.escape(name)}\s+as\s+{local}\b", new))
             case ast.Import(names=names):
-                for alias in (one for one in names if one.name.startswith(f"{FOLDER}.")):
+                for alias in (alias for alias in names if alias.name.startswith(f"{FOLDER}.")):
                     pattern = rf"(?<![\w.]){re.escape(alias.name)}(?!\w)"
                     edits.append(
                         (node.lineno, node.col_offset, f"(.*?){pattern}", rf"\1{package}{alias.name[len(FOLDER) :]}")
@@ -194,8 +194,8 @@ def relative(text: str, source: Source, package: str) -> str:
     return "".join(lines)
 
 
-def _base(node: ast.ImportFrom, source: Source) -> str | None:
-    """The module of the workspace that an import is from; "" for its top, None for any other."""
+def _base(node: ast.ImportFrom, source: ModuleSource) -> str | None:
+    """Return the workspace module that an import is from: "" for its top, None for any other."""
     if not node.level:
         name = node.module or ""
         return name.removeprefix(FOLDER).removeprefix(".") if name.partition(".")[0] == FOLDER else None
@@ -205,11 +205,11 @@ def _base(node: ast.ImportFrom, source: Source) -> str | None:
 
 
 def _frame(package: str, functions: list[Function], texts: Mapping[str, str]) -> dict[str, str]:
-    """The files around the modules: what the package offers, its context, tests, project file and README."""
-    takes_self = any(one.takes_self for one in functions)
-    places = [f"{package}.{one.module}:{one.name}" for one in functions]
-    imports = [f"from .{one.module} import {one.name}" for one in functions]
-    offered = [*(["Context"] if takes_self else []), *(one.name for one in functions)]
+    """Return the files around the modules: the package's exports, its context, tests, project file and README."""
+    takes_self = any(function.takes_self for function in functions)
+    places = [f"{package}.{function.module}:{function.name}" for function in functions]
+    imports = [f"from .{function.module} import {function.name}" for function in functions]
+    offered = [*(["Context"] if takes_self else []), *(function.name for function in functions)]
     head = [f'"""{len(functions)} functions, exported from a Toolwright workspace."""\n']
     files = {
         f"{package}/__init__.py": "\n".join(
@@ -235,7 +235,7 @@ def _frame(package: str, functions: list[Function], texts: Mapping[str, str]) ->
             count=len(functions),
             first=functions[0].name,
             context=WITH_CONTEXT.format(package=package) if takes_self else "",
-            functions="\n".join(_told(one) for one in functions),
+            functions="\n".join(_function_entry(function) for function in functions),
         ),
     }
     return files | ({f"{package}/_context.py": CONTEXT} if takes_self else {})
@@ -245,7 +245,7 @@ def _listed(places: list[str]) -> str:
     return "[\n" + "".join(f"    {place!r},\n" for place in places) + "]"
 
 
-def _told(function: Function) -> str:
+def _function_entry(function: Function) -> str:
     first = function.description.strip().partition("\n")[0]
     return f"- `{function.name}({', '.join(function.parameters['properties'])})` {first}".rstrip()
 
@@ -263,7 +263,7 @@ def _imported(text: str) -> Iterator[str]:
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:
-    """Write all of it beside the place, then move it there: a failed export leaves nothing behind."""
+    """Write all files next to the target and then move them there, so that a failed export leaves nothing behind."""
     partial = folder.resolve().with_name(f".{folder.resolve().name}.{os.getpid()}.partial")
     try:
         for name, text in files.items():

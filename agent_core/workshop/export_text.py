@@ -1,4 +1,4 @@
-"""The files of an exported package that are the same for all: its context, its tests, its description."""
+"""The constant files of an exported package: its context, tests and description."""
 
 CONTEXT = '''"""What functions with `self` are given: progress on standard error, a scratch folder, calls."""
 

@@ -1,4 +1,4 @@
-"""Functions written for another agent: `def f(self, …)` whose `self` is a MemGPT agent.
+"""Functions written for another agent framework: `def f(self, …)` with a MemGPT agent as `self`.
 
 What has an equivalent here is written so; what has none is named with its line and what to write instead. Text →
 text; the lines stay where they are.
@@ -37,9 +37,7 @@ _ELSE = "take it as a parameter: `self` has progress, scratch and call"
 
 @dataclass(frozen=True, slots=True)
 class Adapted:
-    """The text with what could be mapped, by line what that was with its diff, what is to be done by hand, and unused
-    imports.
-    """
+    """The adapted text, its rewrites with diffs by line, the problems to fix manually, and unused imports."""
 
     text: str
     mapped: dict[int, tuple[str, str]]
@@ -48,7 +46,7 @@ class Adapted:
 
 
 def adapt(text: str, path: str, *, maps: bool = True) -> Adapted:
-    """The text of a module as it can be here; a text without a foreign `self` comes back as it is.
+    """Return the text of a module adapted to Toolwright. A text without a foreign `self` is returned unchanged.
 
     Where nothing is to be mapped, all that is foreign is named.
     """
@@ -57,26 +55,26 @@ def adapt(text: str, path: str, *, maps: bool = True) -> Adapted:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Adapted(text, {}, (), frozenset())
     takers = [node for node in ast.walk(tree) if isinstance(node, Definition) and _takes_self(node)]
-    own = {id(node) for one in tree.body if isinstance(one, ast.ClassDef) for node in ast.walk(one)}
+    own = {id(node) for statement in tree.body if isinstance(statement, ast.ClassDef) for node in ast.walk(statement)}
     takers = [node for node in takers if id(node) not in own]
     edits = [*_notes(takers), *_hints(takers)] if maps else []
     before, text = lines_of(text), _edited(text, [edit for edit, _ in edits])
     after, mapped = lines_of(text), dict[int, tuple[str, str]]()
-    for (first, _, last, *_), what in edits:
+    for (first, _, last, *_), description in edits:
         diff = [*_marked("-", before[first - 1 : last]), *_marked("+", after[first - 1 : last])]
-        mapped[first] = what, "\n".join(diff)
+        mapped[first] = description, "\n".join(diff)
     tree = ast.parse(text)
-    found = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom) and _is_foreign(node)]
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom) and _is_foreign(node)]
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    needed = [node for node in found if {alias.asname or alias.name.split(".")[0] for alias in node.names} & used]
+    needed = [node for node in imports if {alias.asname or alias.name.split(".")[0] for alias in node.names} & used]
     problems = [*(_import(node, text, path) for node in needed), *_uses(tree, text, path)]
-    return Adapted(text, mapped, tuple(problems), frozenset(node.lineno for node in found if node not in needed))
+    return Adapted(text, mapped, tuple(problems), frozenset(node.lineno for node in imports if node not in needed))
 
 
 def _notes(takers: list[Definition]) -> Iterator[tuple[_Edit, str]]:
     for call in (call for node in takers for call in _note_calls(node)):
-        given = call.args[0]
-        edit = (call.lineno, call.col_offset, given.lineno, given.col_offset, "self.progress(0, note=")
+        argument = call.args[0]
+        edit = (call.lineno, call.col_offset, argument.lineno, argument.col_offset, "self.progress(0, note=")
         yield edit, f"`self.{_chain(call.func)[1]}(…)` became a note of progress"
 
 
@@ -112,7 +110,7 @@ def _note_calls(node: Definition) -> Iterator[ast.Call]:
 
 
 def _chain(node: ast.expr) -> tuple[bool, str]:
-    """Whether an expression is an attribute of `self`, and which: `interface.internal_monologue`."""
+    """Return whether an expression is an attribute of `self`, and its dotted name: `interface.internal_monologue`."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -125,17 +123,19 @@ def _uses(tree: ast.Module, text: str, path: str) -> Iterator[Problem]:
     for node in tree.body:
         if not isinstance(node, Definition) or not _takes_self(node):
             continue
-        told: set[int] = set()
+        reported_lines: set[int] = set()
         for inner in ast.walk(node):
             if not isinstance(inner, ast.Attribute):
                 continue
             is_own, chain = _chain(inner)
-            if not is_own or chain.split(".")[0] in _OWN or inner.lineno in told:
+            if not is_own or chain.split(".")[0] in _OWN or inner.lineno in reported_lines:
                 continue
-            told.add(inner.lineno)
+            reported_lines.add(inner.lineno)
             mend = next((_MENDS[key] for key in _prefixes(chain) if key in _MENDS), _ELSE)
-            what = f"`{lines[inner.lineno - 1].strip()[:160]}` uses `self.{chain}`, which a function does not have here"
-            yield Problem("foreign-context", what, Place(path, inner.lineno, inner.col_offset + 1), mend)
+            message = (
+                f"`{lines[inner.lineno - 1].strip()[:160]}` uses `self.{chain}`, which a function does not have here"
+            )
+            yield Problem("foreign-context", message, Place(path, inner.lineno, inner.col_offset + 1), mend)
 
 
 def _prefixes(chain: str) -> Iterator[str]:
@@ -157,7 +157,7 @@ def _import(node: ast.Import | ast.ImportFrom, text: str, path: str) -> Problem:
 
 
 def _edited(text: str, edits: list[_Edit]) -> str:
-    """The text with places replaced, from the last to the first; a place that spans lines keeps their ends."""
+    """Return the text with places replaced from last to first. A place that spans lines keeps their line endings."""
     lines = lines_of(text)
     for line, column, last, end, new in sorted(edits, reverse=True):
         start = column_of(lines[line - 1], column)

@@ -1,4 +1,4 @@
-"""Before a function joins or runs: what it needs is compared with what it has, and a human is asked for the rest.
+"""Grant checks before a function joins or runs: its needs are compared with its grants; the user is asked for the rest.
 
 Where nobody can be asked the answer is no, and it says how a human grants it. While a human is asked, the clock of a
 call that runs stands still.
@@ -18,10 +18,10 @@ from ..gate.draft import unified
 from ..gate.grants import Way
 from ..gate.trial import Granted
 from ..gate.uses import needs_of, uses
-from ..grants import NOTHING, Approver, Decision, Denied, Giving, Grants, Permit, Question, Reach
+from ..grants import NOTHING, AccessResolver, Approver, Decision, Denied, Giving, Grants, Permit, Question
 from ..grants.book import who
 from ..grants.content import content_of, misleading, modules_of, unshowable
-from ..grants.desk import Desk
+from ..grants.desk import ApprovalQueue
 from ..grants.items import UNSAID
 from ..grants.permit import raised
 from ..grants.refusal import denial
@@ -32,16 +32,16 @@ from ..registry.snapshot import Snapshot
 from ..settings import GrantSettings
 from ..untrusted import fence
 from .calls import source_of
-from .closure import Parts
-from .packing import Packing, imported_at_the_top
-from .plan import Work
+from .closure import ModuleParts
+from .packing import PackageGrants, imported_at_the_top
+from .plan import ChangeSummary
 
 _BY_FILE = "It has its grants by functions/grants.toml alone: no human said yes to them here (`grants.unattended`)."
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
-    """What a human let a candidate have: to be written down with it, or lent to its next call; or why not."""
+class CandidateGrants:
+    """The user's decision on a candidate: grants to store with it or to lend to its next call, or why it is denied."""
 
     grants: Grants = NOTHING
     giving: Giving | None = None
@@ -50,118 +50,125 @@ class Allowance:
     is_human: bool = False  # whether it was a human's no
 
 
-class Granting:
-    """Asks for grants, and says what a call may have."""
+class GrantService:
+    """Service that asks for grants and decides what a call may use."""
 
     def __init__(
-        self, packing: Packing, reach: Reach, settings: GrantSettings, limits: Limits, packages: tuple[str, ...]
+        self,
+        packing: PackageGrants,
+        reach: AccessResolver,
+        settings: GrantSettings,
+        limits: Limits,
+        packages: tuple[str, ...],
     ) -> None:
         self.packing, packing.by_file = packing, self._is_by_file
         self.book = packing.book
         self.reach = reach
         self.approver: Approver | None = None
-        self._desk = Desk()
+        self._desk = ApprovalQueue()
         self._settings = settings
         self._limits = limits
         self._packages = packages
 
     async def ungranted(self, snapshot: Snapshot) -> Granted:
-        """What a candidate is judged with before anybody was asked."""
-        return Granted(guarded=await self.book.needed_to_call(snapshot), way=self._way())
+        """Return the grants with which a candidate is judged before anybody is asked."""
+        return Granted(guarded=await self.book.needed_to_call(snapshot), approval_mode=self._way())
 
     def _way(self) -> Way:
-        """How a human comes to be asked for what a candidate lacks."""
+        """Return how the user is asked for the missing grants of a candidate."""
         if self.approver is not None and self._settings.ask != "never":
             return "joining"
         return "file" if self._settings.unattended == "file" else "none"
 
     async def granted(self, grants: Grants, snapshot: Snapshot, owner: str) -> Granted:
-        """What it is judged with once it has these."""
+        """Return the grants and access with which a candidate is judged once it has these grants."""
         spelled = self.reach.spelled(self.packing.known(grants))
         return replace(await self.ungranted(snapshot), grants=spelled, access=self.reach.access(grants, owner))
 
     async def having(self, function: Function, snapshot: Snapshot) -> Granted:
-        """The same for a function that is there."""
+        """Return the same for an existing function."""
         owner = f"{function.module}.{function.name}"
         return await self.granted(await self.in_force(function, snapshot), snapshot, owner)
 
     async def in_force(self, function: Function, snapshot: Snapshot) -> Grants:
-        """What a function may reach now: by a human's yes, or by the file where that was set."""
+        """Return what a function may reach now: by the user's approval, or by the file if that is set."""
         return await self.book.allowed(function, snapshot) | await self._by_file(function, snapshot)
 
     def _is_by_file(self) -> bool:
-        """Whether the file alone puts grants in force: nobody can be asked, and that was set."""
+        """Return whether the file alone puts grants in force: nobody can be asked, and the settings allow it."""
         return self._settings.unattended == "file" and self.approver is None
 
     async def _by_file(self, function: Function, snapshot: Snapshot) -> Grants:
-        """What the file alone puts in force, as far as the text has a use for it, where nobody can be asked."""
+        """Return the grants that the file alone puts in force, limited to the text's uses, if nobody can be asked."""
         entry = (await self.book.entries()).get(function.name)
         if entry is None or not self._is_by_file() or misleading(function, snapshot):
             return NOTHING
         return entry.grants.serving(await self.needs(function, snapshot) | self._around(function, snapshot))
 
-    def asks(self, verdict: Verdict, work: Work) -> bool:
-        """Whether a human has to say yes before this candidate joins."""
+    def asks(self, verdict: Verdict, work: ChangeSummary) -> bool:
+        """Return whether the user must approve before this candidate joins."""
         wants_all = self._settings.ask == "always" and work.author.by == "agent" and verdict.admitted
         return wants_all or verdict.lacks_only_grants
 
     async def question(self, function: Function, snapshot: Snapshot) -> Question | None:
-        """What a function of the workspace lacks now; None if it has all that it needs."""
+        """Return a question about the missing grants of a workspace function, or None if it has all that it needs."""
         needs, around = await self.needs(function, snapshot), self._around(function, snapshot)
-        found = await self.book.question(function, snapshot, needs, around)
-        return found and replace(found, lines=_shown(function, snapshot))
+        question = await self.book.question(function, snapshot, needs, around)
+        return question and replace(question, lines=_shown(function, snapshot))
 
-    async def for_candidate(self, verdict: Verdict, snapshot: Snapshot, work: Work) -> Allowance:
-        """Ask for what a judged candidate lacks, unless it was given already; `snapshot` is what it would join."""
+    async def for_candidate(self, verdict: Verdict, snapshot: Snapshot, work: ChangeSummary) -> CandidateGrants:
+        """Ask for a judged candidate's missing grants, unless they were given already. It would join `snapshot`."""
         after, function = _joined(verdict, snapshot)
         unfit = await self._unfit(verdict, after)
         if function is None or unfit:
-            return Allowance(denied=unfit)
-        held = await self.book.held(function, after)
+            return CandidateGrants(denied=unfit)
+        state = await self.book.held(function, after)
         content = content_of(function, after)
-        if work.given is not None:
-            having = held.now | work.given
+        if work.preset_grants is not None:
+            having = state.now | work.preset_grants
             await self.packing.install(having)
-            return Allowance(having, Giving(function.name, work.given, content, who(), held.now))
-        needs = self.packing.named(self.reach.inside(verdict.needs), held.entry)
+            return CandidateGrants(having, Giving(function.name, work.preset_grants, content, who(), state.now))
+        needs = self.packing.named(self.reach.inside(verdict.needs), state.entry)
         question = await self.book.question(function, after, needs, self._around(function, after))
         if question is None and self._settings.ask != "always":
-            return Allowance(held.now)
-        question = question or Question(verdict.name, granted=held.now, version=function.version)
+            return CandidateGrants(state.now)
+        question = question or Question(verdict.name, granted=state.now, version=function.version)
         before = snapshot.functions.get(verdict.name)
         old = source_of(before, snapshot) if before else ""
         diff = question.diff or unified(old, verdict.source, function.path)
         question = replace(question, why=work.reason, lines=verdict.asking, diff=diff, moment="join")
-        decision = await self._ask(question, held.now | question.missing)
+        decision = await self._ask(question, state.now | question.missing)
         if decision.answer == "no":
-            return Allowance(denied=denial(question, decision), is_human=decision.by in ("human", "earlier", "often"))
-        giving = Giving(function.name, question.missing, content, who(), held.now) if question.missing else None
+            return CandidateGrants(
+                denied=denial(question, decision), is_human=decision.by in ("human", "earlier", "often")
+            )
+        giving = Giving(function.name, question.missing, content, who(), state.now) if question.missing else None
         if decision.answer == "once":
-            return Allowance(held.now | question.missing, lent=giving)
-        return Allowance(held.now | question.missing, giving)
+            return CandidateGrants(state.now | question.missing, lent=giving)
+        return CandidateGrants(state.now | question.missing, giving)
 
     async def _unfit(self, verdict: Verdict, after: Snapshot) -> str:
-        """Why a candidate cannot join, whatever it is granted."""
+        """Return why a candidate cannot join regardless of grants, or an empty string."""
         function = _joined(verdict, after)[1]
         if function is None:
             return "It has no place in its module yet, so nobody was asked."
         if why := misleading(function, after):
             return why
-        mates = [one.name for one in after.functions.values() if one.module == verdict.module]
+        mates = [mate.name for mate in after.functions.values() if mate.module == verdict.module]
         at_top = imported_at_the_top(verdict.source, self._packages)
         return await self.packing.crowded(verdict.name, at_top, mates)
 
     async def permit(self, function: Function, snapshot: Snapshot, caller: str = "") -> Permit | Denied:
-        """How a call of a function is made, after a human was asked for what it lacks; or why it is not made."""
+        """Return a permit for a call after the user was asked for missing grants, or the reason for denial."""
         lent = self.book.borrowed(function, snapshot)
         needs = await self.needs(function, snapshot)
-        held = await self.book.held(function, snapshot)
-        if not (needs or held.entry or lent):
+        state = await self.book.held(function, snapshot)
+        if not (needs or state.entry or lent):
             return Permit(snapshot.modules, self._limits)
         if why := misleading(function, snapshot):
             return Denied(why)
         by_file = await self._by_file(function, snapshot)
-        now, note = held.now | lent | by_file, _BY_FILE if by_file.without(held.now | lent) else ""
+        now, note = state.now | lent | by_file, _BY_FILE if by_file.without(state.now | lent) else ""
         question = await self.book.question(function, snapshot, needs, self._around(function, snapshot))
         if question is None and self.packing.lacks(now):
             question = Question(function.name, Grants(packages=now.packages), now, is_again=True)
@@ -169,7 +176,7 @@ class Granting:
             question = replace(question, lines=_shown(function, snapshot), caller=caller)
             decision = await self._ask(question, now | question.missing)
             note = denial(question, decision)
-            if decision.answer == "no" and (decision.by != "policy" or held.entry):
+            if decision.answer == "no" and (decision.by != "policy" or state.entry):
                 return Denied(note)
             if decision.answer == "yes":
                 await self.book.give(function, snapshot, question.missing, who())
@@ -178,38 +185,38 @@ class Granting:
         return self._permit(function, snapshot, now, note)
 
     async def lacking(self, function: Function, snapshot: Snapshot) -> frozenset[str]:
-        """What the gate has to say of those uses in its module that a function has no grant for now."""
+        """Return the gate's messages about those uses in its module that a function has no grant for now."""
         granted = self.reach.spelled(self.packing.known(await self.in_force(function, snapshot)))
         try:
             tree = ast.parse(snapshot.modules[function.module].text)
-            found = lacking(uses(tree, self._packages, await self.guarded(snapshot)), granted)
+            findings = lacking(uses(tree, self._packages, await self.guarded(snapshot)), granted)
         except RecursionError:
             return frozenset()
-        return frozenset(one.what for one in found)
+        return frozenset(finding.message for finding in findings)
 
     async def guarded(self, snapshot: Snapshot) -> frozenset[str]:
-        """The functions that only those may call that have the grant for it."""
+        """Return the functions that can only be called with a grant."""
         return await self.book.needed_to_call(snapshot)
 
     async def needs(self, function: Function, snapshot: Snapshot) -> Grants:
-        """What a function of the workspace needs, by its own text and its helpers."""
+        """Return what a workspace function needs, by its own text and its helpers."""
         guarded = await self.book.needed_to_call(snapshot)
         text = snapshot.modules[function.module].text
         entry = (await self.book.entries()).get(function.name)
-        found = self.reach.inside(_needs(text, function.name, self._packages, guarded))
-        return self.packing.named(found, entry.grants) if entry else found
+        needs = self.reach.inside(_needs(text, function.name, self._packages, guarded))
+        return self.packing.named(needs, entry.grants) if entry else needs
 
     async def want(self, function: str, snapshot: Snapshot, grants: Grants, caller: str = "") -> bool:
-        """Ask in the middle of a call for what it turned out to need; whether it may have it from now on."""
-        held = snapshot.functions[function]
-        if why := misleading(held, snapshot):
+        """Ask during a call for a grant that it turned out to need. Return whether the call may go on with it."""
+        target = snapshot.functions[function]
+        if why := misleading(target, snapshot):
             self._desk.close(Question(function, grants), Decision("no", why, "unavailable"))
             return False
-        now = await self.book.allowed(held, snapshot)
-        question = Question(function, grants, now, version=held.version, moment="run", caller=caller)
+        now = await self.book.allowed(target, snapshot)
+        question = Question(function, grants, now, version=target.version, moment="run", caller=caller)
         decision = await self._ask(question)
         if decision.answer == "yes":
-            await self.book.give(held, snapshot, grants, who())
+            await self.book.give(target, snapshot, grants, who())
         return decision.answer != "no"
 
     def _permit(self, function: Function, snapshot: Snapshot, grants: Grants, note: str) -> Permit:
@@ -228,17 +235,17 @@ class Granting:
         )
 
     def _around(self, function: Function, snapshot: Snapshot) -> Grants:
-        """What the modules need that a function's own imports."""
-        others = [one for name, one in modules_of(function.module, snapshot).items() if name != function.module]
-        return _needs_of_all(tuple(one.text for one in others), self._packages, frozenset())
+        """Return the needs of the modules that a function's own module imports."""
+        others = [source for name, source in modules_of(function.module, snapshot).items() if name != function.module]
+        return _needs_of_all(tuple(source.text for source in others), self._packages, frozenset())
 
     async def explained(self, question: Question, having: Grants) -> Question:
-        """The question with what a yes installs, and what is not known of what it gives."""
+        """Return the question with what an approval installs, and what is unknown about it."""
         doubts = self.reach.doubts(question.missing)
         return await self.packing.explained(replace(question, doubts=doubts), having)
 
     async def _ask(self, question: Question, having: Grants = NOTHING) -> Decision:
-        """The answer; what it is about is installed with a yes, by which the function has all this."""
+        """Ask the question and return the decision. An approval installs the packages in `having`."""
         if never := self.reach.refusal(question.missing, question.function, question.granted):
             return self._desk.close(question, Decision("no", never, "never"))
         if why := unshowable(question.diff):
@@ -246,8 +253,8 @@ class Granting:
         approver = None if self._settings.ask == "never" else self.approver
         with standing_still():
             try:
-                asked = await self.explained(question, having) if approver else question
-                decision = await self._desk.ask(asked, approver)
+                shown_question = await self.explained(question, having) if approver else question
+                decision = await self._desk.ask(shown_question, approver)
                 if decision.answer != "no":
                     await self.packing.install(having)
             except PackagesError as error:
@@ -256,7 +263,7 @@ class Granting:
 
 
 def ungranted(verdict: Verdict, denied: str, path: str) -> Verdict:
-    """An admitted candidate that a human did not say yes to."""
+    """Return the verdict on an admitted candidate that the user did not approve."""
     if not verdict.admitted:
         return verdict
     problem = Problem("needs-yes", denied, Place(path), "ask the human what is wrong with it")
@@ -264,38 +271,38 @@ def ungranted(verdict: Verdict, denied: str, path: str) -> Verdict:
 
 
 def _unnamed(function: str, grants: Grants) -> str:
-    """What a human does for a function whose text does not name the files that it was let have."""
+    """Return a hint on naming folders for a function that takes its paths from the caller, or an empty string."""
     if UNSAID not in grants.read + grants.write:
         return ""
     flag = "--write" if UNSAID in grants.write else "--read"
-    named = ", ".join(map(fence, dict.fromkeys(one for one in grants.write + grants.read if one != UNSAID)))
-    what = f"`{function}` is told its paths by who calls it, and reaches those in folders that a human named"
-    return f"{what} (so far {named or 'none'}). To name one: toolwright functions grant {function} {flag} FOLDER"
+    named = ", ".join(map(fence, dict.fromkeys(path for path in grants.write + grants.read if path != UNSAID)))
+    sentence = f"`{function}` is told its paths by who calls it, and reaches those in folders that a human named"
+    return f"{sentence} (so far {named or 'none'}). To name one: toolwright functions grant {function} {flag} FOLDER"
 
 
 def _joined(verdict: Verdict, snapshot: Snapshot) -> tuple[Snapshot, Function | None]:
-    """The snapshot with the candidate's module in it, and the candidate there."""
+    """Return the snapshot with the candidate's module in it, and the candidate there."""
     if verdict.reading is None:
         return snapshot, None
     after = snapshot.with_module(verdict.reading)
-    found = after.functions.get(verdict.name)
-    return after, found if found is not None and found.module == verdict.module else None
+    function = after.functions.get(verdict.name)
+    return after, function if function is not None and function.module == verdict.module else None
 
 
 def _shown(function: Function, snapshot: Snapshot) -> tuple[tuple[int, str], ...]:
-    """The lines of a function that need something."""
+    """Return the lines of a function that need a grant."""
     text = snapshot.modules[function.module].text
     lines, own = bare_lines(text), range(function.line, function.end_line + 1)
     try:
-        found = [one.finding.line for one in uses(ast.parse(text), ()) if one.kind and one.finding.line in own]
+        numbers = [use.finding.line for use in uses(ast.parse(text), ()) if use.kind and use.finding.line in own]
     except RecursionError:
         return ()
-    return tuple((line, lines[line - 1].strip()) for line in dict.fromkeys(found))
+    return tuple((line, lines[line - 1].strip()) for line in dict.fromkeys(numbers))
 
 
 @lru_cache(maxsize=2048)
 def _needs(text: str, name: str, packages: tuple[str, ...], guarded: frozenset[str]) -> Grants:
-    parts = Parts.of(text)
+    parts = ModuleParts.of(text)
     if isinstance(parts, Problem):
         return NOTHING
     own, _ = parts.candidate(parts.needed([name]))
@@ -304,10 +311,10 @@ def _needs(text: str, name: str, packages: tuple[str, ...], guarded: frozenset[s
 
 @lru_cache(maxsize=512)
 def _needs_of_all(texts: tuple[str, ...], packages: tuple[str, ...], guarded: frozenset[str]) -> Grants:
-    found = NOTHING
+    needs = NOTHING
     for text in texts:
         try:
-            found |= needs_of(uses(ast.parse(text), packages, guarded))
+            needs |= needs_of(uses(ast.parse(text), packages, guarded))
         except (SyntaxError, RecursionError, ValueError, MemoryError):
             continue
-    return found
+    return needs

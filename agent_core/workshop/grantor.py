@@ -1,4 +1,4 @@
-"""What a human does with grants by hand: give, take back, look. A pending candidate joins by the same door."""
+"""Manual commands for grants: grant, revoke, list. A pending candidate joins the same way."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -14,19 +14,19 @@ from ..registry.function import Function
 from ..registry.registry import Registry
 from ..registry.snapshot import Snapshot
 from ..storage import Store
-from .changes import Changes, require_same
-from .granting import Granting
-from .plan import Author, Plan
+from .changes import ChangePlanner, require_same
+from .granting import GrantService
+from .plan import Author, PlannedChange
 from .view import unknown_function
 
-CarryOut = Callable[[Plan, Author | None], Awaitable[Plan]]
+CarryOut = Callable[[PlannedChange, Author | None], Awaitable[PlannedChange]]
 
 
-class Grantor:
-    """Grants of one workspace, as a human handles them."""
+class GrantCommands:
+    """The grants of one workspace, as the user manages them."""
 
     def __init__(
-        self, store: Store, registry: Registry, changes: Changes, granting: Granting, carry_out: CarryOut
+        self, store: Store, registry: Registry, changes: ChangePlanner, granting: GrantService, carry_out: CarryOut
     ) -> None:
         self._store = store
         self._registry = registry
@@ -34,17 +34,17 @@ class Grantor:
         self._granting = granting
         self._carry_out = carry_out
 
-    def wanted(self, given: Mapping[str, object]) -> Grants:
-        """The grants that were typed.
+    def wanted(self, options: Mapping[str, object]) -> Grants:
+        """Return the grants that the user typed.
 
         Raises:
             WorkspaceError: one of them cannot be granted.
         """
-        typed = {key: list(value) if isinstance(value, tuple) else value for key, value in given.items() if value}
+        typed = {key: list(value) if isinstance(value, tuple) else value for key, value in options.items() if value}
         return self._granting.reach.inside(checked(typed))
 
-    async def question(self, name: str, wanted: Grants = NOTHING) -> Question:
-        """What a yes would give: what was typed, or else all that the function, or its pending candidate, lacks.
+    async def question(self, name: str, requested: Grants = NOTHING) -> Question:
+        """Return the question for an approval: the typed grants, or all that the function or candidate still needs.
 
         Raises:
             UsageError: there is no such function, and no candidate of that name that lacks nothing but grants.
@@ -53,21 +53,21 @@ class Grantor:
         if pending is not None:
             needs = self._granting.reach.inside(Grants.from_json(pending["verdict"]["needs"]))
             version = pending["verdict"]["version"]
-            return await self._explained(Question(name, wanted or needs, why=pending["reason"], version=version))
+            return await self._explained(Question(name, requested or needs, why=pending["reason"], version=version))
         snapshot = self._registry.snapshot()
         function = snapshot.functions.get(name)
         if function is None:
             raise unknown_function(name, snapshot.functions)
         _require_plain(function, snapshot)
-        held = await self._granting.book.held(function, snapshot)
-        found = await self._granting.question(function, snapshot)
-        if wanted or not found:
-            missing = wanted.without(held.now) | self._uninstalled(held.now)
-            found = Question(name, missing, held.now, version=function.version)
-        return await self._explained(found)
+        state = await self._granting.book.held(function, snapshot)
+        question = await self._granting.question(function, snapshot)
+        if requested or not question:
+            missing = requested.without(state.now) | self._uninstalled(state.now)
+            question = Question(name, missing, state.now, version=function.version)
+        return await self._explained(question)
 
     def _uninstalled(self, now: Grants) -> Grants:
-        """The packages that it may have and that are not there."""
+        """Return the granted packages that are not installed."""
         return Grants(packages=now.packages) if self._granting.packing.lacks(now) else NOTHING
 
     async def _explained(self, question: Question) -> Question:
@@ -79,7 +79,7 @@ class Grantor:
     async def grant(
         self, name: str, grants: Grants, author: Author | None = None, *, version: str = ""
     ) -> dict[str, Any]:  # Any: JSON
-        """Give these to a function, or admit its pending candidate with them; what came of it, or its verdict.
+        """Grant these to a function, or admit its pending candidate with them. Return the result, or its verdict.
 
         `version` is that of the question that a human said yes to: no other is given anything.
 
@@ -91,7 +91,7 @@ class Grantor:
             raise WorkspaceError(plan.text)
         return plan.detail
 
-    async def _plan(self, name: str, grants: Grants, author: Author, version: str) -> Plan:
+    async def _plan(self, name: str, grants: Grants, author: Author, version: str) -> PlannedChange:
         entry = (await self._granting.book.entries()).get(name)
         if never := self._granting.reach.refusal(grants, name, entry.grants if entry else NOTHING):
             raise WorkspaceError(never, mend="Grant the folder or the file itself that the function needs.")
@@ -107,10 +107,10 @@ class Grantor:
         await self._granting.packing.install(now | grants)
         giving = Giving(name, grants, content_of(function, snapshot), who(), now)
         detail = {"name": name, "given": grants.to_json(), "grants": (now | grants).to_json()}
-        return Plan(f"`{name}` may: {'; '.join((now | grants).sentences())}.", detail=detail, giving=giving)
+        return PlannedChange(f"`{name}` may: {'; '.join((now | grants).sentences())}.", detail=detail, giving=giving)
 
     async def revoke(self, name: str, grants: Grants | None) -> dict[str, Any]:  # Any: JSON
-        """Take these grants, or all, from a function.
+        """Revoke these grants, or all, from a function.
 
         Raises:
             UsageError: it has none of them.
@@ -121,34 +121,36 @@ class Grantor:
         if entry is None and not await self._granting.book.problems():
             raise UsageError(f"`{name}` has no grants.", mend="Look at them: toolwright functions grants")
         had = entry.grants if entry else NOTHING
-        left = await self._granting.book.revoke(name, grants)
-        if grants is not None and left == had:
+        remaining = await self._granting.book.revoke(name, grants)
+        if grants is not None and remaining == had:
             raise UsageError(f"`{name}` has none of these.", mend=f"It may: {'; '.join(had.sentences())}.")
-        return {"name": name, "revoked": had.without(left).to_json(), "grants": left.to_json()}
+        return {"name": name, "revoked": had.without(remaining).to_json(), "grants": remaining.to_json()}
 
-    async def seen(self, function: Function, snapshot: Snapshot, found: Mapping[str, Any]) -> dict[str, Any]:
-        """What is known of a function, with what it may reach instead of what it lacked when it was judged."""
+    async def seen(self, function: Function, snapshot: Snapshot, details: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the details of a function with its current grants instead of those missing when it was judged."""
         lacking = await self._granting.lacking(function, snapshot)
-        problems = (found["verdict"] or {}).get("problems", ())
-        kept = [one for one in problems if one["code"] not in GRANTABLE or one["message"] in lacking]
-        verdict = found["verdict"] and {**found["verdict"], "problems": kept}
+        problems = (details["verdict"] or {}).get("problems", ())
+        remaining = [
+            problem for problem in problems if problem["code"] not in GRANTABLE or problem["message"] in lacking
+        ]
+        verdict = details["verdict"] and {**details["verdict"], "problems": remaining}
         now = await self._granting.in_force(function, snapshot)
-        return {**found, "verdict": verdict, "grants": now.to_json()}
+        return {**details, "verdict": verdict, "grants": now.to_json()}
 
     async def listing(self, name: str = "") -> dict[str, Any]:  # Any: JSON
-        """What the file proposes, what of it is in force, and what of the file is not understood."""
+        """Return the grants that the file proposes, those in force, and the parts of the file that are invalid."""
         snapshot, rows = self._registry.snapshot(), list[dict[str, Any]]()
-        for one, entry in sorted((await self._granting.book.entries()).items()):
-            if name in ("", one):
-                function = snapshot.functions.get(one)
+        for function_name, entry in sorted((await self._granting.book.entries()).items()):
+            if name in ("", function_name):
+                function = snapshot.functions.get(function_name)
                 now = await self._granting.in_force(function, snapshot) if function else NOTHING
                 shown = {"grants": entry.grants.to_json(), "in_force": now.to_json(), "by": entry.by, "at": entry.at}
-                rows.append({"name": one, "exists": function is not None, **shown})
+                rows.append({"name": function_name, "exists": function is not None, **shown})
         problems = [problem.to_json() for problem in await self._granting.book.problems()]
         return {"grants": rows, "problems": problems}
 
     async def _pending(self, name: str) -> dict[str, Any] | None:
-        """The candidate of that name, if it lacks nothing but grants."""
+        """Return the candidate of that name if it only needs grants."""
         pending = await self._store.pending(name)
         problems = (pending or {}).get("verdict", {}).get("problems", ())
         refused = {problem["code"] for problem in problems if problem["severity"] == "refuses"}
@@ -156,7 +158,7 @@ class Grantor:
 
 
 def _require_plain(function: Function, snapshot: Snapshot) -> None:
-    """Nothing, unless the code does not read as it runs.
+    """Raise an error if the code does not run as it reads.
 
     Raises:
         WorkspaceError: it does not; the message says where and how to fix it.

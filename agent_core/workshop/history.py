@@ -1,4 +1,4 @@
-"""The versions of one function, read from the rows of the modules that it lived in.
+"""The versions of one function, read from the history of the modules that it lived in.
 
 Pure. A function has a version where its own source changed: what a neighbour does in the same module, or a
 move to another, is none. Its end is an entry of its own, and has no source.
@@ -14,7 +14,7 @@ from sandbox.lines import bare_lines, lines_of
 from ..clock import shown_time
 from ..errors import UsageError
 from ..matching import Allowance, compare, diff_lines
-from ..registry.source import Source, parse_accepted
+from ..registry.source import ModuleSource, parse_accepted
 from ..registry.tree import survey
 from ..storage import VersionRow
 
@@ -25,7 +25,7 @@ _LONGEST_NUMBER = 6  # digits: more of them are the beginning of a hash
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version of a function; `hash` and `source` are empty where the function was deleted.
+    """One version of a function. `hash` and `source` are empty if the function was deleted.
 
     `row` is the line of history that brought it: who, when, why, and the whole module.
     """
@@ -34,31 +34,31 @@ class Version:
     hash: str
     source: str
     row: VersionRow
-    what: str = "changed"
+    change_kind: str = "changed"
     added: int = 0
     removed: int = 0
 
     @property
     def short(self) -> str:
-        """The beginning of its hash, by which it can be named."""
+        """The beginning of the version's hash, by which it can be named."""
         return self.hash[:SHORT]
 
     @property
     def who(self) -> str:
-        """Who made it: a human, or an agent by its name and its model."""
+        """The author of the version: the user, or an agent with its name and model."""
         named = " ".join(filter(None, [self.row.by, self.row.agent]))
         return f"{named} ({self.row.model})" if self.row.model else named
 
     @property
     def when(self) -> str:
-        """The minute of it, where the reader is."""
+        """The time of the version to the minute, in the reader's time zone."""
         return shown_time(self.row.at)
 
 
 def versions(rows: Iterable[VersionRow], name: str) -> tuple[Version, ...]:
-    """Every version of a function, oldest first, from the histories of its modules in their order."""
+    """Return every version of a function, oldest first, from the histories of its modules in their order."""
     holders: dict[str, str] = {}
-    found: list[Version] = []
+    entries: list[Version] = []
     allowance = _for_all()
     for row in rows:
         source = own_source(row.text, name)
@@ -66,105 +66,110 @@ def versions(rows: Iterable[VersionRow], name: str) -> tuple[Version, ...]:
             holders[row.module] = source
         elif holders.pop(row.module, None) is None or holders:
             continue
-        if _moved(found, source, row):
-            found.pop()
-        if source != (found[-1].source if found else ""):
-            found.append(_version(source, row, found, allowance))
-    return tuple(found)
+        if _moved(entries, source, row):
+            entries.pop()
+        if source != (entries[-1].source if entries else ""):
+            entries.append(_version(source, row, entries, allowance))
+    return tuple(entries)
 
 
-def _moved(found: Sequence[Version], source: str, row: VersionRow) -> bool:
-    """Whether what looks like a deletion was the first half of a move to another module."""
+def _moved(versions: Sequence[Version], source: str, row: VersionRow) -> bool:
+    """Return whether an apparent deletion was the first half of a move to another module."""
     return (
-        len(found) > 1
-        and not found[-1].hash
-        and (found[-2].source, False) == (source, found[-1].row.module == row.module)
+        len(versions) > 1
+        and not versions[-1].hash
+        and (versions[-2].source, False) == (source, versions[-1].row.module == row.module)
     )
 
 
 def _version(source: str, row: VersionRow, before: Sequence[Version], allowance: Allowance) -> Version:
     last = before[-1].source if before else ""
-    what = "changed" if source and last else "created" if not before else "deleted" if last else "restored"
+    kind = "changed" if source and last else "created" if not before else "deleted" if last else "restored"
     added, removed = compare(bare_lines(last), bare_lines(source), allowance).counts
-    return Version(len(before) + 1, hash_of(source), source, row, what, added, removed)
+    return Version(len(before) + 1, hash_of(source), source, row, kind, added, removed)
 
 
 def own_source(text: str, name: str) -> str:
-    """A function's lines in a module, from its first decorator on; an empty text where it is not defined."""
+    """Return a function's lines in a module from its first decorator on, or an empty text if it is not defined."""
     if name not in text:
         return ""
-    tree = parse_accepted(Source("history", "history", text, ""))
+    tree = parse_accepted(ModuleSource("history", "history", text, ""))
     node = survey(tree).definitions.get(name) if isinstance(tree, ast.Module) else None
     if node is None:
         return ""
-    start = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+    start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return "".join(lines_of(text)[start - 1 : node.end_lineno])
 
 
 def hash_of(source: str) -> str:
-    """The name of a function's version, as the registry gives it; an empty text for none."""
+    """Return the hash of a function's version as in the registry, or an empty text for none."""
     return hashlib.sha256(source.encode("utf-8", "replace")).hexdigest() if source else ""
 
 
-def current(found: Sequence[Version]) -> Version | None:
-    """The version that the function is at; None once it is deleted."""
-    return found[-1] if found and found[-1].hash else None
+def current(versions: Sequence[Version]) -> Version | None:
+    """Return the function's current version, or None if it is deleted."""
+    return versions[-1] if versions and versions[-1].hash else None
 
 
-def pick(name: str, found: Sequence[Version], wanted: str) -> Version:
-    """The version of that number, or whose hash begins so; by default the one before the current.
+def pick(name: str, versions: Sequence[Version], reference: str) -> Version:
+    """Return the version with that number or hash prefix, by default the one before the current.
 
     Raises:
         UsageError: there is none, or more than one; the message names what there is.
     """
-    if not found:
+    if not versions:
         raise UsageError(f"There is no function `{name}`, and there never was.", mend="Look at the list of functions.")
-    fitting = _before(found) if not wanted else _named(found, wanted)
-    if len({one.hash for one in fitting}) != 1:
-        problem = f"has no version `{wanted}`" if wanted else "has no version before the current one"
+    fitting = _before(versions) if not reference else _named(versions, reference)
+    if len({version.hash for version in fitting}) != 1:
+        problem = f"has no version `{reference}`" if reference else "has no version before the current one"
         raise UsageError(
-            f"`{name}` {problem if not fitting else f'has more than one version `{wanted}`'}.", mend=known(found)
+            f"`{name}` {problem if not fitting else f'has more than one version `{reference}`'}.",
+            mend=versions_text(versions),
         )
     chosen = fitting[-1]
     if not chosen.hash:
-        raise UsageError(f"Version {chosen.number} of `{name}` is its deletion: it has no source.", mend=known(found))
+        raise UsageError(
+            f"Version {chosen.number} of `{name}` is its deletion: it has no source.", mend=versions_text(versions)
+        )
     return chosen
 
 
-def known(found: Sequence[Version]) -> str:
-    """A sentence that names the versions there are, the newest ones where they are many."""
-    named = [f"{one.number} ({one.short or one.what})" for one in found[-_MOST_NAMED:]]
-    return f"{'Its versions:' if len(found) <= _MOST_NAMED else 'Its last versions:'} {', '.join(named)}."
+def versions_text(versions: Sequence[Version]) -> str:
+    """Return a sentence that lists the versions, only the newest if there are many."""
+    named = [f"{version.number} ({version.short or version.change_kind})" for version in versions[-_MOST_NAMED:]]
+    return f"{'Its versions:' if len(versions) <= _MOST_NAMED else 'Its last versions:'} {', '.join(named)}."
 
 
-def _before(found: Sequence[Version]) -> list[Version]:
-    now = found[-1]
-    return [one for one in found if one.hash and one.hash != now.hash][-1:]
+def _before(versions: Sequence[Version]) -> list[Version]:
+    now = versions[-1]
+    return [version for version in versions if version.hash and version.hash != now.hash][-1:]
 
 
-def has_earlier(found: Sequence[Version]) -> bool:
-    """There is a version to go back to without naming it."""
-    return bool(_before(found))
+def has_earlier(versions: Sequence[Version]) -> bool:
+    """Return whether there is a version to go back to without naming it."""
+    return bool(_before(versions))
 
 
-def _named(found: Sequence[Version], wanted: str) -> list[Version]:
-    if wanted.isdecimal() and len(wanted) <= _LONGEST_NUMBER:
-        by_number = [one for one in found if one.number == int(wanted)]
+def _named(versions: Sequence[Version], reference: str) -> list[Version]:
+    if reference.isdecimal() and len(reference) <= _LONGEST_NUMBER:
+        by_number = [version for version in versions if version.number == int(reference)]
         if by_number:
             return by_number
-    return [one for one in found if one.hash.startswith(wanted.lower())] if len(wanted) >= 4 else []
+    return (
+        [version for version in versions if version.hash.startswith(reference.lower())] if len(reference) >= 4 else []
+    )
 
 
 def diff(before: str, after: str, names: tuple[str, str]) -> str:
-    """What became different between two sources of a function, as a unified diff."""
+    """Return the differences between two sources of a function as a unified diff."""
     return "".join(f"{line}\n" for line in diff_lines(bare_lines(before), bare_lines(after), names))
 
 
-def blame(found: Sequence[Version]) -> list[tuple[str, Version]]:
-    """Each line of the current source, or of the last one before a deletion, with the version that brought it."""
+def blame(versions: Sequence[Version]) -> list[tuple[str, Version]]:
+    """Return each line of the current source, or of the last before a deletion, with the version that introduced it."""
     lines: list[tuple[str, Version]] = []
     allowance = _for_all()
-    for version in found:
+    for version in versions:
         if version.hash:
             lines = list(_carried(lines, version, allowance))
     return lines
@@ -179,5 +184,5 @@ def _carried(
 
 
 def _for_all() -> Allowance:
-    """What may be spent on all versions of a function: a second or two, of a thread."""
+    """Return the time budget for all versions of a function: a second or two of a thread."""
     return Allowance(steps=4_000_000, lines=4_000_000)

@@ -1,4 +1,4 @@
-"""One thing to be judged, with all that its verdict depends on beside the workspace: a value that travels as JSON.
+"""One item to be judged, with all that its verdict depends on apart from the workspace: a value that travels as JSON.
 
 Here a job becomes the published verdicts, in whichever process it is judged.
 """
@@ -12,7 +12,7 @@ from ..gate import Candidate, Gate, GivenExample, Look, ModuleVerdict, Policy
 from ..problem import Place, Problem
 from ..registry.schema import read_module
 from ..registry.snapshot import Snapshot
-from ..registry.source import Source
+from ..registry.source import ModuleSource
 
 Row = dict[str, Any]  # Any: JSON of a verdict, with the `path` of what was judged
 _AT_ONCE = 2  # functions of a file that are looked at: other files are judged beside it
@@ -29,32 +29,37 @@ class Job:
     path: str
     policy: Policy = "agent"
     candidate: Candidate | None = None
-    file: Source | None = None
-    around: tuple[Source, ...] = ()
+    file: ModuleSource | None = None
+    around: tuple[ModuleSource, ...] = ()
     problem: Problem | None = None
 
     def to_json(self) -> Row:
-        """The form in which it goes to another process."""
+        """Return the form in which the job is sent to another process."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Row) -> "Job":
-        """The job that was sent."""
-        held, file = data["candidate"], data["file"]
+        """Return the job that was sent."""
+        candidate_data, file = data["candidate"], data["file"]
         candidate = None
-        if held is not None:
-            candidate = Candidate(**{**held, "examples": tuple(GivenExample(**one) for one in held["examples"])})
+        if candidate_data is not None:
+            candidate = Candidate(
+                **{
+                    **candidate_data,
+                    "examples": tuple(GivenExample(**example) for example in candidate_data["examples"]),
+                }
+            )
         return cls(
             data["path"],
             data["policy"],
             candidate,
-            Source(**file) if file else None,
-            tuple(Source(**one) for one in data["around"]),
+            ModuleSource(**file) if file else None,
+            tuple(ModuleSource(**source) for source in data["around"]),
         )
 
 
 async def judged(job: Job, gate: Gate, snapshot: Snapshot) -> list[Row]:
-    """The verdict on a candidate, or one for each function of a file."""
+    """Return the verdict on a candidate, or one for each function of a file."""
     if job.problem is not None:
         return [refusal(job.problem, job.path)]
     for source in job.around:
@@ -66,7 +71,7 @@ async def judged(job: Job, gate: Gate, snapshot: Snapshot) -> list[Row]:
 
 
 def refusal(problem: Problem, path: str, name: str = "", module: str = "") -> Row:
-    """The verdict on what the gate need not be asked about."""
+    """Return the verdict for a problem that needs no judging by the gate."""
     return {
         "name": name,
         "module": module,
@@ -81,15 +86,15 @@ def refusal(problem: Problem, path: str, name: str = "", module: str = "") -> Ro
     }
 
 
-def _with(source: Source, snapshot: Snapshot) -> Snapshot:
-    held = snapshot.modules.get(source.module)
-    if held is not None and (held.path != source.path or not source.text):
+def _with(source: ModuleSource, snapshot: Snapshot) -> Snapshot:
+    existing = snapshot.modules.get(source.module)
+    if existing is not None and (existing.path != source.path or not source.text):
         snapshot = snapshot.without_module(source.module)
     return snapshot.with_module(read_module(source)) if source.text else snapshot
 
 
-async def _of_file(file: Source, job: Job, gate: Gate, snapshot: Snapshot) -> list[Row]:
-    """The verdicts on a file, with what a save of it would be told behind its back."""
+async def _of_file(file: ModuleSource, job: Job, gate: Gate, snapshot: Snapshot) -> list[Row]:
+    """Return the verdicts on a file, including those that the background review of a save would report."""
     verdict = await gate.judge_module(file, snapshot, job.policy)
     ground = snapshot.with_module(verdict.reading)
     turn = asyncio.Semaphore(_AT_ONCE)
@@ -104,18 +109,21 @@ async def _of_file(file: Source, job: Job, gate: Gate, snapshot: Snapshot) -> li
 
 
 def _of_module(verdict: ModuleVerdict, looks: Mapping[str, Look], path: str) -> list[Row]:
-    """A verdict for each function of a module: its own problems, and those of the whole file."""
+    """Return a verdict for each function of a module: its own problems, and those of the whole file."""
     own = verdict.reading.source
     whole = verdict.to_json()
-    spans = {each.name: (each.line, each.end_line) for each in verdict.reading.functions}
+    spans = {function.name: (function.line, function.end_line) for function in verdict.reading.functions}
     if not spans:
-        refused = [one for one in verdict.problems if one.severity == "refuses"]
-        return [{**refusal(one, path, module=own.module), "problems": [_shown(one, path, own.path)]} for one in refused]
+        refused = [problem for problem in verdict.problems if problem.severity == "refuses"]
+        return [
+            {**refusal(problem, path, module=own.module), "problems": [_shown(problem, path, own.path)]}
+            for problem in refused
+        ]
     standings = dict(verdict.standings)  # of a module that cannot be imported, no function has one
     rows = []
     for name, span in spans.items():
         look = looks.get(name, Look(name))
-        problems = [one for one in verdict.problems if not standings or _concerns(one, span, spans)]
+        problems = [problem for problem in verdict.problems if not standings or _concerns(problem, span, spans)]
         problems += look.problems
         refused_here = any(problem.severity == "refuses" for problem in problems)
         rows.append(
@@ -136,7 +144,7 @@ def _of_module(verdict: ModuleVerdict, looks: Mapping[str, Look], path: str) -> 
 
 
 def _shown(problem: Problem, path: str, own: str) -> Row:
-    """A problem that names the file as it was given, and not as it would be called in a workspace."""
+    """Return a problem that names the file as given, not as it would be called in a workspace."""
     return {**problem.to_json(), **({"path": path} if problem.where.path == own else {})}
 
 
@@ -147,6 +155,6 @@ def _concerns(problem: Problem, span: tuple[int, int], spans: dict[str, tuple[in
     return not any(first <= line <= last for first, last in spans.values())
 
 
-def unreadable(path: str, what: str) -> Job:
-    """A file that cannot be judged, as a job with its refusal."""
-    return Job(path, problem=Problem("unreadable", what, Place(path), "check the file and its encoding, UTF-8"))
+def unreadable(path: str, reason: str) -> Job:
+    """Return the job of a file that cannot be judged, with its refusal."""
+    return Job(path, problem=Problem("unreadable", reason, Place(path), "check the file and its encoding, UTF-8"))

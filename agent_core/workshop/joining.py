@@ -1,4 +1,4 @@
-"""What a module becomes of which some functions were admitted: its text, and the plan that writes it.
+"""Composition of a module from its admitted functions: its text, and the plan that writes it.
 
 The author's text is kept word for word where all of it is admitted, else what the admitted need of it.
 """
@@ -9,41 +9,45 @@ from typing import Any
 
 from ..gate import Gate, Policy
 from ..problem import Problem
-from ..registry.function import Reading
+from ..registry.function import ModuleReading
 from ..registry.schema import read_module
 from ..registry.snapshot import Snapshot
-from ..registry.source import Source
+from ..registry.source import ModuleSource
 from ..registry.writing import place_function
 from ..storage import DropPending, SaveVerdict, Write
 from .closure import only
 from .job import Row
-from .plan import Author, Plan, Work, planned
-from .taking import Part
+from .plan import Author, ChangeSummary, PlannedChange, planned
+from .taking import LibraryFile
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """A module as it is to be written, with the verdicts of what is new in it."""
+    """A module to be written, with the verdicts on its new functions."""
 
-    source: Source
-    reading: Reading
+    source: ModuleSource
+    reading: ModuleReading
     verdicts: Mapping[str, Row]
 
 
 async def joined(
-    part: Part, verdicts: Mapping[str, Row], gate: Gate, snapshot: Snapshot, policy: Policy
+    part: LibraryFile, verdicts: Mapping[str, Row], gate: Gate, snapshot: Snapshot, policy: Policy
 ) -> Joined | Problem:
-    """The module with the admitted functions, once it has been imported as a whole; or why it cannot be."""
-    held = snapshot.modules.get(part.module)
-    path = held.path if held else part.path
+    """Return the module with the admitted functions after it was imported as a whole, or the problem."""
+    existing = snapshot.modules.get(part.module)
+    path = existing.path if existing else part.path
     problem: Problem | None = None
-    for text in _texts(part, verdicts, held):
+    for text in _texts(part, verdicts, existing):
         if isinstance(text, Problem):
             problem = text
             continue
-        source = Source.of(part.module, text, path)
+        source = ModuleSource.of(part.module, text, path)
         verdict = await gate.judge_module(source, snapshot, policy, previous=read_module(source))
-        refused = [one for one in verdict.problems if one.severity == "refuses" and one.code.startswith("import")]
+        refused = [
+            problem
+            for problem in verdict.problems
+            if problem.severity == "refuses" and problem.code.startswith("import")
+        ]
         if not refused:
             return Joined(source, verdict.reading, verdicts)
         problem = refused[0]
@@ -51,10 +55,10 @@ async def joined(
     return problem
 
 
-def _texts(part: Part, verdicts: Mapping[str, Row], held: Source | None) -> list[str | Problem]:
-    """The texts to try: all of the author's, then only what is needed; or what is there with the new functions."""
-    if held is not None and held.text.strip():
-        return [_placed(held.text, {name: row["source"] for name, row in verdicts.items()}, part.path)]
+def _texts(part: LibraryFile, verdicts: Mapping[str, Row], existing: ModuleSource | None) -> list[str | Problem]:
+    """Return the texts to try: the author's whole, then only what is needed; or the existing one with new functions."""
+    if existing is not None and existing.text.strip():
+        return [_placed(existing.text, {name: row["source"] for name, row in verdicts.items()}, part.path)]
     mended = {name: row["source"] for name, row in verdicts.items() if row["mends"]}
     texts: list[str | Problem] = []
     for needed in (False, True):
@@ -73,17 +77,17 @@ def _placed(text: str, sources: Mapping[str, str], path: str) -> str | Problem:
     return text
 
 
-def plan(found: Joined, snapshot: Snapshot, author: Author, origin: str) -> Plan:
-    """The plan that writes the module: one transaction, with a verdict for each function."""
-    held = snapshot.modules.get(found.source.module)
-    before = held or Source(found.source.module, found.source.path, "", "")
-    names = ", ".join(found.verdicts) or found.source.module
-    work = Work("changed" if held else "created", names, author, f"imported from {origin}")
-    made = planned(f"{names} imported", {"name": names, "admitted": True}, before, found.reading, work)
-    hashes = {function.name: function.body_hash for function in found.reading.functions}
+def plan(joined_module: Joined, snapshot: Snapshot, author: Author, origin: str) -> PlannedChange:
+    """Return the plan that writes the module: one transaction, with a verdict for each function."""
+    existing = snapshot.modules.get(joined_module.source.module)
+    before = existing or ModuleSource(joined_module.source.module, joined_module.source.path, "", "")
+    names = ", ".join(joined_module.verdicts) or joined_module.source.module
+    work = ChangeSummary("changed" if existing else "created", names, author, f"imported from {origin}")
+    result = planned(f"{names} imported", {"name": names, "admitted": True}, before, joined_module.reading, work)
+    hashes = {function.name: function.body_hash for function in joined_module.reading.functions}
     writes: list[Write] = []
-    for name, row in found.verdicts.items():
+    for name, row in joined_module.verdicts.items():
         if name in hashes:
-            said: dict[str, Any] = {**row, "by": author.by}  # Any: JSON
-            writes += [SaveVerdict(hashes[name], name, said), DropPending(name)]
-    return replace(made, writes=(*made.writes, *writes))
+            verdict: dict[str, Any] = {**row, "by": author.by}  # Any: JSON
+            writes += [SaveVerdict(hashes[name], name, verdict), DropPending(name)]
+    return replace(result, writes=(*result.writes, *writes))

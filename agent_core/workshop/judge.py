@@ -1,4 +1,4 @@
-"""The program of a process that judges: `python -m agent_core.workshop.judge`, asked and answered in lines of JSON."""
+"""The program of a judging process: `python -m agent_core.workshop.judge`, with requests and answers as JSON lines."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Processes of our own that judge shares of many candidates, each with a sandbox: the text stages hold one core.
+"""Worker processes that share the judging of many candidates, each with a sandbox: the text stages occupy one core.
 
 Nothing of a candidate runs in them, only in their workers. They have no key and no terminal, and go when this
 process does. They speak JSON, a line each; a job that is sent comes back with its number.
@@ -18,13 +18,13 @@ from typing import Any
 from sandbox.foreign import DEEPEST_ROW, LOOSE, read_json
 
 from .. import programs
-from ..cage import Cage
+from ..cage import SandboxClient
 from ..errors import WorkspaceError
 from ..gate import Gate, Rules
-from ..registry.function import Reading
+from ..registry.function import ModuleReading
 from ..registry.schema import read_module
 from ..registry.snapshot import Snapshot
-from ..registry.source import Source
+from ..registry.source import ModuleSource
 from ..settings import SandboxSettings
 from .job import Job, Row, judged
 
@@ -35,73 +35,75 @@ _LONGEST_LINE = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
-    """What a verdict depends on: the rules, the sandbox, the functions that are there."""
+class ReviewContext:
+    """Everything that a verdict depends on: the rules, the sandbox, the existing functions."""
 
     rules: Rules
     sandbox: SandboxSettings
     snapshot: Snapshot
 
     def to_json(self) -> Row:
-        """The form in which it goes to another process."""
+        """Return the form in which the bench is sent to another process."""
         rules = {**asdict(self.rules), "off": sorted(self.rules.off), "reserved": sorted(self.rules.reserved)}
         readings = [[asdict(reading.source), reading.to_json()] for reading in self.snapshot.readings.values()]
         return {"rules": rules, "sandbox": self.sandbox.model_dump(), "readings": readings}
 
     @classmethod
-    def from_json(cls, data: Row) -> "Bench":
-        """The same in the other process."""
+    def from_json(cls, data: Row) -> "ReviewContext":
+        """Return the bench that was sent."""
         rules = data["rules"]
         sets = {key: frozenset(rules[key]) for key in ("off", "reserved")}
-        held = Rules(**{**rules, **sets, "packages": tuple(rules["packages"])})
-        snapshot = Snapshot.empty(held.reserved)
+        bench_rules = Rules(**{**rules, **sets, "packages": tuple(rules["packages"])})
+        snapshot = Snapshot.empty(bench_rules.reserved)
         for source, reading in data["readings"]:
-            own = Source(**source)
-            snapshot = snapshot.with_module(Reading.from_json(reading, own) or read_module(own))
-        return cls(held, SandboxSettings(**data["sandbox"]), snapshot)
+            own = ModuleSource(**source)
+            snapshot = snapshot.with_module(ModuleReading.from_json(reading, own) or read_module(own))
+        return cls(bench_rules, SandboxSettings(**data["sandbox"]), snapshot)
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @asynccontextmanager
-async def judges(bench: Bench, gate: Gate, jobs: int | None, *, processes: int | None = None) -> AsyncIterator[Judge]:
-    """What judges jobs: this process where they are few, else one for each core."""
+async def judges(
+    bench: ReviewContext, gate: Gate, jobs: int | None, *, processes: int | None = None
+) -> AsyncIterator[Judge]:
+    """Yield a judge of jobs: this process for a few, else one process per core."""
     count = processes or (1 if jobs is not None and jobs <= _FEW else cores())
     if count <= 1 and processes is None:
         slots = asyncio.Semaphore(AT_ONCE)
 
-        async def here(job: Job) -> list[Row]:
+        async def judge_locally(job: Job) -> list[Row]:
             async with slots:
                 return await judged(job, gate, bench.snapshot)
 
-        yield here
+        yield judge_locally
         return
     helpers = [_Process() for _ in range(count)]
     try:
         async with asyncio.TaskGroup() as group:
             started = json.dumps(bench.to_json()).encode() + b"\n"
-            await asyncio.gather(*(each.start(started) for each in helpers))
-            readers = [group.create_task(each.read()) for each in helpers]
+            await asyncio.gather(*(helper.start(started) for helper in helpers))
+            readers = [group.create_task(helper.read()) for helper in helpers]
             slots = asyncio.Semaphore(AT_ONCE * count)
 
-            async def there(job: Job) -> list[Row]:
+            async def judge_in_helper(job: Job) -> list[Row]:
                 if job.problem is not None:
                     return await judged(job, gate, bench.snapshot)
                 async with slots:
                     return await min(helpers, key=lambda one: one.load).ask(job)
 
-            yield there
+            yield judge_in_helper
             for reader in readers:
                 reader.cancel()
     finally:
-        await asyncio.gather(*(each.end() for each in helpers))
+        await asyncio.gather(*(helper.end() for helper in helpers))
 
 
 class _Process:
-    """One process that judges."""
+    """One judging process."""
 
     def __init__(self) -> None:
         self._answers: dict[int, asyncio.Future[list[Row]]] = {}
@@ -111,7 +113,7 @@ class _Process:
 
     @property
     def load(self) -> int:
-        """How many jobs it has and has not answered."""
+        """The number of jobs without an answer."""
         return len(self._answers)
 
     async def start(self, ground: bytes) -> None:
@@ -146,8 +148,8 @@ class _Process:
         code = await self._process.wait()
         self._said.seek(0)
         last = self._said.read().decode("utf-8", "replace").strip().rpartition("\n")[2]
-        what = f"A process that judges ended unexpectedly (exit code {code}): {last}"
-        raise WorkspaceError(what.removesuffix(": "), mend="Run it again, on fewer files.")
+        message = f"A process that judges ended unexpectedly (exit code {code}): {last}"
+        raise WorkspaceError(message.removesuffix(": "), mend="Run it again, on fewer files.")
 
     async def end(self) -> None:
         self._said.close()
@@ -176,9 +178,9 @@ def _read(line: bytes) -> Any:  # Any: JSON
 
 
 async def serve(read: Callable[[], Awaitable[bytes]], write: Callable[[bytes], None], parallel: int) -> None:
-    """Judge what is asked for, until nobody asks any more: the other side of a process."""
-    bench = Bench.from_json(_read(await read()))
-    cage = Cage(bench.sandbox, parallel)
+    """Serve judging requests in the other process until the input ends."""
+    bench = ReviewContext.from_json(_read(await read()))
+    cage = SandboxClient(bench.sandbox, parallel)
     gate = Gate(cage, limits=cage.limits, rules=bench.rules)
 
     async def answer(number: int, job: dict[str, Any]) -> None:  # Any: JSON
@@ -187,12 +189,12 @@ async def serve(read: Callable[[], Awaitable[bytes]], write: Callable[[bytes], N
 
     try:
         async with asyncio.TaskGroup() as group:
-            asked = deque[asyncio.Task[None]]()
+            tasks = deque[asyncio.Task[None]]()
             while line := await read():
-                asked.append(group.create_task(answer(*_read(line))))
-                while asked and asked[0].done():
-                    asked.popleft()
-            for task in asked:  # nobody waits for what is still being judged
+                tasks.append(group.create_task(answer(*_read(line))))
+                while tasks and tasks[0].done():
+                    tasks.popleft()
+            for task in tasks:  # nobody waits for what is still being judged
                 task.cancel()
     finally:
         await cage.aclose()

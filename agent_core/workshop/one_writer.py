@@ -1,4 +1,4 @@
-"""The right to change files of a workspace, which one process has at a time.
+"""The lock for changing files of a workspace, held by one process at a time.
 
 Between the look at a file and the rename over it, and from there to the rows, nobody else may write:
 otherwise the one who comes second takes back what the first has told as done.
@@ -16,7 +16,7 @@ from ..storage import open_lock
 
 
 class NoTurn(WorkspaceError):
-    """Another process has the right, or the lock cannot be made: nothing was changed."""
+    """Another process holds the lock, or it cannot be created. Nothing was changed."""
 
     code = "no-turn"
 
@@ -28,7 +28,7 @@ _PAUSE_S = 0.01
 
 @asynccontextmanager
 async def only_writer(state: Path) -> AsyncIterator[None]:
-    """Hold the right; the kernel gives it back when the process ends, however it ends.
+    """Hold the lock. The kernel releases it when the process ends, however it ends.
 
     Raises:
         NoTurn: another process keeps it.

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..grants import Giving, Grants
-from ..registry.function import Reading
-from ..registry.source import Source
+from ..registry.function import ModuleReading
+from ..registry.source import ModuleSource
 from ..storage import DropReading, SaveReading, SaveVersion, SetManifest, Write
-from .unread import Unread
+from .unread import StaleView
 
 Deed = Literal["created", "changed", "deleted"]
 _NO_STAMP = (0, 0, 0)
@@ -21,19 +21,19 @@ _NO_STAMP = (0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """A file is to become `text` (None: to go away) if it still has the version `expected` (None: absent)."""
+    """A change of a file to `text` (None: deletion) if it still has the version `expected` (None: absent)."""
 
     path: str
     module: str
     expected: str | None
     text: str | None
     version: str | None
-    reading: Reading | None
+    reading: ModuleReading | None
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What a verb came to: the answer, the change of a file if any, and what is written down with it.
+class PlannedChange:
+    """The result of a verb: the answer, the change of a file if any, and the writes that go with it.
 
     `text` is for a model, `detail` is JSON of a published shape. `refused` names a candidate that now
     stands refused; `excluded` names functions that the next step should not offer. `again` plans the same
@@ -46,10 +46,10 @@ class Plan:
     detail: dict[str, Any] = field(default_factory=dict)  # Any: JSON
     change: FileChange | None = None
     writes: tuple[Write, ...] = ()
-    made: tuple[Deed, str] | None = None
+    completed_change: tuple[Deed, str] | None = None
     refused: str | None = None
     excluded: frozenset[str] = frozenset()
-    again: "Callable[[], Awaitable[Plan]] | None" = None
+    replan: "Callable[[], Awaitable[PlannedChange]] | None" = None
     giving: Giving | None = None
     lent: Giving | None = None
     revoked: str = ""
@@ -58,40 +58,42 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who makes a change, for the history: a human, or an agent in a turn with a model, and what that has not seen."""
+    """The author of a change, for the history: the user, or an agent in a turn with a model, and its unseen changes."""
 
     by: Literal["human", "agent"] = "human"
     agent: str = ""
     turn: str = ""
     model: str = ""
-    unread: Unread = field(default_factory=Unread, compare=False)
+    unread: StaleView = field(default_factory=StaleView, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """What a change is: created, changed or deleted, of which function, by whom and why; `done` says it in words.
+class ChangeSummary:
+    """A change in words and values: created, changed or deleted, which function, by whom and why. `done` describes it.
 
     `given` is what a human has granted for it already.
     """
 
-    what: Deed
+    deed: Deed
     name: str
     author: Author
     reason: str = ""
     done: str = ""
-    given: Grants | None = None
+    preset_grants: Grants | None = None
 
     @property
     def said(self) -> str:
-        """What an answer says was done."""
-        return self.done or {"created": "joined", "changed": "was changed", "deleted": "was deleted"}[self.what]
+        """The words in which an answer describes the change."""
+        return self.done or {"created": "joined", "changed": "was changed", "deleted": "was deleted"}[self.deed]
 
 
-def planned(text: str, detail: dict[str, Any], source: Source, reading: Reading | None, work: Work) -> Plan:
-    """The file's change from `source` (an empty version: no file yet) to `reading` (None: no file any more)."""
+def planned(
+    text: str, detail: dict[str, Any], source: ModuleSource, reading: ModuleReading | None, work: ChangeSummary
+) -> PlannedChange:
+    """Return the file's change from `source` (empty version: no file yet) to `reading` (None: file deleted)."""
     expected = source.version or None
     version = reading.source.version if reading else None
-    author, why = work.author, work.reason or f"{work.what} {work.name}"
+    author, why = work.author, work.reason or f"{work.deed} {work.name}"
     entered: tuple[Write, ...] = (SetManifest(source.module, expected, version, author.by, author.turn, why),)
     if reading is None:
         entered = (*entered, DropReading(source.path))
@@ -102,4 +104,4 @@ def planned(text: str, detail: dict[str, Any], source: Source, reading: Reading 
     change = FileChange(
         source.path, source.module, expected, reading.source.text if reading else None, version, reading
     )
-    return Plan(text, "returned", detail, change, entered, (work.what, work.name))
+    return PlannedChange(text, "returned", detail, change, entered, (work.deed, work.name))

@@ -1,4 +1,4 @@
-"""Examples as a ratchet: what a function once promised by an example goes on being asked of it.
+"""Example regression check: every promise of an example stays required.
 
 Pure. An example is known by its call, as Python reads it, with the set-up lines that the call depends on. One that
 is gone, or promises another result, is named; where the signature became another, as many must take its place.
@@ -12,7 +12,7 @@ from typing import Final
 from ..gate.examples.agreement import literal_value
 from ..problem import Place, Problem, Severity
 from ..registry.examples import Example
-from ..registry.function import Function, Reading
+from ..registry.function import Function, ModuleReading
 from ..registry.typenames import Schema
 from ..untrusted import fence
 
@@ -30,7 +30,7 @@ _KINDS: Final[dict[str, type | tuple[type, ...]]] = {
 
 
 def dropped(before: Function | None, after: Function | None) -> list[tuple[Example, str]]:
-    """The examples of a function that it has no more, each with what their call promises now, if anything."""
+    """Return the examples that a function no longer has, each with what their call promises now, if anything."""
     if before is None or after is None:
         return []
     now = {_key(example) for example in after.examples}
@@ -40,44 +40,50 @@ def dropped(before: Function | None, after: Function | None) -> list[tuple[Examp
 
 
 def problem(before: Function | None, after: Function | None, severity: Severity, where: Place) -> Problem | None:
-    """What is to be said where examples of the version before are missing afterwards."""
+    """Return the problem if examples of the previous version are missing."""
     lost = dropped(before, after)
     if before is None or after is None or not lost:
         return None
     unfit = [pair for pair in lost if _is_other(before, after) and not _fits(pair[0], before, after)]
     old = {_key(example) for example in before.examples}
     fresh = sum(_key(example) not in old for example in after.examples)
-    kept = [pair for pair in lost if pair not in unfit]
-    if kept:
-        what = f"{_count(len(kept))} that `{after.name}` had {'is' if len(kept) == 1 else 'are'} gone: {_listed(kept)}"
+    missing = [pair for pair in lost if pair not in unfit]
+    if missing:
+        message = f"{_count(len(missing))} that `{after.name}` had {'is' if len(missing) == 1 else 'are'} gone: {_listed(missing)}"
         mend = "put it back, and add others beside it; where it must go, say why in `reason`"
-        return Problem(CODE, what, where, mend, severity)
+        return Problem(CODE, message, where, mend, severity)
     if fresh < len(unfit):
-        what = f"{_count(len(unfit))} of `{after.name}` do not fit its new signature, and {fresh} took their place"
+        message = f"{_count(len(unfit))} of `{after.name}` do not fit its new signature, and {fresh} took their place"
         mend = f"write {len(unfit) - fresh} more for the new signature, or say in `reason` why fewer will do"
-        return Problem(CODE, what, where, mend, severity)
+        return Problem(CODE, message, where, mend, severity)
     return None
 
 
-def of_save(before: Reading | None, after: Reading) -> list[Problem]:
-    """What is to be said of the functions of a saved file: nobody can give a reason in a save, so it warns."""
+def of_save(before: ModuleReading | None, after: ModuleReading) -> list[Problem]:
+    """Return the warnings on the functions of a saved file. They only warn because a save cannot state a reason."""
     had = {function.name: function for function in before.functions} if before else {}
     path = after.source.path
-    found = [problem(had.get(one.name), one, "warns", Place(path, one.line)) for one in after.functions]
-    return [one for one in found if one is not None]
+    problems = [
+        problem(had.get(function.name), function, "warns", Place(path, function.line)) for function in after.functions
+    ]
+    return [warning for warning in problems if warning is not None]
 
 
 def still_there(calls: Collection[str], before: Function, after: Function) -> list[str]:
-    """Those of some calls whose example stands in both versions with the same promise."""
+    """Return those calls that have an example in both versions with the same promise."""
     old = {example.call: _key(example) for example in before.examples}
     now = {_key(example): example.call for example in after.examples}
     return [now[old[call]] for call in calls if call in old and old[call] in now]
 
 
 def holds(function: Function | None, call: str) -> Example | None:
-    """The function's example of that call, however it is written."""
-    wanted = _normal(call)
-    return next((one for one in function.examples if _normal(one.call) == wanted), None) if function else None
+    """Return the function's example of that call, however it is written."""
+    normalized = _normal(call)
+    return (
+        next((example for example in function.examples if _normal(example.call) == normalized), None)
+        if function
+        else None
+    )
 
 
 def _key(example: Example) -> _Key:
@@ -85,7 +91,7 @@ def _key(example: Example) -> _Key:
 
 
 def promise(example: Example) -> str:
-    """What an example promises, such that equal promises are equal texts."""
+    """Return the promise of an example such that equal promises are equal texts."""
     if example.raises:
         return f"raises {example.raises}"
     text = example.expected.strip()
@@ -94,7 +100,7 @@ def promise(example: Example) -> str:
 
 
 def written(example: Example) -> str:
-    """What an example promises, as `add_example` takes it."""
+    """Return the promise of an example in the form that `add_example` takes."""
     return example.raises or example.expected.rstrip("\n")
 
 
@@ -106,15 +112,15 @@ def _normal(call: str) -> str:
 
 
 def _set_up(example: Example) -> list[str]:
-    """The set-up lines that the call depends on, in their order."""
-    found: list[str] = []
+    """Return the setup lines that the call depends on, in order."""
+    lines: list[str] = []
     needed = _names(example.call)
     for line in reversed(example.setup):
         names = _names(line)
         if names & needed:
             needed |= names
-            found.insert(0, line.strip())
-    return found
+            lines.insert(0, line.strip())
+    return lines
 
 
 def _names(text: str) -> set[str]:
@@ -122,7 +128,7 @@ def _names(text: str) -> set[str]:
 
 
 def _is_other(before: Function, after: Function) -> bool:
-    """Whether the signature became another: names, types, what is required, what is returned."""
+    """Return whether the signature changed: names, types, what is required, what is returned."""
     return _signature(before) != _signature(after)
 
 
@@ -135,7 +141,7 @@ def _signature(function: Function) -> object:
 
 
 def _fits(example: Example, before: Function, after: Function) -> bool:
-    """Whether an example could still be run as it stands: its call fits, and so may its result."""
+    """Return whether an example could still run unchanged: its call fits, and so may its result."""
     if before.returns != after.returns:
         return False
     try:
@@ -149,17 +155,23 @@ def _fits(example: Example, before: Function, after: Function) -> bool:
 def _takes(function: Function, call: ast.Call) -> bool:
     schemas: dict[str, Schema] = function.parameters.get("properties", {})
     names = list(schemas)
-    if any(isinstance(one, ast.Starred) for one in call.args) or any(one.arg is None for one in call.keywords):
+    if any(isinstance(argument, ast.Starred) for argument in call.args) or any(
+        keyword.arg is None for keyword in call.keywords
+    ):
         return True
-    by_name = {one.arg or "": one.value for one in call.keywords}
-    given = dict(zip(names, call.args, strict=False)) | by_name
-    is_full = len(call.args) <= len(names) and not {*names[: len(call.args)]} & by_name.keys() and {*given} <= {*names}
+    by_name = {keyword.arg or "": keyword.value for keyword in call.keywords}
+    arguments = dict(zip(names, call.args, strict=False)) | by_name
+    is_full = (
+        len(call.args) <= len(names) and not {*names[: len(call.args)]} & by_name.keys() and {*arguments} <= {*names}
+    )
     required = {*function.parameters.get("required", ())}
-    return is_full and required <= {*given} and all(_is_of(schemas[name], value) for name, value in given.items())
+    return (
+        is_full and required <= {*arguments} and all(_is_of(schemas[name], value) for name, value in arguments.items())
+    )
 
 
 def _is_of(schema: Schema, node: ast.expr) -> bool:
-    """Whether a literal may be of a type, as far as one word for the type tells."""
+    """Return whether a literal may be of a type, as far as the name of the type tells."""
     kind = _KINDS.get(str(schema.get("type")))
     value = literal_value(ast.unparse(node))
     if type(value) is object or kind is None:

@@ -1,4 +1,4 @@
-"""Recorded calls made again: with the arguments, the seed, the time zone and the answers of then, on any version.
+"""Replays of recorded calls with the original arguments, seed, time zone and answers, on any version.
 
 A replay reaches nothing: what the function asks through `self` is answered from the record, or refused.
 """
@@ -13,7 +13,7 @@ from sandbox.lines import bare_lines
 from sandbox.values import encode, read
 
 from ..answers import outcome_json, show_value
-from ..cage import Cage
+from ..cage import SandboxClient
 from ..debugging import Watch
 from ..debugging.recording import Row, compared, first_few
 from ..errors import UsageError
@@ -21,8 +21,8 @@ from ..matching import diff_lines
 from ..registry.registry import Registry
 from ..registry.schema import read_module
 from ..registry.snapshot import Snapshot
-from ..registry.source import Source
-from ..secrets import Curtain, Session
+from ..registry.source import ModuleSource
+from ..secrets import CallSecrets, Curtain
 from ..storage import FAILURES, RecordedRow, Store
 from ..untrusted import visible
 from . import history
@@ -36,18 +36,18 @@ _ALIKE: Final = {"fetch": "url", "call": "function", "memory": "block"}
 class Replays:
     """The recorded calls of a workspace."""
 
-    def __init__(self, store: Store, registry: Registry, cage: Cage) -> None:
+    def __init__(self, store: Store, registry: Registry, cage: SandboxClient) -> None:
         self._store = store
         self._registry = registry
         self._cage = cage
 
     async def calls(self, function: str = "", *, failed: bool = False) -> list[dict[str, Any]]:
-        """The `calls` shape, the newest first: `call`, `function`, `arguments`, `outcome`, how it `ended`, `at`, …"""
+        """Return the `calls` shape, newest first: `call`, `function`, `arguments`, `outcome`, its `ended`, `at`, …"""
         rows = await self._store.recorded.calls(function, tuple(sorted(FAILURES)) if failed else ())
         return [_shown(row) for row in rows]
 
     async def show(self, call: int) -> dict[str, Any]:
-        """One of them whole, with its arguments and what it got.
+        """Return one recorded call with its arguments and the answers it got.
 
         Raises:
             UsageError: it is not kept.
@@ -56,7 +56,7 @@ class Replays:
         return {**_shown(row), **row.data}
 
     async def replay(self, call: int, version: str = THEN, *, looks_back: bool = False) -> dict[str, Any]:
-        """Make a call again: `then` and `outcome`, whether they are the `same`, their `difference`, what is `lacking`.
+        """Make a call again. Return `then` and `outcome`, `same`, their `difference`, and what is `lacking`.
 
         `version`: empty for the code of then, `now`, or a version of the function by its number or the beginning of its
         hash. With `looks_back` and a human at the debugger, a call that raises stops there; `quit`: it was ended there.
@@ -68,7 +68,7 @@ class Replays:
         module, snapshot = await self._code(row, version)
         watch = self._cage.debugging.watch(looks_back=looks_back)
         watch.recording.seed, watch.recording.zone_then = row.data["seed"], row.data["zone"]
-        heard = Heard(row.data["heard"], watch, snapshot)
+        heard = ReplayedRequests(row.data["heard"], watch, snapshot)
         try:
             with watch.over(row.function, snapshot) as around:
                 outcome = await self._cage.call(
@@ -76,7 +76,7 @@ class Replays:
                     module,
                     row.function,
                     read(row.data["arguments"]),
-                    Curtain(Session(self._cage.secrets, row.function), heard),
+                    Curtain(CallSecrets(self._cage.secrets, row.function), heard),
                     around=around,
                 )
         finally:
@@ -102,43 +102,43 @@ class Replays:
         return row
 
     async def _code(self, row: RecordedRow, version: str) -> tuple[str, Snapshot]:
-        """The function's module with the modules of then; with another version, that of it, or all as they are now."""
+        """Return the function's module with the recorded modules, with another version of it, or all as of now."""
         now, module = self._registry.snapshot(), row.data["module"]
         if version == NOW:
             if row.function not in now.functions:
                 raise UsageError(f"`{row.function}` is not there any more.", mend="Leave --version away, or give one.")
             return now.functions[row.function].module, now
-        wanted: dict[str, str] = dict(row.data["modules"])
+        module_versions: dict[str, str] = dict(row.data["modules"])
         if version:
             chosen = history.pick(row.function, await self._versions(row.function), version)
-            del wanted[module]
+            del module_versions[module]
             module = chosen.row.module
-            wanted[module] = chosen.row.version
-        found = Snapshot.empty()
-        for name, hash in wanted.items():
-            found = found.with_module(read_module(await self._source(name, hash, now)))
-        return module, found
+            module_versions[module] = chosen.row.version
+        snapshot = Snapshot.empty()
+        for name, hash in module_versions.items():
+            snapshot = snapshot.with_module(read_module(await self._source(name, hash, now)))
+        return module, snapshot
 
     async def _versions(self, function: str) -> tuple[history.Version, ...]:
         return await asyncio.to_thread(history.versions, await self._store.function_history(function), function)
 
     async def _version(self, function: str, module: str, snapshot: Snapshot) -> dict[str, Any]:
-        """Which version of the function it is: its hash, and its number, 0 where history does not have it."""
+        """Return the version of the function: its hash, and its number, 0 if history does not have it."""
         hash = history.hash_of(history.own_source(snapshot.modules[module].text, function))
-        numbers = [one.number for one in await self._versions(function) if one.hash == hash]
+        numbers = [version.number for version in await self._versions(function) if version.hash == hash]
         return {"version": hash, "number": numbers[-1] if numbers else 0}
 
-    async def _source(self, name: str, hash: str, now: Snapshot) -> Source:
-        if (held := now.modules.get(name)) is not None and held.version == hash:
-            return held
+    async def _source(self, name: str, hash: str, now: Snapshot) -> ModuleSource:
+        if (existing := now.modules.get(name)) is not None and existing.version == hash:
+            return existing
         text = await self._store.text(hash)
         if text is None:
             raise UsageError(f"The text of `{name}` of then is not kept.", mend="Use --version now.")
-        return Source.of(name, text)
+        return ModuleSource.of(name, text)
 
 
-class Heard:
-    """Answers requests as they were answered then."""
+class ReplayedRequests:
+    """Handler that answers requests with the recorded answers."""
 
     def __init__(self, rows: list[Row], watch: Watch, snapshot: Snapshot) -> None:
         self._rows = list(rows)
@@ -147,7 +147,7 @@ class Heard:
         self.missed: dict[str, None] = {}  # in its order, each once
 
     async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
-        """The answer of then.
+        """Return the recorded answer.
 
         Raises:
             RequestRefused: there was none.
@@ -191,7 +191,7 @@ def _shown(row: RecordedRow) -> dict[str, Any]:
 
 
 def _difference(then: Row, now: Row) -> str:
-    """How each ended, on a line; what is long, and what they printed, as a diff."""
+    """Return one line on how each ended, with a diff of long values and of the output."""
     before, after = _ended(then), _ended(now)
     is_short = len(before) <= MOST_SHOWN >= len(after) and "\n" not in before + after
     head = [f"then: {before}", f"now: {after}"] if is_short and before != after else []

@@ -1,4 +1,4 @@
-"""The second look at what a human saved: the stages that a save is not held up for, behind it, one function at a time.
+"""The background review of saves: the stages that a save does not wait for, run after it, one function at a time.
 
 A save goes first: while it is taken nothing is looked at, and what was being looked at begins anew. A newer version
 of a function takes the place of the older. What is found is kept and told; where nothing is found, nothing is said.
@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from ..errors import ToolwrightError
 from ..gate import Gate, Look, ModuleVerdict
 from ..problem import Place, Problem
-from ..registry.function import Function, Reading
+from ..registry.function import Function, ModuleReading
 from ..registry.registry import Registry
 from ..storage import SaveVerdict, Store
-from .packing import Packing
+from .packing import PackageGrants
 
 Tell = Callable[[str, Sequence[Problem]], None]
 _QUIET_S = 0.2  # an editor that formats saves twice
@@ -24,19 +24,19 @@ _MOST = 40  # functions that wait: a branch that is checked out is no edit
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A function that is to be looked at: as it was saved, and what its file was before."""
+    """A function to be reviewed: its saved version, and its previous file."""
 
     verdict: ModuleVerdict
-    previous: Reading | None
+    previous: ModuleReading | None
 
     def function(self, name: str) -> Function:
-        return next(each for each in self.verdict.reading.functions if each.name == name)
+        return next(function for function in self.verdict.reading.functions if function.name == name)
 
 
-class SecondLook:
-    """What is still to be looked at, and who does it."""
+class BackgroundReview:
+    """The queue of functions to review, and the task that reviews them."""
 
-    def __init__(self, store: Store, registry: Registry, gate: Gate, packing: Packing, tell: Tell) -> None:
+    def __init__(self, store: Store, registry: Registry, gate: Gate, packing: PackageGrants, tell: Tell) -> None:
         self._store = store
         self._registry = registry
         self._gate = gate
@@ -49,8 +49,8 @@ class SecondLook:
         self._looking: tuple[str, asyncio.Task[None]] | None = None
         self._is_open = False
 
-    def ask(self, verdict: ModuleVerdict, previous: Reading | None) -> None:
-        """Look at the functions of a saved file that may give another result than before, as soon as there is time."""
+    def ask(self, verdict: ModuleVerdict, previous: ModuleReading | None) -> None:
+        """Request a review of the functions of a saved file with possibly different results, when there is time."""
         for name, _ in verdict.standings if self._is_open else ():
             self._left.pop(name, None)
             if name not in self._waiting and len(self._waiting) >= _MOST:
@@ -63,7 +63,7 @@ class SecondLook:
 
     @contextmanager
     def put_off(self) -> Iterator[None]:
-        """While a save is taken."""
+        """Postpone reviews while a save is taken."""
         self._saves += 1
         if self._looking:
             self._looking[1].cancel()
@@ -75,7 +75,7 @@ class SecondLook:
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
-        """Look at what is asked for; at the end what is left is dropped."""
+        """Run requested reviews. Drop what is left at the end."""
         self._is_open = True
         work = asyncio.create_task(self._work())
         try:
@@ -95,55 +95,55 @@ class SecondLook:
                 await asyncio.sleep(_QUIET_S)
                 self._tell_left()
                 while self._waiting and not self._saves and not self._news.is_set():
-                    name, wanted = next(iter(self._waiting.items()))
-                    self._looking = name, group.create_task(self._look(name, wanted))
+                    name, request = next(iter(self._waiting.items()))
+                    self._looking = name, group.create_task(self._look(name, request))
                     await asyncio.wait([self._looking[1]])
                     self._looking = None
 
     def _tell_left(self) -> None:
         if self._left:
             (name, path), more = next(iter(self._left.items())), len(self._left) - 1
-            what = "not looked at for copies, weak examples and what breaks them, as many came at once"
-            problem = Problem("not-looked-at", what, Place(path), "toolwright functions check functions", "warns")
+            message = "not looked at for copies, weak examples and what breaks them, as many came at once"
+            problem = Problem("not-looked-at", message, Place(path), "toolwright functions check functions", "warns")
             self._left.clear()
             self._tell(f"{name} and {more} more" if more else name, [problem])
 
-    async def _look(self, name: str, wanted: _Wanted) -> None:
-        """What is told of one function, if it is still there and the same when it is known."""
+    async def _look(self, name: str, request: _Wanted) -> None:
+        """Report the findings on one function if it is still there and unchanged."""
         try:
-            found = await self._found(name, wanted)
+            findings = await self._found(name, request)
         except ToolwrightError as error:
-            found = [Problem("not-looked-at", str(error), Place(wanted.function(name).path), severity="warns")]
-        if self._waiting.get(name) is wanted:
+            findings = [Problem("not-looked-at", str(error), Place(request.function(name).path), severity="warns")]
+        if self._waiting.get(name) is request:
             del self._waiting[name]
-            if found:
-                self._tell(name, found)
+            if findings:
+                self._tell(name, findings)
 
-    async def _found(self, name: str, wanted: _Wanted) -> Sequence[Problem]:
+    async def _found(self, name: str, request: _Wanted) -> Sequence[Problem]:
         snapshot = self._registry.snapshot()
-        if not self._is_there(name, wanted):
+        if not self._is_there(name, request):
             return ()
-        verdict = replace(wanted.verdict, reading=snapshot.readings[snapshot.functions[name].module])
+        verdict = replace(request.verdict, reading=snapshot.readings[snapshot.functions[name].module])
         granted = await self._packing.of_text(verdict.reading.source.text)
-        found = await self._gate.look_closer(name, verdict, snapshot, previous=wanted.previous, granted=granted)
-        if not self._is_there(name, wanted):
+        look = await self._gate.look_closer(name, verdict, snapshot, previous=request.previous, granted=granted)
+        if not self._is_there(name, request):
             return ()
-        problems = tuple(replace(one, severity="warns") for one in found.problems)  # it was taken, strict or not
-        await self._keep(wanted.function(name), replace(found, problems=problems))
+        problems = tuple(replace(problem, severity="warns") for problem in look.problems)  # it was taken, strict or not
+        await self._keep(request.function(name), replace(look, problems=problems))
         return problems
 
-    def _is_there(self, name: str, wanted: _Wanted) -> bool:
-        held, own = self._registry.snapshot().functions.get(name), wanted.function(name)
-        return held is not None and (held.module, held.body_hash) == (own.module, own.body_hash)
+    def _is_there(self, name: str, request: _Wanted) -> bool:
+        current, own = self._registry.snapshot().functions.get(name), request.function(name)
+        return current is not None and (current.module, current.body_hash) == (own.module, own.body_hash)
 
-    async def _keep(self, function: Function, found: Look) -> None:
-        """Add what was found to the verdict that is on disk."""
-        said = await self._store.verdict(function.body_hash, function.name)
-        if said is not None:
-            problems, stages = [one.to_json() for one in found.problems], found.stages_json()
-            names = {one["stage"] for one in stages}
-            problems = [*(one for one in said["problems"] if one not in problems), *problems]
-            stages = [*(one for one in said["stages"] if one["stage"] not in names), *stages]
-            survivors = [one.to_json() for one in found.survivors]
-            said = {**said, "problems": problems, "stages": stages, "survivors": survivors}
-            await self._store.apply([SaveVerdict(function.body_hash, function.name, said)])
+    async def _keep(self, function: Function, look: Look) -> None:
+        """Add the findings to the stored verdict."""
+        verdict = await self._store.verdict(function.body_hash, function.name)
+        if verdict is not None:
+            problems, stages = [problem.to_json() for problem in look.problems], look.stages_json()
+            names = {stage["stage"] for stage in stages}
+            problems = [*(problem for problem in verdict["problems"] if problem not in problems), *problems]
+            stages = [*(stage for stage in verdict["stages"] if stage["stage"] not in names), *stages]
+            survivors = [survivor.to_json() for survivor in look.survivors]
+            verdict = {**verdict, "problems": problems, "stages": stages, "survivors": survivors}
+            await self._store.apply([SaveVerdict(function.body_hash, function.name, verdict)])

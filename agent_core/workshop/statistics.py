@@ -1,4 +1,4 @@
-"""How calls of a function went, in the published shape: in all, by version, by kind of failure, and the newest ones."""
+"""Call statistics of a function in the published shape: totals, by version, by kind of failure, and newest calls."""
 
 from collections.abc import Iterable, Sequence
 from statistics import median
@@ -12,15 +12,15 @@ _TURNS = 10
 
 
 def by_function(rows: Iterable[Stats]) -> dict[str, list[Stats]]:
-    """The rows of each function, in their order."""
-    found: dict[str, list[Stats]] = {}
+    """Return the rows of each function, in order."""
+    grouped: dict[str, list[Stats]] = {}
     for row in rows:
-        found.setdefault(row.function, []).append(row)
-    return found
+        grouped.setdefault(row.function, []).append(row)
+    return grouped
 
 
 async def statistics(store: Store, function: Function, rows: Sequence[Stats]) -> dict[str, Any]:
-    """Totals over all versions, each version by itself, and what is kept of single calls."""
+    """Return the totals over all versions, each version by itself, and the stored single calls."""
     kinds, recent = await store.call_kinds(function.name), await store.recent_calls(function.name)
     released = await store.releases(function.name)
     return {
@@ -63,15 +63,15 @@ def _totals(stats: Stats | None, recent: Sequence[CallRow]) -> dict[str, Any]:
 
 
 def _kinds(rows: Sequence[KindRow]) -> list[dict[str, Any]]:
-    """How calls ended that did not return, over the versions given."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    """Return the outcomes of calls that did not return, over the given versions."""
+    kinds: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
-        kind = found.setdefault(
+        kind = kinds.setdefault(
             (row.outcome, row.error), {"outcome": row.outcome, "error": row.error, "calls": 0, "last": 0.0}
         )
         kind["calls"] += row.calls
         kind["last"] = max(kind["last"], row.last)
-    return sorted(found.values(), key=lambda kind: (-kind["calls"], -kind["last"]))
+    return sorted(kinds.values(), key=lambda kind: (-kind["calls"], -kind["last"]))
 
 
 def _call(call: CallRow) -> dict[str, Any]:

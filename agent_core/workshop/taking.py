@@ -1,4 +1,4 @@
-"""The files of a library as the modules that they would be here: their names, their imports, what each needs.
+"""The files of a library as modules of this workspace: their names, imports and dependencies.
 
 Imports between the library's own files are written for their new place; everything else stays the author's text.
 """
@@ -17,7 +17,7 @@ from ..gate.reading.escapes import write_escapes
 from ..problem import Place, Problem
 from ..registry.source import FOLDER, path_of
 from .archive import Library
-from .closure import Parts
+from .closure import ModuleParts
 from .foreign import Adapted, adapt
 from .order import circles
 
@@ -27,30 +27,32 @@ _PASSED_OVER = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One file of a library, as a module: `uses` are the modules of the same library that it imports."""
+class LibraryFile:
+    """One file of a library as a module. `uses` are the modules of the same library that it imports."""
 
     file: str
     module: str
     path: str
-    parts: Parts
+    parts: ModuleParts
     adapted: Adapted
     problems: tuple[Problem, ...]
     uses: frozenset[str]
 
     @property
     def text(self) -> str:
-        """Its text as it would stand here."""
+        """The module's text as it would be written here."""
         return self.adapted.text
 
     def troubles(self, statements: Iterable[int]) -> list[Problem]:
-        """What must be changed by hand in these statements."""
+        """Return the problems in these statements that must be fixed manually."""
         spans = [self.parts.text.span(self.parts.text.body[at]) for at in statements]
-        return [one for one in self.problems if any(first <= one.where.line <= last for first, last in spans)]
+        return [
+            problem for problem in self.problems if any(first <= problem.where.line <= last for first, last in spans)
+        ]
 
 
-def modules(library: Library, prefix: str, *, maps: bool = True) -> Iterator[Part | Problem]:
-    """Each file that can be a module, in the order of their paths; what cannot be read as Python is told."""
+def modules(library: Library, prefix: str, *, maps: bool = True) -> Iterator[LibraryFile | Problem]:
+    """Yield each file that can be a module, in order of path. A file that cannot be read as Python is a problem."""
     files = {name: text for name, text in sorted(library.files.items()) if not is_passed_over(name)}
     files = {name: text for name, text in files.items() if text.strip() or not name.endswith("__init__.py")}
     targets = {_dotted(name): _target(name, prefix) for name in files if _dotted(name)}
@@ -62,50 +64,52 @@ def modules(library: Library, prefix: str, *, maps: bool = True) -> Iterator[Par
         adapted = adapt(write_escapes(text), shown, maps=maps)
         own = f"{dotted}.__init__" if name.endswith("__init__.py") else dotted
         moved, uses, stuck = _moved(adapted.text, targets, own, shown)
-        parts = Parts.of(moved, shown)
+        parts = ModuleParts.of(moved, shown)
         if isinstance(parts, Problem):
             yield parts
             continue
         place = path_of(targets[dotted])
         if name.endswith("__init__.py"):
             place = place.removesuffix(".py") + "/__init__.py"
-        held = Adapted(moved, {**escaping(text), **adapted.mapped}, adapted.problems, adapted.unused)
-        yield Part(shown, targets[dotted], place, parts, held, (*adapted.problems, *stuck), uses - {targets[dotted]})
+        merged = Adapted(moved, {**escaping(text), **adapted.mapped}, adapted.problems, adapted.unused)
+        yield LibraryFile(
+            shown, targets[dotted], place, parts, merged, (*adapted.problems, *stuck), uses - {targets[dotted]}
+        )
 
 
 def escaping(text: str) -> dict[int, tuple[str, str]]:
-    """What is written as escapes in the strings of a text, by line: a sentence and the diff."""
+    """Return the characters written as escapes in the strings of a text, by line: a sentence and the diff."""
     pairs = zip(lines_of(text), lines_of(write_escapes(text)), strict=True)
-    told = "wrote characters that cannot be seen as escapes"
+    message = "wrote characters that cannot be seen as escapes"
     return {
-        number: (told, f"-{before.rstrip()}\n+{after.rstrip()}")
+        number: (message, f"-{before.rstrip()}\n+{after.rstrip()}")
         for number, (before, after) in enumerate(pairs, 1)
         if before != after
     }
 
 
 def is_passed_over(name: str) -> bool:
-    """Tests, set-up and the like, which are no functions to be called."""
+    """Return whether a file is skipped: tests, setup files and the like hold no functions to be called."""
     return bool(_PASSED_OVER.search(name))
 
 
-def generations(found: Mapping[str, Part]) -> Iterator[list[Part]]:
-    """The modules in groups, each after those that it uses; modules that use each other come together."""
-    left, together = dict(found), circled(found)
-    while left:
-        ready = [part for part in left.values() if not (part.uses & left.keys() - together[part.module])]
+def generations(parts: Mapping[str, LibraryFile]) -> Iterator[list[LibraryFile]]:
+    """Yield the modules in groups, each after those that it uses. Modules that use each other come together."""
+    remaining, together = dict(parts), circled(parts)
+    while remaining:
+        ready = [part for part in remaining.values() if not (part.uses & remaining.keys() - together[part.module])]
         yield ready
         for part in ready:
-            del left[part.module]
+            del remaining[part.module]
 
 
-def circled(found: Mapping[str, Part]) -> dict[str, frozenset[str]]:
-    """With each module those that import it and that it imports, directly or through others."""
-    return circles({name: part.uses for name, part in found.items()})
+def circled(parts: Mapping[str, LibraryFile]) -> dict[str, frozenset[str]]:
+    """Return for each module those that import it and that it imports, directly or through others."""
+    return circles({name: part.uses for name, part in parts.items()})
 
 
 def fitting(name: str) -> str:
-    """A word as a part of a module's name."""
+    """Return a word as a valid part of a module's name."""
     plain = re.sub(r"\W", "_", name, flags=re.ASCII).strip() or "library"
     return f"m{plain}" if plain[0].isdigit() else f"{plain}_" if keyword.iskeyword(plain) else plain
 
@@ -121,7 +125,7 @@ def _target(name: str, prefix: str) -> str:
 
 
 def _moved(text: str, targets: Mapping[str, str], own: str, path: str) -> tuple[str, frozenset[str], list[Problem]]:
-    """The text with the library's own modules under their new names, which of them it uses, and what is in the way."""
+    """Return the text with the library's modules renamed, those of them that it uses, and the problems."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -130,12 +134,12 @@ def _moved(text: str, targets: Mapping[str, str], own: str, path: str) -> tuple[
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             base = node.module or "" if not node.level else _climbed(own, node)
-            held = [
-                name for name in (base, *(f"{base}.{each.name}".strip(".") for each in node.names)) if name in targets
+            imported = [
+                name for name in (base, *(f"{base}.{alias.name}".strip(".") for alias in node.names)) if name in targets
             ]
-            uses |= {targets[name] for name in held}
-            if held and not node.level and not _is_standard(base):
-                new = targets.get(base) or targets[held[0]].rpartition(".")[0]
+            uses |= {targets[name] for name in imported}
+            if imported and not node.level and not _is_standard(base):
+                new = targets.get(base) or targets[imported[0]].rpartition(".")[0]
                 _replace(lines, node, rf"\bfrom\s+{re.escape(base)}(?=\s+import\b)", f"from {FOLDER}.{new}".rstrip("."))
         elif isinstance(node, ast.Import):
             for alias in node.names:
@@ -153,9 +157,9 @@ def _rename(lines: list[str], node: ast.Import, alias: ast.alias, target: str, p
         _replace(lines, node, rf"(?<![\w.]){re.escape(alias.name)}(?![\w.])", f"{new} as {alias.name}")
     else:
         package, _, name = alias.name.rpartition(".")
-        what = f"`import {alias.name}` names a module of the library by its path from the top"
+        message = f"`import {alias.name}` names a module of the library by its path from the top"
         mend = f"write `from {package} import {name}`, and `{name}.…` where it is used"
-        return [Problem("dotted-import", what, Place(path, node.lineno, node.col_offset + 1), mend)]
+        return [Problem("dotted-import", message, Place(path, node.lineno, node.col_offset + 1), mend)]
     return []
 
 

@@ -1,21 +1,21 @@
-"""What one agent has not seen of others' work on the functions."""
+"""Changes by others to the functions that an agent has not seen."""
 
 from ..events import FunctionsChanged
 
 
-class Unread:
-    """The functions that another hand changed since an agent saw their text: it does not write over them."""
+class StaleView:
+    """The functions that someone else changed since an agent saw their text. The agent does not overwrite them."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
 
     def heard(self, change: FunctionsChanged) -> None:
-        """Take note of a change by another hand."""
+        """Note a change by someone else."""
         self._names |= {*change.changed}
         self._names -= {*change.removed}
 
     def read(self, name: str) -> None:
-        """Its text was shown."""
+        """Note that the function's text was shown."""
         self._names.discard(name)
 
     def __contains__(self, name: object) -> bool:

@@ -1,4 +1,4 @@
-"""What is known about functions, in the published shapes."""
+"""Facts about functions, in the published shapes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,8 +21,8 @@ MOST_SURVIVORS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """What a look at functions needs: the store, the functions of one moment, and the rules of standing."""
+class ViewContext:
+    """The inputs of a view of functions: the store, the functions at one moment, and the rules of standing."""
 
     store: Store
     snapshot: Snapshot
@@ -31,8 +31,8 @@ class Sight:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which functions: by a shell pattern or a part of their name, module, standing now, or long unused."""
+class ViewFilter:
+    """A query for functions: by shell pattern or part of the name, module, standing now, or long unused."""
 
     pattern: str = ""
     module: str = ""
@@ -40,43 +40,45 @@ class Wanted:
     unused: bool = False
 
 
-async def listing(sight: Sight, wanted: Wanted) -> dict[str, Any]:
-    """The `list` shape: the functions that are wanted, those that nobody called for long, and what was rejected."""
+async def listing(sight: ViewContext, query: ViewFilter) -> dict[str, Any]:
+    """Return the `list` shape: the matching functions, the number of long unused ones, and the rejected files."""
     stats = by_function(await sight.store.call_stats())
-    pattern = Wildcard(wanted.pattern.lower())
-    matching = [each for _, each in sorted(sight.snapshot.functions.items()) if _matches(each, wanted, pattern)]
+    pattern = Wildcard(query.pattern.lower())
+    matching = [
+        function for _, function in sorted(sight.snapshot.functions.items()) if _matches(function, query, pattern)
+    ]
     retirable = await unused(sight, stats)
-    verdicts = [(each, await sight.store.verdict(each.body_hash, each.name)) for each in matching]
-    rows = [_row(each, verdict, stats.get(each.name, []), sight) for each, verdict in verdicts]
-    kept = [
+    verdicts = [(function, await sight.store.verdict(function.body_hash, function.name)) for function in matching]
+    rows = [_row(function, verdict, stats.get(function.name, []), sight) for function, verdict in verdicts]
+    selected = [
         {**row, "unused_since": retirable.get(row["name"])}
         for row in rows
-        if wanted.standing in ("", row["standing"]) and (not wanted.unused or row["name"] in retirable)
+        if query.standing in ("", row["standing"]) and (not query.unused or row["name"] in retirable)
     ]
-    rejected = [] if wanted.unused else [problem.to_json() for problem in sight.snapshot.rejected]
-    return {"functions": kept, "rejected": rejected, "unused": len(retirable)}
+    rejected = [] if query.unused else [problem.to_json() for problem in sight.snapshot.rejected]
+    return {"functions": selected, "rejected": rejected, "unused": len(retirable)}
 
 
-async def unused(sight: Sight, stats: Mapping[str, Sequence[Stats]]) -> dict[str, float]:
-    """The functions that may be retired, each with its last call or its joining; they are never removed from here."""
+async def unused(sight: ViewContext, stats: Mapping[str, Sequence[Stats]]) -> dict[str, float]:
+    """Return the functions that may be retired, each with its last call or its joining. They are never removed here."""
     if not sight.rules.retire_days:
         return {}
     now, judged = await sight.store.now(), await sight.store.judged_at()
     pinned = await sight.store.pinned()
-    found: dict[str, float] = {}
+    last_uses: dict[str, float] = {}
     for name, function in sight.snapshot.functions.items():
         joined = judged.get((name, function.body_hash), now)
         called = max((row.last_called for row in stats.get(name, ())), default=joined)
         if name not in pinned and is_unused(joined, called, now, sight.rules):
-            found[name] = max(joined, called)
-    if not found:
+            last_uses[name] = max(joined, called)
+    if not last_uses:
         return {}
     left_out = sight.starters().union(*(callees(name, sight.snapshot) for name in sight.snapshot.functions))
-    return {name: since for name, since in found.items() if name not in left_out}
+    return {name: since for name, since in last_uses.items() if name not in left_out}
 
 
-async def introspection(sight: Sight, name: str) -> dict[str, Any]:
-    """Everything about one function.
+async def introspection(sight: ViewContext, name: str) -> dict[str, Any]:
+    """Return everything about one function.
 
     Raises:
         UsageError: there is no such function.
@@ -93,7 +95,7 @@ async def introspection(sight: Sight, name: str) -> dict[str, Any]:
         "line": function.line,
         "source": source_of(function, sight.snapshot),
         "schema": function.to_json(),
-        "examples": [_example(each) for each in function.examples],
+        "examples": [_example(example) for example in function.examples],
         "standing": standing_now(sight.snapshot, function, verdict, rows, sight.rules),
         "statistics": await statistics(sight.store, function, rows),
         "verdict": verdict and _placed(verdict, function),
@@ -105,7 +107,7 @@ async def introspection(sight: Sight, name: str) -> dict[str, Any]:
 
 
 def _placed(verdict: dict[str, Any], function: Function) -> dict[str, Any]:  # Any: JSON
-    """A verdict with its problems where the function stands now; it was given on the file of then."""
+    """Return a verdict with its problems at the function's current lines. It was given on the file at that time."""
     if not isinstance(moved_from := verdict.get("line"), int):
         return verdict
     shift = function.line - moved_from
@@ -121,27 +123,27 @@ def _placed(verdict: dict[str, Any], function: Function) -> dict[str, Any]:  # A
 
 
 def example_result(result: ExampleResult) -> dict[str, Any]:
-    """How one example went."""
+    """Return the result of one example."""
     shown = {"call": result.call, "expected": result.expected, "returned": result.returned, "line": result.line}
     return {**shown, "passed": result.agreed, "printed": result.printed, "value": result.value}
 
 
-def unknown_function(name: str, known: Iterable[str] = ()) -> UsageError:
-    """The error for a name that is none of the functions known."""
-    near = nearest(name, known)
+def unknown_function(name: str, names: Iterable[str] = ()) -> UsageError:
+    """Return the error for a name that is none of the known functions."""
+    suggestions = nearest(name, names)
     mend = (
-        f"Did you mean `{near[0]}`?"
-        if near
+        f"Did you mean `{suggestions[0]}`?"
+        if suggestions
         else "Look at the list: list_functions, /functions, `toolwright functions list`."
     )
     return UsageError(f"There is no function `{name}` in functions/.", mend=mend)
 
 
-def _matches(function: Function, wanted: Wanted, pattern: Wildcard) -> bool:
-    module = wanted.module
+def _matches(function: Function, query: ViewFilter, pattern: Wildcard) -> bool:
+    module = query.module
     if module and function.module != module and not function.module.startswith(f"{module}."):
         return False
-    word = wanted.pattern.lower()
+    word = query.pattern.lower()
     if not word:
         return True
     text = f"{function.name} {function.module} {function.description}"
@@ -155,7 +157,7 @@ def standing_now(
     rows: Sequence[Stats],
     rules: StandingSettings,
 ) -> Standing:
-    """The standing that the gate gave (what it never judged is a draft), moved by calls of the present version.
+    """Return the gate's standing (draft if never judged), adjusted by calls of the present version.
 
     Where a change elsewhere broke its examples it is a draft, whatever its calls returned before.
     """
@@ -166,12 +168,14 @@ def standing_now(
 
 
 def is_unfit(function: Function, verdict: Mapping[str, Any] | None, snapshot: Snapshot) -> bool:
-    """Its examples do not hold with the code that it uses now."""
+    """Return whether its examples fail with the code that it uses now."""
     unfit = (verdict or {}).get("unfit_with")
     return unfit is not None and unfit == code_hash(function, snapshot)
 
 
-def _row(function: Function, verdict: dict[str, Any] | None, rows: Sequence[Stats], sight: Sight) -> dict[str, Any]:
+def _row(
+    function: Function, verdict: dict[str, Any] | None, rows: Sequence[Stats], sight: ViewContext
+) -> dict[str, Any]:
     return {
         "name": function.name,
         "module": function.module,

@@ -6,38 +6,38 @@ from pathlib import Path
 from typing import Any
 
 from .. import events
-from ..cage import Cage
+from ..cage import SandboxClient
 from ..errors import ToolwrightError, WorkspaceError
 from ..gate import Candidate, Gate
 from ..problem import Problem
 from ..registry.function import Function
-from ..registry.registry import Change, Registry
+from ..registry.registry import Registry, RegistryChange
 from ..requests import OnProgress
 from ..settings import StandingSettings
 from ..storage import FAILURES, Store
 from . import telling, view
-from .bulk import Bulk
-from .called import Calls
-from .carry_out import Carrier, Record
-from .changes import Changes
-from .drafts import Drafts
-from .granting import Granting
-from .grantor import Grantor
-from .ground import Ground
-from .judging import Judging
+from .bulk import BatchOperations
+from .called import CallService
+from .carry_out import ChangeExecutor, Record
+from .changes import ChangePlanner
+from .drafts import ProvenIndex
+from .granting import GrantService
+from .grantor import GrantCommands
+from .ground import FileSync
+from .judging import CandidateReview
 from .load import Loader
 from .packing import imported_at_the_top
-from .past import Past
-from .plan import Author, Plan
+from .past import VersionHistory
+from .plan import Author, PlannedChange
 from .quarantine import Quarantine
 from .replay import Replays
-from .second_look import SecondLook
+from .second_look import BackgroundReview
 
 DEFAULT_MODULE = "grown"
 
 
-class Workshop:
-    """Everything that can be done with the functions of one workspace."""
+class FunctionService:
+    """Service with everything that can be done with the functions of one workspace."""
 
     def __init__(  # noqa: PLR0913 - the rooms that it joins
         self,
@@ -45,15 +45,15 @@ class Workshop:
         store: Store,
         registry: Registry,
         gate: Gate,
-        cage: Cage,
+        cage: SandboxClient,
         *,
         module_bytes: int,
         rules: StandingSettings,
-        granting: Granting,
+        granting: GrantService,
         starters: Callable[[], frozenset[str]],
     ) -> None:
         self.registry = registry
-        self.second_look = SecondLook(store, registry, gate, granting.packing, self._seen)
+        self.second_look = BackgroundReview(store, registry, gate, granting.packing, self._seen)
         self.loader = Loader(
             root, store, registry, gate, granting.packing, limit_bytes=module_bytes, then=self.second_look.ask
         )
@@ -62,25 +62,25 @@ class Workshop:
         self._gate = gate
         self._cage = cage
         self.granting = granting
-        self.calls, self.replays = Calls(cage, granting), Replays(store, registry, cage)
-        self._carrier = Carrier(root, store, registry, granting.book)
-        self.bulk = Bulk(root, store, registry, gate, cage, lambda plan: self._now(plan, None))
-        ground, judging = Ground(root, registry, module_bytes, self._catch_up), Judging(store, gate, granting)
-        self.plans = Changes(store, ground, judging)
-        self.past = Past(store, ground, judging)
-        self.grants = Grantor(store, registry, self.plans, granting, self._now)
+        self.calls, self.replays = CallService(cage, granting), Replays(store, registry, cage)
+        self._carrier = ChangeExecutor(root, store, registry, granting.book)
+        self.bulk = BatchOperations(root, store, registry, gate, cage, lambda plan: self._now(plan, None))
+        ground, judging = FileSync(root, registry, module_bytes, self._catch_up), CandidateReview(store, gate, granting)
+        self.plans = ChangePlanner(store, ground, judging)
+        self.past = VersionHistory(store, ground, judging)
+        self.grants = GrantCommands(store, registry, self.plans, granting, self._now)
         self.quarantine = Quarantine(store, registry, rules)
-        self.drafts = Drafts(store, rules)
+        self.drafts = ProvenIndex(store, rules)
         self._rules = rules
         self._starters = starters
         self._listeners: list[Callable[[events.FunctionsChanged], None]] = []
         registry.subscribe(self._heard)
 
-    async def carry_out(self, plan: Plan, record: Record, author: Author) -> Plan:
-        """Make a planned change, recorded by `record` in one transaction with what must be true together."""
+    async def carry_out(self, plan: PlannedChange, record: Record, author: Author) -> PlannedChange:
+        """Make a planned change. `record` stores it in one transaction with what must be atomic with it."""
         return await self._carrier.carry_out(plan, record, author.by)
 
-    async def plan_create(self, name: str, code: str, module: str, reason: str, author: Author) -> Plan:
+    async def plan_create(self, name: str, code: str, module: str, reason: str, author: Author) -> PlannedChange:
         """Plan a new function: judged, not yet written."""
         module = module.removeprefix("functions.").removesuffix(".py") or DEFAULT_MODULE
         if module == DEFAULT_MODULE and imported_at_the_top(code, self._gate.rules.packages):
@@ -90,34 +90,34 @@ class Workshop:
     async def create(
         self, name: str, code: str, module: str = DEFAULT_MODULE, *, reason: str = "", author: Author | None = None
     ) -> dict[str, Any]:
-        """Have a new function judged and, if it may, admitted; its verdict."""
+        """Judge a new function and, if it passes, admit it. Return its verdict."""
         plan = await self.plan_create(name, code, module, reason, author or Author())
         return (await self._now(plan, author)).detail
 
     async def edit(
         self, name: str, old_text: str, new_text: str, *, reason: str = "", author: Author | None = None
     ) -> dict[str, Any]:
-        """Change one place of a function, or of the candidate of that name that stands refused; its verdict."""
+        """Change one place of a function, or of the rejected candidate of that name. Return its verdict."""
         return await self.make(await self.plans.edit(name, old_text, new_text, reason, author or Author()), author)
 
     async def replace(self, name: str, code: str, *, reason: str = "", author: Author | None = None) -> dict[str, Any]:
-        """Give a function new source; its verdict."""
+        """Give a function new source. Return its verdict."""
         return await self.make(await self.plans.replace(name, code, reason, author or Author()), author)
 
     async def confirm(self, name: str, *, reason: str = "", author: Author | None = None) -> dict[str, Any]:
-        """Admit a refused candidate with the values that its examples really gave; its verdict."""
+        """Admit a rejected candidate with the values that its examples really returned. Return its verdict."""
         return await self.make(await self.plans.confirm(name, reason, author or Author()), author)
 
     async def rollback(self, name: str, version: str = "", *, author: Author | None = None) -> dict[str, Any]:
-        """Put an earlier version of a function, or a deleted function, back; its verdict."""
+        """Restore an earlier version of a function, or a deleted function. Return its verdict."""
         return await self.make(await self.past.rollback(name, version, author or Author()), author)
 
     async def add_example(self, name: str, call: str, expected: str, *, author: Author | None = None) -> dict[str, Any]:
-        """Keep one more example with a function, if it holds; its verdict."""
+        """Add one more example to a function if it passes. Return its verdict."""
         return await self.make(await self.past.add_example(name, call, expected, author or Author()), author)
 
     async def delete(self, name: str, *, author: Author | None = None) -> dict[str, Any]:
-        """Take a function out of its module.
+        """Delete a function from its module.
 
         Raises:
             WorkspaceError: others use it (they are named), or its file holds something unsaved here.
@@ -128,14 +128,14 @@ class Workshop:
         return plan.detail
 
     async def reload(self) -> dict[str, Any]:
-        """Look at the whole folder again; what is different, mended, in doubt, and rejected."""
+        """Reload the whole folder. Return what is different, fixed, in doubt, and rejected."""
         with self.second_look.put_off():
             async with self._carrier.one_at_a_time:
                 change = await self.loader.refresh()
         return telling.reloaded(change, self.registry.snapshot().rejected)
 
     async def reload_after(self, work: Awaitable[object]) -> dict[str, Any]:
-        """Wait for a human's work on the files, then look at the folder; what became different since it began.
+        """Wait for the user's work on the files, then reload the folder. Return the differences since it began.
 
         What was saved in between may have been taken at once, and is told all the same.
         """
@@ -143,13 +143,13 @@ class Workshop:
         quiet = self.on_change(heard.append)
         try:
             await work
-            found = await self.reload()
+            report = await self.reload()
         finally:
             quiet()
-        return {**found, **telling.summed(heard)}
+        return {**report, **telling.summed(heard)}
 
     async def saved(self, paths: Iterable[Path]) -> None:
-        """Take files that a human, or another program, has just changed; what cannot be done is told to listeners."""
+        """Take files that the user or another program has just changed. Notify listeners of what cannot be done."""
         try:
             with self.second_look.put_off():
                 async with self._carrier.one_at_a_time:
@@ -158,25 +158,25 @@ class Workshop:
             self._tell(events.FunctionsChanged(turn="", rejected=(str(error),)))
 
     async def list(self, pattern: str = "", module: str = "", standing: str = "") -> dict[str, Any]:
-        """The functions of the workspace and the problems of what was rejected."""
-        return await view.listing(self._sight(), view.Wanted(pattern, module, standing))
+        """Return the functions of the workspace and the problems of rejected files."""
+        return await view.listing(self._sight(), view.ViewFilter(pattern, module, standing))
 
     async def unused(self, pattern: str = "", module: str = "", standing: str = "") -> dict[str, Any]:
-        """The same of functions that nobody called for long, which a human may want to retire."""
-        return await view.listing(self._sight(), view.Wanted(pattern, module, standing, unused=True))
+        """Return functions that nobody has called for long, which the user may want to retire."""
+        return await view.listing(self._sight(), view.ViewFilter(pattern, module, standing, unused=True))
 
     async def introspect(self, name: str) -> dict[str, Any]:
-        """Everything that is known about a function."""
-        found = await view.introspection(self._sight(), name)
+        """Return everything that is known about a function."""
+        details = await view.introspection(self._sight(), name)
         function, snapshot = self._function(name), self.registry.snapshot()
-        found["coverage"] = await self.calls.coverage(function, snapshot)
-        case = await self.quarantine.case(function) if found["standing"] == "quarantined" else None
+        details["coverage"] = await self.calls.coverage(function, snapshot)
+        case = await self.quarantine.case(function) if details["standing"] == "quarantined" else None
         return await self.grants.seen(
-            function, snapshot, {**found, "quarantine": events.to_json(case) if case else None}
+            function, snapshot, {**details, "quarantine": events.to_json(case) if case else None}
         )
 
     async def release(self, name: str) -> dict[str, Any]:
-        """Let a function out of quarantine, by a human's decision.
+        """Release a function from quarantine, by the user's decision.
 
         Raises:
             UsageError: there is no such function, or it is not quarantined.
@@ -184,11 +184,11 @@ class Workshop:
         return await self.quarantine.release(self._function(name))
 
     async def pending(self, name: str) -> dict[str, Any] | None:
-        """The candidate of this name that stands refused, with its verdict."""
+        """Return the rejected candidate of this name, with its verdict."""
         return await self._store.pending(name)
 
     async def all_pending(self) -> dict[str, dict[str, Any]]:
-        """Every candidate that stands refused, by name."""
+        """Return every rejected candidate, by name."""
         return await self._store.all_pending()
 
     async def call(
@@ -197,19 +197,19 @@ class Workshop:
         arguments: str | Mapping[str, Any],
         on_progress: OnProgress | None = None,
     ) -> dict[str, Any]:
-        """Call a function once in a worker, on the record; the outcome, with `quarantined` if that was one too many.
+        """Call a function once in a worker, on the record. Return the outcome, with `quarantined` if it caused that.
 
         Raises:
             UsageError: there is no such function, or its arguments do not fit.
         """
         function, snapshot = self._function(name), self.registry.snapshot()
-        _, found, kept = await self.calls.made(function, snapshot, arguments, on_progress)
-        await self._store.apply(kept)
-        news = await self.quarantine.entered({name}) if found["outcome"] in FAILURES else []
-        return {**found, **({"quarantined": events.to_json(news[0])} if news else {})}
+        _, data, writes = await self.calls.made(function, snapshot, arguments, on_progress)
+        await self._store.apply(writes)
+        news = await self.quarantine.entered({name}) if data["outcome"] in FAILURES else []
+        return {**data, **({"quarantined": events.to_json(news[0])} if news else {})}
 
     async def trace(self, name: str, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
-        """Call a function once, off the record; each line that ran, with the locals that it changed.
+        """Call a function once, off the record. Return each line that ran, with the locals that it changed.
 
         Raises:
             UsageError: there is no such function, or its arguments do not fit.
@@ -217,47 +217,47 @@ class Workshop:
         return await self.calls.traced(self._function(name), self.registry.snapshot(), arguments)
 
     async def test(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Run a function's examples, or one call of it, in workers of their own: off the record, as tests are."""
+        """Run a function's examples, or one call of it, in separate workers: off the record, because they are tests."""
         function = self._function(name)
         if arguments is not None:
-            found = (await self.calls.made(function, self.registry.snapshot(), arguments))[1]
-            return {"name": name, "examples": [], "outcome": found}
+            outcome = (await self.calls.made(function, self.registry.snapshot(), arguments))[1]
+            return {"name": name, "examples": [], "outcome": outcome}
         snapshot = self.registry.snapshot()
         results = await self._gate.run_examples(function, snapshot, await self.granting.having(function, snapshot))
         return {"name": name, "examples": [view.example_result(result) for result in results], "outcome": None}
 
     def names(self) -> Sequence[str]:
-        """The names of all functions, sorted."""
+        """Return the names of all functions, sorted."""
         return sorted(self.registry.snapshot().functions)
 
     def path_of(self, name: str) -> tuple[Path, int]:
-        """The file of a function and its line there."""
+        """Return the file of a function and its line there."""
         function = self._function(name)
         return self._root / function.path, function.line
 
     def source(self, name: str) -> str:
-        """The exact text of a function."""
+        """Return the exact text of a function."""
         self._function(name)
         return self.plans.source(name)
 
     def rejected(self) -> tuple[Problem, ...]:
-        """The problems that keep files or functions out now."""
+        """Return the problems that keep files or functions out now."""
         return self.registry.snapshot().rejected
 
     def tell_changes(self, changes: Iterable[events.FunctionsChanged]) -> str:
-        """What the model is told about functions that changed by another hand."""
+        """Return the notice to the model about functions that someone else changed."""
         return telling.changes(changes, dict(self.registry.snapshot().functions))
 
     def changed_since(self) -> events.FunctionsChanged | None:
-        """What other hands changed while no program looked, if anything."""
+        """Return the changes that others made while no program ran, if any."""
         return telling.heard(self.loader.since, self._root) if self.loader.since else None
 
     def on_change(self, listener: Callable[[events.FunctionsChanged], None]) -> Callable[[], None]:
-        """Hear of functions that change by another hand than an agent's; the returned callable ends it."""
+        """Subscribe to changes of functions by anyone but an agent. Return a callable that ends the subscription."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    def _heard(self, change: Change) -> None:
+    def _heard(self, change: RegistryChange) -> None:
         if change.by != "agent":
             self._tell(telling.heard(change, self._root))
 
@@ -268,8 +268,8 @@ class Workshop:
         for listener in tuple(self._listeners):
             listener(event)
 
-    def _sight(self) -> view.Sight:
-        return view.Sight(self._store, self.registry.snapshot(), self._rules, self._starters)
+    def _sight(self) -> view.ViewContext:
+        return view.ViewContext(self._store, self.registry.snapshot(), self._rules, self._starters)
 
     def _function(self, name: str) -> Function:
         function = self.registry.snapshot().functions.get(name)
@@ -277,13 +277,13 @@ class Workshop:
             raise view.unknown_function(name, self.registry.snapshot().functions)
         return function
 
-    async def make(self, plan: Plan, author: Author | None) -> dict[str, Any]:
-        """Carry a plan out, outside of a turn; its detail."""
+    async def make(self, plan: PlannedChange, author: Author | None) -> dict[str, Any]:
+        """Carry out a plan, outside of a turn. Return its detail."""
         return (await self._now(plan, author)).detail
 
-    async def _now(self, plan: Plan, author: Author | None) -> Plan:
-        async def record(made: Plan) -> None:
-            await self._store.apply(made.writes)
+    async def _now(self, plan: PlannedChange, author: Author | None) -> PlannedChange:
+        async def record(result: PlannedChange) -> None:
+            await self._store.apply(result.writes)
 
         return await asyncio.shield(self.carry_out(plan, record, author or Author()))
 

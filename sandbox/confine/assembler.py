@@ -1,4 +1,4 @@
-"""A small assembler for classic BPF, so that the filter is written with labels and not with offsets.
+"""A small assembler for classic BPF, so that the filter is written with labels instead of offsets.
 
 Offsets written by hand cost a day once: one wrong, and every worker dies. Here a jump names a
 label, and a jump that does not reach is an error when the filter is built.
@@ -29,17 +29,17 @@ class _Instruction:
 
 @dataclass(slots=True)
 class Program:
-    """Instructions and labels in order; `assemble` gives the bytes."""
+    """Instructions and labels in order. `assemble` returns the bytes."""
 
     _instructions: list[_Instruction] = field(default_factory=list)
     _labels: dict[str, int] = field(default_factory=dict)
 
     def add(self, code: int, operand: int) -> None:
-        """One instruction that does not jump."""
+        """Add one instruction that does not jump."""
         self._instructions.append(_Instruction(code, operand))
 
     def test(self, code: int, operand: int, yes: str = _FALL_THROUGH, no: str = _FALL_THROUGH) -> None:
-        """A comparison: go on at `yes` or at `no`; an empty label is the next instruction."""
+        """Add a comparison that continues at `yes` or at `no`. An empty label is the next instruction."""
         self._instructions.append(_Instruction(code, operand, yes, no))
 
     def label(self, name: str) -> None:
@@ -49,7 +49,7 @@ class Program:
         self._labels[name] = len(self._instructions)
 
     def assemble(self) -> bytes:
-        """The program as the kernel reads it."""
+        """Return the program as the kernel reads it."""
         return b"".join(self._encode(at, instruction) for at, instruction in enumerate(self._instructions))
 
     def _encode(self, at: int, instruction: _Instruction) -> bytes:

@@ -1,4 +1,4 @@
-"""From JSON-like arguments to what the annotations say, or an Unfit naming the path, the wanted and the given.
+"""Conversion of JSON-like arguments to the annotated types, or an Unfit naming the path, the expected and the actual.
 
 Of a union the first member that fits is taken, members of exactly the value's type before others.
 What is of no kind known here is left to pydantic, where it can be imported.
@@ -19,11 +19,11 @@ Maker = Callable[[Any, Hint, str], Any]  # value, hint, path → value
 
 
 class Unfit(Exception):
-    """The job does not fit the code; the message is for whoever asked."""
+    """The job does not fit the code. The message is for the requester."""
 
 
 def build(value: Any, hint: Hint, path: str) -> Any:
-    """The value that the hint asks for."""
+    """Return the value that the hint asks for."""
     hint = peel(hint)
     if hint in SCALARS:
         return _scalar(value, hint, path)
@@ -38,19 +38,19 @@ def build(value: Any, hint: Hint, path: str) -> Any:
     return maker(value, hint, path)
 
 
-def _unfit(value: Any, wanted: str, path: str) -> Unfit:
+def _unfit(value: Any, expected: str, path: str) -> Unfit:
     shown = repr(value)
-    return Unfit(f"{path}: expected {wanted}, got {shown if len(shown) <= 80 else shown[:79] + '…'}")
+    return Unfit(f"{path}: expected {expected}, got {shown if len(shown) <= 80 else shown[:79] + '…'}")
 
 
 def _scalar(value: Any, hint: Hint, path: str) -> Any:
-    make, wanted = SCALARS[hint]
+    make, expected = SCALARS[hint]
     if type(value) is hint:
         return value
     try:
         return make(value)
     except (ValueError, TypeError, ArithmeticError) as error:
-        raise _unfit(value, wanted, path) from error
+        raise _unfit(value, expected, path) from error
 
 
 def _union(value: Any, hint: Hint, path: str) -> Any:
@@ -72,9 +72,9 @@ def _literal(value: Any, hint: Hint, path: str) -> Any:
     raise _unfit(value, "one of " + ", ".join(repr(choice) for choice in typing.get_args(hint)), path)
 
 
-def _items(value: Any, wanted: str, path: str) -> list[Any]:
+def _items(value: Any, expected: str, path: str) -> list[Any]:
     if isinstance(value, str | bytes | dict) or not isinstance(value, Iterable):
-        raise _unfit(value, wanted, path)
+        raise _unfit(value, expected, path)
     return list(value)
 
 
@@ -101,15 +101,17 @@ def _mapping(value: Any, hint: Hint, path: str) -> Any:
     if not isinstance(value, dict):
         raise _unfit(value, "an object", path)
     key, item = typing.get_args(hint)[:2] or (Any, Any)
-    made = {_key(name, key, path): build(each, item, f"{path}.{name}") for name, each in value.items()}
+    mapping = {_key(name, key, path): build(element, item, f"{path}.{name}") for name, element in value.items()}
     kind = origin_of(hint)
     if kind is collections.defaultdict:
-        return collections.defaultdict(None, made)
-    return kind(made) if isinstance(kind, type) and kind in (collections.OrderedDict, collections.Counter) else made
+        return collections.defaultdict(None, mapping)
+    return (
+        kind(mapping) if isinstance(kind, type) and kind in (collections.OrderedDict, collections.Counter) else mapping
+    )
 
 
 def _key(name: Any, hint: Hint, path: str) -> Any:
-    """A key, which JSON can only write as text."""
+    """Return a key, which JSON can only write as text."""
     hint = peel(hint)
     if isinstance(name, str) and hint in (int, float):
         try:
@@ -162,11 +164,11 @@ def _fields(value: Any, fields: dict[str, Hint], required: Iterable[str], path: 
 def _dataclass(value: Any, hint: Hint, path: str) -> Any:
     if isinstance(value, hint):
         return value
-    taken = [field for field in dataclasses.fields(hint) if field.init]
+    init_fields = [field for field in dataclasses.fields(hint) if field.init]
     hints = of_class(hint)
     absent = dataclasses.MISSING
-    required = [field.name for field in taken if field.default is absent and field.default_factory is absent]
-    return hint(**_fields(value, {field.name: hints[field.name] for field in taken}, required, path))
+    required = [field.name for field in init_fields if field.default is absent and field.default_factory is absent]
+    return hint(**_fields(value, {field.name: hints[field.name] for field in init_fields}, required, path))
 
 
 def _typed_dict(value: Any, hint: Hint, path: str) -> Any:

@@ -1,4 +1,4 @@
-"""Making one call: build the arguments, give `self`, await what is awaitable, check what comes back."""
+"""One call: build the arguments, pass `self`, await what is awaitable, check the result."""
 
 import importlib
 import types
@@ -15,25 +15,25 @@ _HAS_KEYWORDS = 0x08  # the code flag of **keywords
 
 
 def is_bare(value: object) -> bool:
-    """Whether this is a function whose first parameter is the context."""
+    """Return whether this is a function with the context as its first parameter."""
     return isinstance(value, types.FunctionType) and value.__code__.co_varnames[: value.__code__.co_argcount][:1] == (
         "self",
     )
 
 
 def call(function: Callable[..., Any], arguments: Mapping[str, Any], context: Context) -> Any:
-    """What the function gives for these JSON-like arguments."""
+    """Return the result of the function for these JSON-like arguments."""
     plain = _unwrapped(function)
     if not isinstance(plain, types.FunctionType):
         return run(lambda: function(**arguments))
     hints = _hints(plain)
-    given: list[Any] = [context] if is_bare(plain) else []
-    named = _built(plain, arguments, hints, given)
-    for name in plain.__code__.co_varnames[len(given) : plain.__code__.co_posonlyargcount]:
+    leading: list[Any] = [context] if is_bare(plain) else []
+    named = _built(plain, arguments, hints, leading)
+    for name in plain.__code__.co_varnames[len(leading) : plain.__code__.co_posonlyargcount]:
         if name not in named:
             break
-        given.append(named.pop(name))
-    value = run(lambda: function(*given, **named))
+        leading.append(named.pop(name))
+    value = run(lambda: function(*leading, **named))
     if "return" in hints:
         check(value, hints["return"])
     return value
@@ -56,10 +56,10 @@ def _hints(function: types.FunctionType) -> dict[str, Hint]:
 
 
 def _built(
-    function: types.FunctionType, arguments: Mapping[str, Any], hints: dict[str, Hint], given: list[Any]
+    function: types.FunctionType, arguments: Mapping[str, Any], hints: dict[str, Hint], leading: list[Any]
 ) -> dict[str, Any]:
     code = function.__code__
-    positional = code.co_varnames[len(given) : code.co_argcount]
+    positional = code.co_varnames[len(leading) : code.co_argcount]
     names = (*positional, *code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount])
     if not code.co_flags & _HAS_KEYWORDS and (unknown := [name for name in arguments if name not in names]):
         raise Unfit(f"{unknown[0]}: {function.__name__} has no such parameter; it has {', '.join(names) or 'none'}")
@@ -70,7 +70,7 @@ def _built(
 
 
 def run(act: Callable[[], Any]) -> Any:
-    """What the act gives, awaited where it is awaitable; a generator is nothing that can be sent."""
+    """Return the result of an action, awaited if it is awaitable. A generator cannot be sent."""
     value = act()
     if isinstance(value, _GENERATORS):
         raise TypeError("the function gave a generator, which cannot be sent: return a list of what it yields")

@@ -1,4 +1,4 @@
-"""Whether a returned value is what the return annotation says; leniently, a whole number is a number too."""
+"""Check of a returned value against the return annotation. A whole number counts as a float too."""
 
 import collections.abc
 import typing
@@ -12,11 +12,11 @@ _MAPPINGS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 
 
 class ReturnTypeError(TypeError):
-    """A function gave something else than it declares."""
+    """A function returned something other than it declares."""
 
 
 def check(value: Any, hint: Hint) -> None:
-    """ReturnTypeError, naming the place, where the value does not fit."""
+    """Raise ReturnTypeError, naming the place, if the value does not fit."""
     misfit = _misfit(value, hint, "the result")
     if misfit:
         raise ReturnTypeError(misfit)
@@ -88,5 +88,5 @@ def _first(misfits: collections.abc.Iterator[str]) -> str:
 
 def _say(value: Any, hint: Hint, path: str) -> str:
     shown = repr(value)
-    given = shown if len(shown) <= 80 else f"{shown[:79]}…"
-    return f"{path}: expected {words(hint)}, got {given} ({type(value).__name__})"
+    actual = shown if len(shown) <= 80 else f"{shown[:79]}…"
+    return f"{path}: expected {words(hint)}, got {actual} ({type(value).__name__})"

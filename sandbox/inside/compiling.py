@@ -1,4 +1,4 @@
-"""Compiling a module, in a worker that does nothing else: text in, code and the names it imports out.
+"""Compilation of a module, in a worker that does nothing else: text in, code and imported names out.
 
 No line of the module runs here, so what this says of it can be kept for later workers.
 """
@@ -12,7 +12,7 @@ from ..protocol import Frame
 
 
 def compile_module(text: str, path: str, module: str) -> Frame:
-    """The reply with the code, or with the syntax error and its place."""
+    """Return the reply with the code, or with the syntax error and its place."""
     try:
         tree = ast.parse(text, path)
         names = sorted(_imports(tree, module))[:MOST_IMPORTS]
@@ -25,18 +25,18 @@ def compile_module(text: str, path: str, module: str) -> Frame:
 
 
 def _imports(tree: ast.Module, module: str) -> set[str]:
-    """Every name that is imported (asyncio by `async def`), relative ones resolved below `functions`."""
-    found: set[str] = set()
+    """Return every imported name (asyncio for `async def`), with relative ones resolved below `functions`."""
+    names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.AsyncFunctionDef):
-            found.add("asyncio")  # whoever calls it runs a loop
+            names.add("asyncio")  # whoever calls it runs a loop
         elif isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = _base(node, module)
-            found.add(base)
-            found.update(f"{base}.{alias.name}" for alias in node.names if base.startswith("functions"))
-    return found
+            names.add(base)
+            names.update(f"{base}.{alias.name}" for alias in node.names if base.startswith("functions"))
+    return names
 
 
 def _base(node: ast.ImportFrom, module: str) -> str:

@@ -21,34 +21,38 @@ from .build import Unfit
 from .calling import call, is_bare, run
 from .channel import Channel
 from .context import Context
-from .debugger import Debugger
+from .debugger import WorkerDebugger
 from .edge import attempt
 from .finder import ROOT, Finder
 from .plain import simplify
 
 
 def perform(job: Frame, channel: Channel, scratch: Path) -> Frame:
-    """The reply to a job, whatever happens in it."""
-    workshop = Workshop(channel, scratch)
+    """Return the reply to a job, whatever happens in it."""
+    workshop = WorkerJobs(channel, scratch)
     surround(job)
     return reply_of(lambda: _JOBS[job["kind"]](workshop, job), workshop)
 
 
-def reply_of(act: Callable[[], Frame], workshop: "Workshop") -> Frame:
-    """What an act gives, or what is told of how it failed."""
+def reply_of(act: Callable[[], Frame], workshop: "WorkerJobs") -> Frame:
+    """Return the result of an action, or the description of its failure."""
     outcome = attempt(act)
     if workshop.debugger.is_active:
         attempt(lambda: workshop.debugger.finish(outcome))
     if isinstance(outcome, Unfit):
         return {"kind": "refused", "reason": failure.clean(str(outcome))[:MOST_MESSAGE]}
     if isinstance(outcome, BaseException):
-        told = attempt(lambda: failure.describe(outcome, workshop.own_paths))
-        return told if isinstance(told, dict) else {"kind": "raised", "type": "Exception", "message": "", "frames": []}
+        description = attempt(lambda: failure.describe(outcome, workshop.own_paths))
+        return (
+            description
+            if isinstance(description, dict)
+            else {"kind": "raised", "type": "Exception", "message": "", "frames": []}
+        )
     return outcome
 
 
 def surround(job: Frame) -> None:
-    """What a job is to find: the seed of `random` that the host chose, and at a replay the time zone of then."""
+    """Set up the environment of a job: the host's seed for `random`, and in a replay the original time zone."""
     if "seed" in job:
         random.seed(job["seed"])
     if "zone" in job:
@@ -56,19 +60,19 @@ def surround(job: Frame) -> None:
         time.tzset()
 
 
-class Workshop:
-    """What the jobs of one worker share: the finder, the context, and whose frames are the function's own."""
+class WorkerJobs:
+    """The shared state of the jobs of one worker: the finder, the context, and the paths of the function's frames."""
 
     def __init__(self, channel: Channel, scratch: Path) -> None:
         self._channel = channel
         self.context = Context(channel, scratch)
         self.finder = Finder(channel)
         self.own_paths = self.finder.served
-        self.debugger = Debugger(channel, self.own_paths)
+        self.debugger = WorkerDebugger(channel, self.own_paths)
         self.finder.imported = self.debugger.imported
 
     def load(self, job: Frame) -> ModuleType:
-        """The job's module, imported."""
+        """Return the job's module, imported."""
         stand_ins.install()
         web_routes.install(self._channel)
         self.finder.install()
@@ -78,7 +82,7 @@ class Workshop:
         return importlib.import_module(f"{ROOT}.{job['module']}")
 
     def compile(self, text: str, label: str, mode: str) -> CodeType:
-        """A piece of an example; its frames count as the function's own."""
+        """Compile a piece of an example. Its frames count as the function's own."""
         self.own_paths.add(label)
         return compile(text, label, mode, dont_inherit=True)
 
@@ -88,12 +92,12 @@ def _returned(value: Any, most: int = MOST_SHOWN) -> Frame:  # whatever function
     return {"kind": "returned", "value": encoded, "shown": failure.shown(value, most)}
 
 
-def _call(workshop: Workshop, job: Frame) -> Frame:
+def _call(workshop: WorkerJobs, job: Frame) -> Frame:
     return call_in(workshop.load(job), workshop, job)
 
 
-def call_in(module: ModuleType, workshop: Workshop, job: Frame, most: int = MOST_SHOWN) -> Frame:
-    """The reply to a call of one of a module's functions."""
+def call_in(module: ModuleType, workshop: WorkerJobs, job: Frame, most: int = MOST_SHOWN) -> Frame:
+    """Return the reply to a call of one of a module's functions."""
     workshop.debugger.begin(job.get("debug"))
     function = getattr(module, job["function"], None)
     if not callable(function):
@@ -101,12 +105,12 @@ def call_in(module: ModuleType, workshop: Workshop, job: Frame, most: int = MOST
     return _returned(call(function, decode(job["arguments"]), workshop.context), most)
 
 
-def _evaluate(workshop: Workshop, job: Frame) -> Frame:
+def _evaluate(workshop: WorkerJobs, job: Frame) -> Frame:
     return evaluate_in(workshop.load(job), workshop, job)
 
 
-def evaluate_in(module: ModuleType, workshop: Workshop, job: Frame, most: int = MOST_SHOWN) -> Frame:
-    """The reply to an example, which has its own copy of the module's names."""
+def evaluate_in(module: ModuleType, workshop: WorkerJobs, job: Frame, most: int = MOST_SHOWN) -> Frame:
+    """Return the reply to an example, which has its own copy of the module's names."""
     namespace = dict(vars(module))
     for name, value in vars(module).items():
         if is_bare(value):
@@ -118,25 +122,25 @@ def evaluate_in(module: ModuleType, workshop: Workshop, job: Frame, most: int = 
     return _returned(run(lambda: eval(code, namespace)), most)  # noqa: S307 - in the confined worker, on function code
 
 
-def _load(workshop: Workshop, job: Frame) -> Frame:
+def _load(workshop: WorkerJobs, job: Frame) -> Frame:
     workshop.load(job)
     return _returned(None)
 
 
-def _describe(workshop: Workshop, job: Frame) -> Frame:
+def _describe(workshop: WorkerJobs, job: Frame) -> Frame:
     module = workshop.load(job)
     return _returned({name: schemas.of(getattr(module, name, None), name) for name in job["functions"]})
 
 
-def _compile(_workshop: Workshop, job: Frame) -> Frame:
+def _compile(_workshop: WorkerJobs, job: Frame) -> Frame:
     return compiling.compile_module(job["text"], job["path"], job["module"])
 
 
-def _canaries(_workshop: Workshop, job: Frame) -> Frame:
+def _canaries(_workshop: WorkerJobs, job: Frame) -> Frame:
     return canaries.fly(job["folder"], job["port"])
 
 
-_JOBS: dict[str, Callable[[Workshop, Frame], Frame]] = {
+_JOBS: dict[str, Callable[[WorkerJobs, Frame], Frame]] = {
     "call": _call,
     "evaluate": _evaluate,
     "load": _load,

@@ -1,4 +1,4 @@
-"""Single values from what JSON can hold: `"2024-05-01"` → a date, `"1.50"` → a Decimal.
+"""Single values from JSON values: `"2024-05-01"` → a date, `"1.50"` → a Decimal.
 
 Bytes are base64 text, as their schema says. A duration is a number of seconds, ISO 8601 text
 (`P1DT2H`) or `H:MM:SS`. Nothing is taken that would lose something.

@@ -1,4 +1,4 @@
-"""JSON Schema of annotations that syntax cannot decide, by pydantic, in the worker."""
+"""JSON Schema of annotations that cannot be decided from syntax, by pydantic, in the worker."""
 
 import importlib
 import types
@@ -9,7 +9,7 @@ from .hints import Hint, of_function
 
 
 def of(function: object, name: str) -> dict[str, Any]:
-    """Parameter → JSON Schema, `return` for what comes back; Unfit naming a type that has none."""
+    """Return parameter → JSON Schema, with `return` for the result. Raise Unfit naming a type that has none."""
     if not isinstance(function, types.FunctionType):
         raise Unfit(f"{name}: there is no such function")
     try:

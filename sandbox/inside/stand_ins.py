@@ -1,4 +1,4 @@
-"""Built-ins that would wait for a human who is not there, and functions of `self` within examples."""
+"""Replacements for built-ins that would wait for absent users, and for functions of `self` within examples."""
 
 import builtins
 import functools
@@ -18,5 +18,5 @@ def _no_input(prompt: object = "") -> NoReturn:
 
 
 def with_context(function: Callable[..., Any], context: Context) -> Callable[..., Any]:  # any function
-    """The function with its `self` given."""
+    """Return the function with its `self` bound."""
     return functools.wraps(function)(functools.partial(function, context))

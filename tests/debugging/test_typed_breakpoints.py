@@ -62,7 +62,7 @@ async def test_a_breakpoint_that_is_changed_at_a_stop_counts_once_and_as_it_is_n
     arm(workspace)
     room_of(workspace).debugger = typist = Typist(line, *("c",) * 9)
     await workspace.workshop.call("sum_up", {"numbers": [1, 2, 3, 4, 5]})
-    assert [dict(stop.locals)["number"] for stop in typist.stops if not stop.said] == numbers
+    assert [dict(stop.locals)["number"] for stop in typist.stops if not stop.message] == numbers
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from agent_core.gate.read import read
 from agent_core.gate.substance import substance
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import Source
+from agent_core.registry.source import ModuleSource
 
 ADD = '''\
 def add(a: int, b: int) -> int:
@@ -39,7 +39,7 @@ def snapshot_of(**modules: str) -> Snapshot:
     """A snapshot of modules given as text."""
     snapshot = Snapshot.empty()
     for module, text in modules.items():
-        snapshot = snapshot.with_module(read_module(Source.of(module, dedent(text))))
+        snapshot = snapshot.with_module(read_module(ModuleSource.of(module, dedent(text))))
     return snapshot
 
 

@@ -16,7 +16,7 @@ from agent_core.gate.draft import Draft
 from agent_core.gate.mend import mend
 from agent_core.gate.read import read
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import Source
+from agent_core.registry.source import ModuleSource
 from tests.gate.support import TEXT_STAGES
 from tests.kit.drawing import drawn
 
@@ -55,7 +55,7 @@ def check_text(path: Path) -> None:
 
 async def judged(gate: Gate, text: str, name: str, policy: Policy) -> tuple[Verdict, ModuleVerdict]:
     verdict = await gate.judge(Candidate(name, text, "lib"), Snapshot.empty(), policy)
-    saved = await gate.judge_module(Source.of("lib", text), Snapshot.empty(), policy)
+    saved = await gate.judge_module(ModuleSource.of("lib", text), Snapshot.empty(), policy)
     assert verdict.to_json()
     assert saved.to_json()
     return verdict, saved

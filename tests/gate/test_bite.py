@@ -52,7 +52,7 @@ async def test_a_change_that_no_example_notices_is_shown_with_one_that_would(gat
     verdict = await bitten(gate, "if a > 10:\n    return a - b\nreturn a + b", *STRONG, "f(20, 1) → 19")
     problem, _second = verdict.problems
     assert (problem.code, problem.severity, problem.where.line) == ("weak-examples", "warns", 16)
-    assert problem.what == "with `if a > 11:` in place of `if a > 10:`, every example of `f` still agrees"
+    assert problem.message == "with `if a > 11:` in place of `if a > 10:`, every example of `f` still agrees"
     assert problem.mend == "add an example in which the 10 of `a > 10` matters"
     assert [one.to_json() for one in verdict.survivors][1] == {
         "diff": "-    if a > 10:\n+    if a >= 10:",
@@ -91,7 +91,7 @@ async def test_examples_that_an_echo_of_the_argument_passes_prove_nothing(
 
 async def test_an_example_that_a_stub_passes_does_not_count_as_another_result(gate: Gate) -> None:
     verdict = await bitten(gate, "return a * b", "f(3, 0) → 0", "f(0, 3) → 0", "f(7, 3) → 21")
-    (problem,) = [one for one in verdict.problems if "`return 0`" in one.what]
+    (problem,) = [one for one in verdict.problems if "`return 0`" in one.message]
     assert (problem.code, problem.severity) == ("weak-examples", "warns")
     assert problem.mend == "add an example with another result, which is not `0`"
 

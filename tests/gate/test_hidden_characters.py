@@ -10,7 +10,7 @@ from agent_core.gate.mend import mend
 from agent_core.gate.read import read
 from agent_core.gate.reading.escapes import write_escapes
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import Source
+from agent_core.registry.source import ModuleSource
 
 from .support import ADD, mends, on_text
 
@@ -26,7 +26,7 @@ def test_a_change_of_direction_is_named_with_its_place(policy: Policy) -> None:
     problems = on_text(BACKWARDS, "add", policy).problems
     (problem,) = [one for one in problems if one.code == "hidden-characters"]
     assert (problem.severity, problem.where.line, problem.where.column) == ("refuses", 17, 21)
-    assert "U+202E RIGHT-TO-LEFT OVERRIDE" in problem.what
+    assert "U+202E RIGHT-TO-LEFT OVERRIDE" in problem.message
     assert problem.mend == 'remove it; in a string that needs it, write it as "\\u202e"'
 
 
@@ -77,6 +77,6 @@ def test_another_encoding_and_misread_names_are_rejected() -> None:
     "text", [BACKWARDS, "# coding: utf-7\n" + ADD, ADD.replace("return a", "return ａ")], ids=ascii
 )
 async def test_a_saved_file_that_reads_otherwise_than_it_runs_is_rejected(gate: Gate, text: str) -> None:
-    verdict = await gate.judge_module(Source.of("lib", text), Snapshot.empty())
+    verdict = await gate.judge_module(ModuleSource.of("lib", text), Snapshot.empty())
     assert not verdict.admitted
     assert all(one.where.line and one.where.column for one in verdict.problems)

@@ -42,7 +42,7 @@ async def replaced(gate: Gate, code: str, snapshot: Snapshot = LIBRARY, policy: 
 
 
 def broken(verdict: Verdict) -> list[str]:
-    return [one.what for one in verdict.problems if one.code == "breaks-caller"]
+    return [one.message for one in verdict.problems if one.code == "breaks-caller"]
 
 
 def note(verdict: Verdict) -> str:

@@ -56,7 +56,7 @@ async def judged(
 
 
 def told(verdict: Verdict) -> list[str]:
-    return [f"{one.code}: {one.what}" for one in verdict.problems if one.code in CODES]
+    return [f"{one.code}: {one.message}" for one in verdict.problems if one.code in CODES]
 
 
 def note(verdict: Verdict) -> str:
@@ -257,7 +257,9 @@ async def test_a_finding_shows_line_and_mend_as_its_author_sees_them(workers: Sa
     code = "def f(a: str, *, tail: str = '') -> str:\n    b = a + tail\n    return b.index('q') and b\n"
     verdict = await judged(workers, code, "f('aq') → 'aq'", "f('abq', tail='zq') → 'abqzq'", snapshot=AROUND)
     (problem,) = [one for one in verdict.problems if one.code == "fails-on"]
-    assert problem.what.startswith("`f('a')` raises `ValueError: substring not found` at `return b.index('q') and b`")
+    assert problem.message.startswith(
+        "`f('a')` raises `ValueError: substring not found` at `return b.index('q') and b`"
+    )
     assert problem.where.line == 3
     assert problem.mend == "handle that case, or name `ValueError` under `Raises:` if it is meant"
 

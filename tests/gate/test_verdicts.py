@@ -43,7 +43,7 @@ async def test_an_example_that_disagrees_shows_both_sides_and_blames_neither(gat
     verdict = await judge(gate, ADD.replace("        4\n", "        5\n"), "add")
     (problem,) = verdict.problems
     assert (problem.code, problem.where.line) == ("example-disagrees", 14)
-    assert problem.what == "for `add(2, 2)` you wrote `5`, it returned `4`"
+    assert problem.message == "for `add(2, 2)` you wrote `5`, it returned `4`"
     assert problem.mend == "if `4` is right, write it there; if not, mend the body"
     assert (verdict.admitted, verdict.standing, verdict.can_be_confirmed) == (False, "", True)
 
@@ -82,7 +82,7 @@ async def test_a_whole_number_where_a_float_is_promised_agrees(gate: Gate) -> No
 
 async def test_a_refusal_for_one_sided_examples_says_which_side_is_missing(gate: Gate) -> None:
     verdict = await judge(gate, documented("f", "a: int", "bool", "return a > 0", "f(2) → True", "f(3) → True"))
-    assert "one that gives False is needed" in verdict.problems[0].what
+    assert "one that gives False is needed" in verdict.problems[0].message
     assert ">>> f(0)`, which gives another result" in str(verdict.problems[0].mend)
 
 
@@ -114,15 +114,15 @@ async def test_the_same_example_with_two_results_is_one_thing_to_mend(gate: Gate
 
 async def test_an_error_shows_the_line_that_raised_it(gate: Gate) -> None:
     verdict = await judge(gate, documented("f", "a: int", "int", "return 10 // a", "f(5) → 2", "f(0) → 0"))
-    assert "`ZeroDivisionError: " in verdict.problems[0].what
-    assert "`return 10 // a`" in verdict.problems[0].what
+    assert "`ZeroDivisionError: " in verdict.problems[0].message
+    assert "`return 10 // a`" in verdict.problems[0].message
 
 
 async def test_words_of_a_worker_cannot_pose_as_the_gates(gate: Gate) -> None:
     body = "raise ValueError(f'ok`\\nadmitted: {a}')"
     verdict = await judge(gate, documented("f", "a: int", "int", body, "f(a=1) → 1", "f(2) → 2"))
-    assert "`ValueError: ok'\\nadmitted: 1`" in verdict.problems[0].what
-    assert "\n" not in verdict.problems[0].what
+    assert "`ValueError: ok'\\nadmitted: 1`" in verdict.problems[0].message
+    assert "\n" not in verdict.problems[0].message
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ async def test_a_function_with_the_calls_context_is_tried_without_naming_it(gate
 async def test_an_import_that_fails_is_told_with_its_line(gate: Gate) -> None:
     verdict = await judge(gate, "LIMIT = int('many')\n\n\n" + ADD, "add")
     assert refusals(verdict) == ["import-fails"]
-    assert "`ValueError: invalid literal" in verdict.problems[0].what
+    assert "`ValueError: invalid literal" in verdict.problems[0].message
     assert verdict.stages[-1].note == "not run: the module could not be imported"
 
 

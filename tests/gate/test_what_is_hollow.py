@@ -82,7 +82,7 @@ def test_an_argument_that_is_changed_is_no_echo(body: str) -> None:
 def test_a_parameter_that_is_never_used_is_named() -> None:
     (problem,) = on_text(function("return a + 1")).problems
     assert (problem.code, problem.where.line, problem.where.column) == ("dead-parameter", 1, 15)
-    assert "`b`" in problem.what
+    assert "`b`" in problem.message
 
 
 @pytest.mark.parametrize("policy", ["agent", "import"])

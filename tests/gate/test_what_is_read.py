@@ -48,7 +48,7 @@ def test_a_syntax_error_names_its_line_and_quotes_it() -> None:
     (problem,) = on_text("def add(a, b):\n    return a b\n\nx = 1\n", "add").problems
     assert problem.code == "syntax-error"
     assert problem.where.line == 2
-    assert "`return a b`" in problem.what
+    assert "`return a b`" in problem.message
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_what_is_not_one_function_of_the_promised_name_is_refused(code: str, nam
 
 def test_a_wrong_name_is_told_with_both_names() -> None:
     (problem,) = on_text(ADD, "plus").problems
-    assert "`plus`" in problem.what
-    assert "`add`" in problem.what
+    assert "`plus`" in problem.message
+    assert "`add`" in problem.message
     assert problem.mend is not None
 
 
@@ -111,7 +111,7 @@ def test_a_name_that_another_function_has_is_refused_with_its_place() -> None:
     draft = on_text(ADD, "add", snapshot=snapshot_of(other=ADD))
     (problem,) = draft.problems
     assert problem.code == "name-taken"
-    assert "functions/other.py:1" in problem.what
+    assert "functions/other.py:1" in problem.message
 
 
 @pytest.mark.parametrize("module", ["../x", "a/b", "", ".", "a..b", "class", "1x", "a b"])

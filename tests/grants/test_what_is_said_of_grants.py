@@ -8,7 +8,7 @@ import pytest
 from agent_core import present
 from agent_core.context import INSTRUCTIONS
 from agent_core.grants import Decision, Grants, Question
-from agent_core.grants.desk import Desk
+from agent_core.grants.desk import ApprovalQueue
 from agent_core.model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
 from agent_core.workshop import Author
 from tests.workshop.support import Room
@@ -91,7 +91,7 @@ async def test_what_a_human_grants_by_hand_is_said_to_be_theirs(here: Room, code
     assert (await here.shop.grants.question("weather", Grants(network=(host,)))).moment == "grant"
 
 
-async def ask(desk: Desk, asked: Human, *questions: Question) -> list[str]:
+async def ask(desk: ApprovalQueue, asked: Human, *questions: Question) -> list[str]:
     """The answers of a human who takes a moment, while all of these wait."""
 
     async def slowly(question: Question) -> Decision:
@@ -102,7 +102,7 @@ async def ask(desk: Desk, asked: Human, *questions: Question) -> list[str]:
 
 
 async def test_questions_that_were_answered_are_not_kept() -> None:
-    desk, asked = Desk(), human("yes")
+    desk, asked = ApprovalQueue(), human("yes")
     await ask(desk, asked, *(Question(f"kept_{number}") for number in range(20)))
     asked.asked.clear()
     gc.collect()
@@ -110,7 +110,7 @@ async def test_questions_that_were_answered_are_not_kept() -> None:
 
 
 async def test_a_yes_is_shared_by_those_that_waited_whoever_called_them() -> None:
-    desk, asked = Desk(), human("yes", "no")
+    desk, asked = ApprovalQueue(), human("yes", "no")
     questions = [Question("f", Grants(network=("a.b",)), caller=caller) for caller in ("", "g", "h")]
     assert await ask(desk, asked, *questions) == ["yes", "yes", "yes"]
     assert await ask(desk, asked, questions[0]) == ["no"]

@@ -12,7 +12,7 @@ from agent_core.interfaces.columns import columns, cut, meter, width
 from agent_core.interfaces.faults import fault_lines
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.bar import gauge
-from agent_core.interfaces.repl.live import Live, Running
+from agent_core.interfaces.repl.live import Live, RunningCall
 from agent_core.interfaces.spans import line, plain, quoted
 from agent_core.interfaces.told import CallLog, call_line, changed_lines, ended_lines, laid_open
 from agent_core.interfaces.wrap import wrapped
@@ -137,7 +137,7 @@ def test_a_reload_that_finds_nothing_new_says_so() -> None:
 
 def test_progress_of_a_running_call_is_a_bar_within_the_screen() -> None:
     live = Live()
-    live.calls["1"] = Running("fetch", '{"n": 3}', time.monotonic(), done=5, total=10, note="half\x1b[2J")
+    live.calls["1"] = RunningCall("fetch", '{"n": 3}', time.monotonic(), done=5, total=10, note="half\x1b[2J")
     drawn = "".join(fragment[1] for fragment in live.draw(60))
     assert re.search(r"▸ fetch\(n=3\) █{10}░{10} 5/10 half\\x1b", drawn)
     assert width(drawn) <= 60

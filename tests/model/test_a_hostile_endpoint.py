@@ -60,7 +60,7 @@ async def told(url: str) -> str:
 
 
 def assembled(chunks: list[dict[str, Any]]) -> Reply:  # Any: JSON
-    assembly = Assembly(shown={}, taken=(), new_id=iter(map(str, range(10**6))).__next__)
+    assembly = Assembly(shown={}, used_ids=(), new_id=iter(map(str, range(10**6))).__next__)
     for chunk in chunks:
         assembly.add(chunk)
     last = assembly.close(read_usage({"usage": {"prompt_tokens": 1}}))  # type: ignore[arg-type]

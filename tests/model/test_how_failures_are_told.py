@@ -11,7 +11,7 @@ from agent_core.errors import ContextOverflow, ModelError
 from agent_core.messages import User
 from agent_core.model import Reply, Request, RetryPiece
 from agent_core.model.client import open_model
-from agent_core.model.discover import Chosen
+from agent_core.model.discover import DiscoveredModel
 from agent_core.model.retry import Backoff, read_retry_after
 from agent_core.settings import ModelSettings
 from tests.kit import Cut, Fail, Raw, Say, ScriptedModel, Stall, Step
@@ -101,7 +101,7 @@ async def test_every_failure_ends_in_what_to_do(scripted: Scripted, step: Step, 
 
 async def test_who_sends_no_key_is_told_to_set_one(scripted: Scripted) -> None:
     server = scripted([Fail(401, "no auth")])
-    model = await open_model(Chosen(server.base_url, "scripted", "", "", context_tokens=9000), ModelSettings())
+    model = await open_model(DiscoveredModel(server.base_url, "scripted", "", "", context_tokens=9000), ModelSettings())
     with pytest.raises(ModelError, match="No key was sent: set OPENAI_API_KEY"):
         _ = [piece async for piece in model.stream(Request((User("Hello."),)))]
     await model.aclose()

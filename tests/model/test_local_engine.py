@@ -19,7 +19,7 @@ from agent_core.errors import ContextOverflow, ModelError
 from agent_core.messages import System, User
 from agent_core.model import Reply, Request
 from agent_core.model.local import pool, prefix
-from agent_core.model.local.child import Plan
+from agent_core.model.local.child import EnginePlan
 from agent_core.model.local.server import LocalModel
 from agent_core.model.local.weights import Weights
 from agent_core.settings import ModelSettings
@@ -36,8 +36,8 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def plan(room: Path, context: int = 4_096) -> Plan:
-    return Plan(str(room / "tiny.gguf"), context, 1, 128, 0, f"{prefix.prepared_folder()}/")
+def plan(room: Path, context: int = 4_096) -> EnginePlan:
+    return EnginePlan(str(room / "tiny.gguf"), context, 1, 128, 0, f"{prefix.prepared_folder()}/")
 
 
 def opened(room: Path, context: int = 4_096) -> LocalModel:
@@ -306,7 +306,7 @@ async def test_a_folder_that_cannot_be_written_costs_only_the_time(room: Path, m
     (room / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(room / "file"))
     assert prefix.prepared_folder() is None
-    engine = pool.engine(WEIGHTS, lambda: Plan(str(room / "tiny.gguf"), 512, 1, 128, 0), lambda _: False)
+    engine = pool.engine(WEIGHTS, lambda: EnginePlan(str(room / "tiny.gguf"), 512, 1, 128, 0), lambda _: False)
     model = LocalModel(WEIGHTS, engine, ModelSettings())
     try:
         assert not await (await engine.child()).act("save", "nothing")

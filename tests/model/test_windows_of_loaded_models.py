@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from agent_core.model.dialect import dialect_of
-from agent_core.model.discover import Chosen
+from agent_core.model.discover import DiscoveredModel
 from agent_core.model.endpoint import Endpoint
 from agent_core.model.window import Window, find_window
 from agent_core.settings import ModelSettings
@@ -35,7 +35,7 @@ async def window(server: ScriptedModel, url: str = OLLAMA, **settings: Any) -> W
     endpoint = Endpoint(server.base_url, "scripted", settings=ModelSettings(**settings))
     endpoint.speak(dialect_of(url))
     try:
-        return await find_window(endpoint, Chosen(server.base_url, "scripted", "", "a test"))
+        return await find_window(endpoint, DiscoveredModel(server.base_url, "scripted", "", "a test"))
     finally:
         await endpoint.aclose()
 

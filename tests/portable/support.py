@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 
 from agent_core.clock import Clock
-from agent_core.portable import Known, Moves, reader_of_files
+from agent_core.portable import KnownNames, Moves, reader_of_files
 from agent_core.reader_process import ReaderProcess
 from agent_core.storage import (
     BlockChange,
@@ -27,7 +27,7 @@ from agent_core.storage.whole import WholeAgent, WholeBlock, WholeEvent, WholeTu
 
 USED = ("text", "reason", "last", "upto", "preset", "memory_class", "paused_until")
 T = TypeVar("T")
-KNOWN = Known({"direct", "memgpt"}, {"chat", "mine:Notes"})
+KNOWN = KnownNames({"direct", "memgpt"}, {"chat", "mine:Notes"})
 LONG = "a page and more"
 
 

@@ -15,7 +15,7 @@ from agent_core.gate.alike.normal import normal_form
 from agent_core.gate.tree import functions
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import Source
+from agent_core.registry.source import ModuleSource
 from agent_core.registry.uses import callees, callers, code_hash, dependents
 from tests.gate.conftest import gate  # noqa: F401 - the fixture
 from tests.kit.drawing import drawn
@@ -112,7 +112,7 @@ def test_whatever_parses_has_a_form_or_none(data: st.DataObject) -> None:
 def snapshot(texts: list[str]) -> Snapshot:
     found = Snapshot.empty()
     for module, text in zip(("lib", "near", "third"), texts, strict=False):
-        found = found.with_module(read_module(Source.of(module, text)))
+        found = found.with_module(read_module(ModuleSource.of(module, text)))
     return found
 
 

@@ -50,7 +50,7 @@ def test_python_with_a_piece_torn_out_is_answered(data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(source)))
     end = data.draw(st.integers(start, len(source)))
     draft = judged(source[:start] + data.draw(st.sampled_from(["", "x", "\n", '"', "("])) + source[end:])
-    assert all(problem.what and problem.where.path == "f.py" for problem in draft.problems)
+    assert all(problem.message and problem.where.path == "f.py" for problem in draft.problems)
 
 
 @settings(max_examples=drawn(25))

@@ -31,7 +31,7 @@ def parameters(signature: str) -> dict[str, Any]:  # Any: JSON Schema
 
 def value_of(annotation: str, raw: str) -> Any:  # Any: JSON
     found = arguments.read(f'{{"v": {raw}}}', parameters(f"v: {annotation}"))
-    return found["v"] if isinstance(found, dict) else [str(problem.what) for problem in found]
+    return found["v"] if isinstance(found, dict) else [str(problem.message) for problem in found]
 
 
 def complaints(signature: str, raw: str) -> list[str]:

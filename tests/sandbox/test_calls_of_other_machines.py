@@ -11,7 +11,7 @@ import pytest
 
 from sandbox import Sandbox, SandboxUnavailable
 from sandbox.confine import calls
-from sandbox.confine.calls import TABLES, Calls
+from sandbox.confine.calls import TABLES, SyscallTable
 from sandbox.confine.seccomp import ALLOW, ASK, KILL, build, build_ahead, refuse
 from tests.attacks.world import REPOSITORY
 from tests.sandbox.test_the_filter_by_branch import verdict
@@ -36,7 +36,7 @@ def on_arm(name: str, *arguments: int, architecture: int = ARM.architecture) -> 
     return verdict(FILTER, PUBLISHED[name], *arguments, architecture=architecture)
 
 
-def named(table: Calls) -> dict[str, int]:
+def named(table: SyscallTable) -> dict[str, int]:
     """Every call of a table."""
     return {**table.checked, **table.free, **table.ahead, **table.checked_ahead, **table.setup, **table.canaries}
 

@@ -8,13 +8,13 @@ import pytest
 
 from sandbox import Access, SandboxUnavailable
 from sandbox.macos import profile
-from sandbox.plan import LAYERS, Plan
+from sandbox.plan import LAYERS, ZygotePlan
 from sandbox.starting import find_ground
 from tests.attacks.rows import rows
 from tests.attacks.world import REPOSITORY
 
 PYTHON = "/opt/python/bin/python3.12"
-PLAN = Plan(
+PLAN = ZygotePlan(
     readable=("/opt/python/lib/python3.12",),
     hidden=(),
     packages={},
@@ -47,7 +47,7 @@ ALLOWED = {
 }
 
 
-def rules(plan: Plan = PLAN) -> list[tuple[str, list[str], str]]:
+def rules(plan: ZygotePlan = PLAN) -> list[tuple[str, list[str], str]]:
     """(verdict, operations, filters) in their order."""
     found = []
     for text in re.split(r"\n(?=\()", profile(plan, PYTHON).strip()):
@@ -57,7 +57,7 @@ def rules(plan: Plan = PLAN) -> list[tuple[str, list[str], str]]:
     return found
 
 
-def decided(operation: str, path: str, plan: Plan = PLAN) -> str:
+def decided(operation: str, path: str, plan: ZygotePlan = PLAN) -> str:
     """What the rules say of a file operation: the last one that matches."""
     verdict = "none"
     for each, operations, filters in rules(plan):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.broker import Broker, Caps
+from agent_core.broker import Broker, FetchCaps
 from agent_core.sources import Unreadable
 from agent_core.sources.places import MOST_BYTES
 from agent_core.sources.web import fetch
@@ -26,7 +26,7 @@ def leading(**answers: Sequence[str]) -> Broker:
     async def resolve(host: str, port: int) -> Sequence[str]:
         return answers[host.partition(".")[0]]
 
-    return Broker(Caps(), resolve)
+    return Broker(FetchCaps(), resolve)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from math import log
 
-from agent_core.storage import Hit, PassageRow, Said, SavePassages, Store
+from agent_core.storage import Hit, PassageRow, RecallMessage, SavePassages, Store
 
 
 def passage(id: str, words: str, agent: str = "main", **more: object) -> PassageRow:
@@ -17,9 +17,9 @@ async def insert(store: Store, *words: str, agent: str = "main", prefix: str = "
     await store.apply([SavePassages(tuple(rows))])
 
 
-def message(seq: int, text: str = "hello", agent: str = "main", **more: object) -> Said:
+def message(seq: int, text: str = "hello", agent: str = "main", **more: object) -> RecallMessage:
     more = {"n": seq, "at": float(seq), "speaker": "user", **more}
-    return Said(seq, agent, text=text, words=text, **more)  # type: ignore[arg-type]
+    return RecallMessage(seq, agent, text=text, words=text, **more)  # type: ignore[arg-type]
 
 
 def floats(*values: float) -> bytes:

@@ -11,7 +11,7 @@ import pytest
 from agent_core.assemble import Workspace
 from agent_core.events import FunctionsChanged
 from agent_core.interfaces.told import changed_lines
-from agent_core.workshop import Workshop
+from agent_core.workshop import FunctionService
 from tests.workshop.support import CLAMP, COPY, CRASH, STRONG
 
 LONG = CRASH.replace('    return "', '    time.sleep(0.1)\n    return "')
@@ -22,7 +22,7 @@ class Saves:
     """A workspace that somebody edits, and what its listeners are told of functions behind the saves."""
 
     def __init__(self, workspace: Workspace) -> None:
-        self.shop: Workshop = workspace.workshop
+        self.shop: FunctionService = workspace.workshop
         self._folder = workspace.root / "functions"
         self._heard = asyncio.Queue[FunctionsChanged]()
         self.shop.on_change(self._heard.put_nowait)

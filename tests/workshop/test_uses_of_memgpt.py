@@ -44,7 +44,7 @@ def test_what_has_an_equivalent_is_written_so(line: str, becomes: str) -> None:
 def test_what_has_none_is_named_with_its_line_and_what_to_write(line: str, says: str) -> None:
     (problem,) = adapt(f"def f(self, text: str) -> str:\n    {line}\n    return text\n", "a.py").problems
     assert (problem.code, problem.where.line) == ("foreign-context", 2)
-    assert line in problem.what
+    assert line in problem.message
     assert says in (problem.mend or "")
 
 

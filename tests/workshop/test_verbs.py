@@ -8,7 +8,7 @@ import pytest
 from agent_core.errors import UsageError, WorkspaceError
 from agent_core.events import FunctionsChanged
 from agent_core.storage import STATE
-from agent_core.workshop import Author, Workshop
+from agent_core.workshop import Author, FunctionService
 from tests.kit.desk import VOWELS
 from tests.workshop.support import USER, Room, named
 
@@ -154,7 +154,7 @@ async def test_a_function_that_another_uses_is_not_deleted(here: Room) -> None:
 
 
 @pytest.mark.parametrize("verb", ["edit", "replace", "delete", "introspect", "call", "test", "source", "path_of"])
-async def test_a_verb_on_a_function_that_is_not_there_is_a_wrong_use(shop: Workshop, verb: str) -> None:
+async def test_a_verb_on_a_function_that_is_not_there_is_a_wrong_use(shop: FunctionService, verb: str) -> None:
     given: dict[str, list[Any]] = {"edit": ["a", "b"], "replace": [VOWELS], "call": [{}]}
 
     async def act() -> None:

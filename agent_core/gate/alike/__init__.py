@@ -1,1 +1,1 @@
-"""What a function computes, however it is written: normal forms, and the index that finds its like."""
+"""Clone detection: normal forms of what functions compute, and the index that finds similar ones."""

@@ -1,4 +1,4 @@
-"""What may change places without a change of meaning: which expressions are pure, what a statement reads and writes.
+"""Analyzes which statements can be reordered: which expressions are pure, what a statement reads and writes.
 
 Pure syntax, and careful: what is not known to be harmless keeps its place.
 """
@@ -31,86 +31,90 @@ _PURE_MODULES, _MUTATING = frozenset(_MODULES.split()), frozenset(_CHANGES.split
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What a statement reads and writes."""
+    """The names that a statement reads and writes."""
 
     reads: frozenset[str]
     writes: frozenset[str]
 
-    def commutes_with(self, other: "Act") -> bool:
-        """The two may change places."""
-        return not (self.writes & (other.reads | other.writes) or other.writes & self.reads)
+    def commutes_with(self, other_act: "Act") -> bool:
+        """Check whether two statements may be reordered."""
+        return not (self.writes & (other_act.reads | other_act.writes) or other_act.writes & self.reads)
 
 
 _NOTHING = Act(frozenset(), frozenset())
 
 
-def is_pure(node: ast.AST, known: Facts) -> bool:
-    """Evaluating an expression changes nothing, whenever that is done."""
-    return all(_is_pure_node(one, known) for one in nodes_of(node))
+def is_pure(node: ast.AST, facts: Facts) -> bool:
+    """Check whether evaluating an expression changes nothing, whenever it happens."""
+    return all(_is_pure_node(child, facts) for child in nodes_of(node))
 
 
-def _is_pure_node(node: ast.AST, known: Facts) -> bool:
+def _is_pure_node(node: ast.AST, facts: Facts) -> bool:
     match node:
         case ast.Call():
-            return _is_pure_call(node, known)
+            return _is_pure_call(node, facts)
         case ast.Await() | ast.Yield() | ast.YieldFrom() | ast.NamedExpr():
             return False
         case ast.Name(id=name):
-            return name not in known.one_shot
+            return name not in facts.one_shot
         case _:
             return True
 
 
-def _is_pure_call(node: ast.Call, known: Facts) -> bool:
-    called = [*(one.value for one in node.keywords if one.arg in ("key", "default_factory"))]
+def _is_pure_call(node: ast.Call, facts: Facts) -> bool:
+    called = [*(keyword.value for keyword in node.keywords if keyword.arg in ("key", "default_factory"))]
     match node.func:
-        case ast.Name(id=name) if name in _PURE and name not in known.bound:
+        case ast.Name(id=name) if name in _PURE and name not in facts.bound:
             called += node.args[:1] if name in ("map", "filter") else []
         case ast.Attribute(attr=attr) if attr in _PURE_METHODS:
             pass
-        case ast.Attribute(value=ast.Name(id=module), attr=attr) if module in _PURE_MODULES - known.bound:
+        case ast.Attribute(value=ast.Name(id=module), attr=attr) if module in _PURE_MODULES - facts.bound:
             called += [] if attr not in ("sub", "accumulate", "groupby") else node.args
         case _:
             return False
-    return all(not isinstance(one, ast.Name) or (one.id in _PURE and one.id not in known.bound) for one in called)
+    return all(
+        not isinstance(callee, ast.Name) or (callee.id in _PURE and callee.id not in facts.bound) for callee in called
+    )
 
 
-def cannot_fail(node: ast.expr, known: Facts) -> bool:
-    """Evaluating an expression neither changes anything nor raises."""
+def cannot_fail(node: ast.expr, facts: Facts) -> bool:
+    """Check whether evaluating an expression neither changes anything nor raises."""
     match node:
         case ast.Constant() | ast.Name():
             return True
         case ast.UnaryOp(op=ast.Not(), operand=inner):
-            return cannot_fail(inner, known)
+            return cannot_fail(inner, facts)
         case ast.BoolOp(values=values):
-            return all(cannot_fail(one, known) for one in values)
-        case ast.Compare(left=left, ops=ops, comparators=others):
-            parts = [left, *others]
+            return all(cannot_fail(value, facts) for value in values)
+        case ast.Compare(left=left_operand, ops=ops, comparators=others):
+            parts = [left_operand, *others]
             by_value = all(isinstance(op, ast.Eq | ast.NotEq | ast.Is | ast.IsNot) for op in ops)
-            ordered = by_value or all(is_number(one, known.sure_numbers) for one in parts)
-            return ordered and all(cannot_fail(one, known) for one in parts)
+            ordered = by_value or all(is_number(part, facts.sure_numbers) for part in parts)
+            return ordered and all(cannot_fail(part, facts) for part in parts)
         case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult() | ast.Mod() | ast.FloorDiv()):
-            return _reckons(node, known)
+            return _reckons(node, facts)
         case _:
             return False
 
 
-def _reckons(node: ast.BinOp, known: Facts) -> bool:
-    """Whole numbers are added, or divided by one that is not zero."""
+def _reckons(node: ast.BinOp, facts: Facts) -> bool:
+    """Check whether the operands are numbers that cannot fail, and a divisor is a constant other than zero."""
     if isinstance(node.op, ast.Mod | ast.FloorDiv) and not (isinstance(node.right, ast.Constant) and node.right.value):
         return False
-    return all(is_number(one, known.sure_numbers) and cannot_fail(one, known) for one in (node.left, node.right))
+    return all(
+        is_number(operand, facts.sure_numbers) and cannot_fail(operand, facts) for operand in (node.left, node.right)
+    )
 
 
-def act(node: ast.stmt, known: Facts, *, in_loop: bool = False) -> Act | None:
-    """What a statement reads and writes; None if it has to stay where it is."""
+def act(node: ast.stmt, facts: Facts, *, in_loop: bool = False) -> Act | None:
+    """Return what a statement reads and writes; None if it must stay where it is."""
     match node:
         case ast.Assign() | ast.AugAssign():
-            return _assignment(node, known)
+            return _assignment(node, facts)
         case ast.Expr(value=ast.Call() as call):
-            return _change(call, known)
+            return _change(call, facts)
         case ast.If() | ast.While() | ast.For():
-            return _compound(node, known, in_loop=in_loop)
+            return _compound(node, facts, in_loop=in_loop)
         case ast.FunctionDef(name=name, decorator_list=[]):
             return Act(names(node), frozenset([name]))
         case ast.Break() | ast.Continue():
@@ -119,101 +123,105 @@ def act(node: ast.stmt, known: Facts, *, in_loop: bool = False) -> Act | None:
             return _NOTHING if isinstance(node, ast.Pass) else None
 
 
-def _assignment(node: ast.Assign | ast.AugAssign, known: Facts) -> Act | None:
-    if not is_pure(node.value, known):
+def _assignment(node: ast.Assign | ast.AugAssign, facts: Facts) -> Act | None:
+    if not is_pure(node.value, facts):
         return None
     match node:
         case ast.Assign(targets=[target]):
-            return _written(target, names(node.value), known)
-        case ast.AugAssign(target=ast.Name(id=name)) if name not in known.plain | known.own | known.numbers:
+            return _written(target, names(node.value), facts)
+        case ast.AugAssign(target=ast.Name(id=name)) if name not in facts.plain | facts.own | facts.numbers:
             return None
         case ast.AugAssign(target=target):
-            return _written(target, names(node.value) | names(target), known)
+            return _written(target, names(node.value) | names(target), facts)
         case _:
             return None
 
 
-def _change(call: ast.Call, known: Facts) -> Act | None:
-    """A value that only this function holds is changed by one of its methods."""
+def _change(call: ast.Call, facts: Facts) -> Act | None:
+    """Return the effect of a method call that changes a value only this function holds; None otherwise."""
     match call:
         case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method), args=args, keywords=[]):
-            if method in _MUTATING and name in known.own and all(is_pure(one, known) for one in args):
+            if method in _MUTATING and name in facts.own and all(is_pure(argument, facts) for argument in args):
                 return Act(frozenset([name]).union(*map(names, args)), frozenset([name]))
     return None
 
 
-def _compound(node: ast.If | ast.While | ast.For, known: Facts, *, in_loop: bool) -> Act | None:
-    asked = node.iter if isinstance(node, ast.For) else node.test
-    if not is_pure(asked, known):
+def _compound(node: ast.If | ast.While | ast.For, facts: Facts, *, in_loop: bool) -> Act | None:
+    expression = node.iter if isinstance(node, ast.For) else node.test
+    if not is_pure(expression, facts):
         return None
     loops = in_loop or not isinstance(node, ast.If)
-    head = _written(node.target, names(asked), known) if isinstance(node, ast.For) else Act(names(asked), frozenset())
-    return _joined([head, *(act(one, known, in_loop=loops) for one in [*node.body, *node.orelse])])
+    head = (
+        _written(node.target, names(expression), facts)
+        if isinstance(node, ast.For)
+        else Act(names(expression), frozenset())
+    )
+    return _joined([head, *(act(statement, facts, in_loop=loops) for statement in [*node.body, *node.orelse])])
 
 
 def _joined(acts: Sequence[Act | None]) -> Act | None:
-    known = [one for one in acts if one is not None]
-    if len(known) < len(acts):
+    parts = [part for part in acts if part is not None]
+    if len(parts) < len(acts):
         return None
-    return Act(frozenset().union(*(one.reads for one in known)), frozenset().union(*(one.writes for one in known)))
+    return Act(frozenset().union(*(part.reads for part in parts)), frozenset().union(*(part.writes for part in parts)))
 
 
-def _written(target: ast.expr, reads: frozenset[str], known: Facts) -> Act | None:
+def _written(target: ast.expr, reads: frozenset[str], facts: Facts) -> Act | None:
     match target:
         case ast.Name(id=name):
-            return None if name in known.declared else Act(reads, frozenset([name]))
+            return None if name in facts.declared else Act(reads, frozenset([name]))
         case ast.Tuple(elts=targets) | ast.List(elts=targets):
-            return _joined([_written(one, reads, known) for one in targets]) if targets else None
-        case ast.Subscript(value=ast.Name(id=name), slice=index) if name in known.own and is_pure(index, known):
+            return _joined([_written(element, reads, facts) for element in targets]) if targets else None
+        case ast.Subscript(value=ast.Name(id=name), slice=index) if name in facts.own and is_pure(index, facts):
             return Act(reads | names(index) | {name}, frozenset([name]))
         case _:
             return None
 
 
 def names(node: ast.AST) -> frozenset[str]:
-    """Every name that is mentioned."""
-    return frozenset(one.id for one in nodes_of(node) if isinstance(one, ast.Name))
+    """Return every name that is mentioned."""
+    return frozenset(child.id for child in nodes_of(node) if isinstance(child, ast.Name))
 
 
-def canonical(nodes: Sequence[ast.stmt], keys: Sequence[str], known: Facts) -> tuple[list[int], bool]:
-    """One order of all those in which the statements mean the same, and whether equal keys left a choice."""
-    if all(one < other for one, other in pairwise(keys)):
+def canonical(nodes: Sequence[ast.stmt], keys: Sequence[str], facts: Facts) -> tuple[list[int], bool]:
+    """Return the canonical one of all orders with the same meaning, and whether equal keys left a choice."""
+    if all(earlier < later for earlier, later in pairwise(keys)):
         return list(range(len(nodes))), False
-    followers, awaited = _followers([act(one, known) for one in nodes])
-    ready = [(keys[each], each) for each, count in enumerate(awaited) if not count]
+    followers, awaited = _followers([act(node, facts) for node in nodes])
+    ready = [(keys[index], index) for index, count in enumerate(awaited) if not count]
     heapify(ready)
     order, is_tied = [], False
     while ready:
         key, chosen = heappop(ready)
         is_tied |= bool(ready) and ready[0][0] == key
         order.append(chosen)
-        for each in followers[chosen]:
-            awaited[each] -= 1
-            if not awaited[each]:
-                heappush(ready, (keys[each], each))
+        for follower in followers[chosen]:
+            awaited[follower] -= 1
+            if not awaited[follower]:
+                heappush(ready, (keys[follower], follower))
     return order, is_tied
 
 
 def _followers(acts: Sequence[Act | None]) -> tuple[list[list[int]], list[int]]:
-    """Which statements come after each, and how many each comes after; what follows from two others is left out."""
+    """Return the statements that must follow each one, and how many each must follow; transitive ones are omitted."""
     followers: list[list[int]] = [[] for _ in acts]
     awaited = [0] * len(acts)
     writers: dict[str, int] = {}
     readers: defaultdict[str, list[int]] = defaultdict(list)  # of the value that the last writer left
     fixed, since = -1, 0  # the last statement that has to stay where it is, and the first one after it
-    for index, one in enumerate(acts):
-        if one is None:
+    for index, entry in enumerate(acts):
+        if entry is None:
             before = {*range(since, index), *([fixed] if fixed >= 0 else [])}
             fixed, since = index, index + 1
             writers, readers = {}, defaultdict(list)
         else:
-            before = {writers[name] for name in one.reads | one.writes if name in writers}
-            before.update(*(readers.pop(name) for name in one.writes if name in readers))
+            before = {writers[name] for name in entry.reads | entry.writes if name in writers}
+            before.update(*(readers.pop(name) for name in entry.writes if name in readers))
             before |= {fixed} if fixed >= 0 else set()
-            writers |= dict.fromkeys(one.writes, index)
-            for name in one.reads - one.writes:
+            writers |= dict.fromkeys(entry.writes, index)
+            for name in entry.reads - entry.writes:
                 readers[name].append(index)
         awaited[index] = len(before)
-        for each in before:
-            followers[each].append(index)
+        for predecessor in before:
+            followers[predecessor].append(index)
     return followers, awaited

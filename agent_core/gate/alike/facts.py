@@ -1,4 +1,4 @@
-"""What a function's text says about its names: which are numbers, which hold a value that nothing else holds.
+"""Facts about names from a function's text: which are numbers, which hold a value that nothing else holds.
 
 Pure syntax, and careful: a name of which that is not certain is none of them.
 """
@@ -22,7 +22,7 @@ _Bound = Iterator[tuple[str, ast.expr | None]]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a function's names: which are numbers, which hold a value that nothing else holds."""
+    """Known facts about a function's names: which are numbers, which hold a value that nothing else holds."""
 
     numbers: frozenset[str] = frozenset()
     sure_numbers: frozenset[str] = frozenset()  # those that are numbers on every path
@@ -35,7 +35,7 @@ class Facts:
 
 
 def facts(function: FunctionNode) -> Facts:
-    """What the text of a function says about its names."""
+    """Return what the text of a function says about its names."""
     nodes = list(nodes_of(function))
     bindings = _bindings(nodes)
     declared = {name for node in nodes if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names}
@@ -64,7 +64,7 @@ def facts(function: FunctionNode) -> Facts:
 
 
 def nodes_of(*roots: ast.AST, inside: bool = True) -> Iterator[ast.AST]:
-    """Every node of some trees, in no certain order; not `inside` the functions and classes among them."""
+    """Yield every node of some trees, in no certain order; without `inside`, skip those in functions and classes."""
     stack = list(roots)
     while stack:
         node = stack.pop()
@@ -74,16 +74,16 @@ def nodes_of(*roots: ast.AST, inside: bool = True) -> Iterator[ast.AST]:
                 if isinstance(value, ast.AST):
                     stack.append(value)
                 elif isinstance(value, list):
-                    stack += [one for one in value if isinstance(one, ast.AST)]
+                    stack += [item for item in value if isinstance(item, ast.AST)]
 
 
 def _bindings(nodes: list[ast.AST]) -> dict[str, list[ast.expr | None]]:
-    """Every name that is bound, with the values it is given; None where that is not a plain assignment."""
-    found: dict[str, list[ast.expr | None]] = {}
+    """Return every bound name with the values it gets; None for anything but a plain assignment."""
+    bindings: dict[str, list[ast.expr | None]] = {}
     for node in nodes:
         for name, value in _bound(node):
-            found.setdefault(name, []).append(value)
-    return found
+            bindings.setdefault(name, []).append(value)
+    return bindings
 
 
 def _bound(node: ast.AST) -> _Bound:
@@ -99,7 +99,7 @@ def _bound(node: ast.AST) -> _Bound:
         ):
             yield from _paired(target, None)
         case ast.Delete(targets=targets):
-            yield from ((one.id, None) for one in targets if isinstance(one, ast.Name))
+            yield from ((target.id, None) for target in targets if isinstance(target, ast.Name))
         case ast.arg() | ast.alias() | ast.keyword():
             pass
         case _ if isinstance(getattr(node, "name", None), str):  # a definition, a handler, a pattern
@@ -122,11 +122,11 @@ def _paired(target: ast.expr, value: ast.expr | None) -> _Bound:
         case ast.Name(id=name), _:
             yield name, value
         case (ast.Tuple(elts=targets), ast.Tuple(elts=values)) if len(targets) == len(values):
-            for one, its in zip(targets, values, strict=True):
-                yield from _paired(one, its)
+            for element, its in zip(targets, values, strict=True):
+                yield from _paired(element, its)
         case ((ast.Tuple(elts=targets) | ast.List(elts=targets)), _):
-            for one in targets:
-                yield from _paired(one.value if isinstance(one, ast.Starred) else one, None)
+            for element in targets:
+                yield from _paired(element.value if isinstance(element, ast.Starred) else element, None)
 
 
 def _of_range(iterated: ast.expr) -> ast.expr | None:
@@ -134,31 +134,31 @@ def _of_range(iterated: ast.expr) -> ast.expr | None:
     return ast.Constant(0) if is_range else None
 
 
-def _all_numbers(bindings: dict[str, list[ast.expr | None]], foreign: set[str], known: set[str]) -> set[str]:
-    """The names that are given numbers only."""
-    given = {
+def _all_numbers(bindings: dict[str, list[ast.expr | None]], foreign: set[str], numeric_names: set[str]) -> set[str]:
+    """Return the names that only ever get numbers."""
+    values_by_name = {
         name: [value for value in values if value is not None]
         for name, values in bindings.items()
         if None not in values and name not in foreign
     }
     users: defaultdict[str, set[str]] = defaultdict(set)
     sizes: Counter[str] = Counter()
-    for name, values in given.items():
+    for name, values in values_by_name.items():
         for node in nodes_of(*values):
             sizes[name] += 1
             if isinstance(node, ast.Name):
                 users[node.id].add(name)
-    numbers, asked, left = given.keys() | known, set(given), _LOOKS * sizes.total()
-    while asked and left > 0:
-        left -= sum(sizes[name] for name in asked)
-        wrong = {name for name in asked if not all(is_number(value, numbers) for value in given[name])}
+    numbers, pending, budget = values_by_name.keys() | numeric_names, set(values_by_name), _LOOKS * sizes.total()
+    while pending and budget > 0:
+        budget -= sum(sizes[name] for name in pending)
+        wrong = {name for name in pending if not all(is_number(value, numbers) for value in values_by_name[name])}
         numbers -= wrong
-        asked = numbers & {user for name in wrong for user in users[name]} & given.keys()
-    return (numbers & given.keys()) if not asked else set()
+        pending = numbers & {user for name in wrong for user in users[name]} & values_by_name.keys()
+    return (numbers & values_by_name.keys()) if not pending else set()
 
 
 def is_number(node: ast.expr, numbers: Iterable[str]) -> bool:
-    """An expression that gives a number, if it gives anything."""
+    """Check whether an expression yields a number, if it yields anything."""
     match node:
         case ast.Constant(value=value):
             return isinstance(value, int | float | complex)
@@ -166,9 +166,9 @@ def is_number(node: ast.expr, numbers: Iterable[str]) -> bool:
             return name in numbers
         case ast.Call(func=func, args=args):
             return _calls_for_a_number(func, len(args))
-        case ast.BinOp(left=left, op=op, right=right):
-            found = is_number(left, numbers) + is_number(right, numbers)
-            return found == 2 or (found == 1 and isinstance(op, ast.Sub | ast.FloorDiv | ast.Pow | ast.Add))
+        case ast.BinOp(left=left_operand, op=op, right=right):
+            count = is_number(left_operand, numbers) + is_number(right, numbers)
+            return count == 2 or (count == 1 and isinstance(op, ast.Sub | ast.FloorDiv | ast.Pow | ast.Add))
         case ast.IfExp(body=body, orelse=orelse):
             return is_number(body, numbers) and is_number(orelse, numbers)
         case _:
@@ -186,27 +186,27 @@ def _calls_for_a_number(func: ast.expr, arguments: int) -> bool:
 
 
 def _seen_as_numbers(nodes: list[ast.AST]) -> set[str]:
-    """The names that are used as only numbers can be, unless the function asks for types."""
-    found: set[str] = set()
+    """Return the names that are used as only numbers can be, unless the function checks types."""
+    names: set[str] = set()
     for node in nodes:
         match node:
             case ast.Call(func=ast.Name(id="isinstance" | "type")):
                 return set()
             case ast.Call(func=ast.Name(id="range"), args=args):
-                found |= {one.id for one in args if isinstance(one, ast.Name)}
-            case ast.BinOp(left=left, op=ast.FloorDiv() | ast.Pow(), right=right):
-                found |= {one.id for one in (left, right) if isinstance(one, ast.Name)}
+                names |= {argument.id for argument in args if isinstance(argument, ast.Name)}
+            case ast.BinOp(left=left_operand, op=ast.FloorDiv() | ast.Pow(), right=right):
+                names |= {operand.id for operand in (left_operand, right) if isinstance(operand, ast.Name)}
             case ast.Compare(
-                left=ast.Name(id=name), ops=[ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()], comparators=[one]
+                left=ast.Name(id=name), ops=[ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()], comparators=[limit]
             ):
-                found |= {name} if isinstance(one, ast.Constant) and isinstance(one.value, int | float) else set()
+                names |= {name} if isinstance(limit, ast.Constant) and isinstance(limit.value, int | float) else set()
             case ast.UnaryOp(op=ast.USub(), operand=ast.Name(id=name)):
-                found.add(name)
-    return found
+                names.add(name)
+    return names
 
 
 def _is_plain(values: list[ast.expr | None]) -> bool:
-    """A name that begins as a number or text and is only reckoned on."""
+    """Check whether a name starts as a number or text and is only ever used in arithmetic."""
     return any(isinstance(value, ast.Constant | ast.JoinedStr) for value in values) and all(
         isinstance(value, ast.BinOp | ast.UnaryOp | ast.JoinedStr)
         or (isinstance(value, ast.Constant) and value.value is not None)
@@ -237,23 +237,33 @@ def _is_one_shot(value: ast.expr | None) -> bool:
 
 
 def _shared(nodes: list[ast.AST]) -> set[str]:
-    """The names that stand somewhere where their value may get a second name."""
+    """Return the names that appear where their value may get a second name."""
     harmless: set[int] = set()
     for node in nodes:
         match node:
-            case ast.Subscript(value=one) | ast.For(iter=one) | ast.comprehension(iter=one) | ast.Return(value=one):
-                harmless.add(id(one))
+            case (
+                ast.Subscript(value=inner)
+                | ast.For(iter=inner)
+                | ast.comprehension(iter=inner)
+                | ast.Return(value=inner)
+            ):
+                harmless.add(id(inner))
                 harmless.update(
-                    map(id, one.elts) if isinstance(node, ast.Return) and isinstance(one, ast.Tuple) else ()
+                    map(id, inner.elts) if isinstance(node, ast.Return) and isinstance(inner, ast.Tuple) else ()
                 )
-            case ast.Compare(left=left, comparators=others):
-                harmless.update(map(id, [left, *others]))
-            case ast.BinOp(left=left, right=right):
-                harmless.update([id(left), id(right)])
-            case ast.UnaryOp(operand=one) | ast.If(test=one) | ast.While(test=one) | ast.FormattedValue(value=one):
-                harmless.add(id(one))
-            case ast.Call(func=ast.Attribute(value=one)):
-                harmless.add(id(one))
+            case ast.Compare(left=left_operand, comparators=others):
+                harmless.update(map(id, [left_operand, *others]))
+            case ast.BinOp(left=left_operand, right=right):
+                harmless.update([id(left_operand), id(right)])
+            case (
+                ast.UnaryOp(operand=inner)
+                | ast.If(test=inner)
+                | ast.While(test=inner)
+                | ast.FormattedValue(value=inner)
+            ):
+                harmless.add(id(inner))
+            case ast.Call(func=ast.Attribute(value=inner)):
+                harmless.add(id(inner))
                 harmless.update(map(id, node.args) if node.func.attr == "join" else ())  # type: ignore[attr-defined]
             case ast.Call(func=ast.Name(id=name), args=args) if name in _COPYING:
                 harmless.update(map(id, args))

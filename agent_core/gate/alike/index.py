@@ -1,4 +1,4 @@
-"""Which functions are like a given one: an index of what they compute and of the words they are described with.
+"""Finds functions that are similar to a given one: an index of what they compute and how they are described.
 
 It follows the snapshot: what did not change is not looked at again. Weights are data.
 """
@@ -22,7 +22,7 @@ from sandbox.lines import lines_of
 from ...aside import aside
 from ...registry.function import Function
 from ...registry.snapshot import Snapshot
-from .kept import Bones, Key, Shelf, find, keep
+from .kept import Bones, IndexStore, Key, find, keep
 from .normal import normal_form
 
 WEIGHTS: Mapping[str, float] = {"name": 0.25, "description": 0.3, "body": 0.45}
@@ -41,7 +41,7 @@ _MARKS = frozenset(["(", ")", ",", "{", "}", ";"])
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
-    """What is compared of a function: the hash of its form, pieces of its body, the words around it."""
+    """The compared features of a function: the hash of its form, pieces of its body, the words around it."""
 
     digest: str
     body: frozenset[int]
@@ -52,8 +52,8 @@ class Sketch:
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
-    """How like two functions are, from 0 to 1: their bodies, their words, and both together."""
+class Similarity:
+    """The similarity of two functions, from 0 to 1: of their bodies, their words, and both together."""
 
     name: str
     body: float
@@ -62,7 +62,7 @@ class Likeness:
 
 
 def sketch(name: str, description: str, *texts: str, module: str = "") -> Sketch:
-    """The sketch of the function that the texts define; its `module` is read where they leave a name open."""
+    """Return the sketch of the function that the texts define; `module` is read for names they leave open."""
     return _dressed(_bones(name, *texts, module=module), name, description)
 
 
@@ -80,7 +80,7 @@ def _dressed(bones: Bones, name: str, description: str) -> Sketch:
 
 
 def words(text: str) -> list[str]:
-    """The words of a name or a sentence that mean something, each without its ending."""
+    """Return the meaningful words of a name or a sentence, each without its ending."""
     return [_stem(word.lower()) for word in _WORD.findall(text) if word.lower() not in _SMALL]
 
 
@@ -93,13 +93,13 @@ def _stem(word: str) -> str:
     return word
 
 
-def _pairs(found: list[str]) -> frozenset[str]:
-    """The words and their neighbours: "celsius to kelvin" is not "kelvin to celsius"."""
-    return frozenset([*found, *(f"{one} {other}" for one, other in pairwise(found))])
+def _pairs(tokens: list[str]) -> frozenset[str]:
+    """Return the words and pairs of neighboring words: "celsius to kelvin" is not "kelvin to celsius"."""
+    return frozenset([*tokens, *(f"{token} {next_token}" for token, next_token in pairwise(tokens))])
 
 
 def _pieces(form: tuple[str, ...]) -> frozenset[int]:
-    """Some of the runs of words of a form: of every few the one with the least hash (winnowing)."""
+    """Return some of the word runs of a form: the one with the least hash of every few (winnowing)."""
     plain = [re.sub(r"^[vP]\d+$", "v", word) for word in form if word not in _MARKS]
     runs = range(max(1, len(plain) - _GRAM + 1))
     hashes = [zlib.crc32("\n".join(plain[at : at + _GRAM]).encode("utf-8", "replace")) for at in runs]
@@ -107,9 +107,9 @@ def _pieces(form: tuple[str, ...]) -> frozenset[int]:
 
 
 class Alike:
-    """The functions of the last snapshot that was asked about, ready to be compared."""
+    """The functions of the last snapshot that was indexed, ready to be compared."""
 
-    def __init__(self, shelf: Shelf | None = None) -> None:
+    def __init__(self, shelf: IndexStore | None = None) -> None:
         self._shelf = shelf
         self._seen: Mapping[str, Function] = {}
         self._left: frozenset[str] = frozenset()
@@ -119,30 +119,32 @@ class Alike:
         self._by_piece: defaultdict[object, set[str]] = defaultdict(set)
 
     async def see(self, snapshot: Snapshot, most_s: float = math.inf) -> int:
-        """Take a snapshot, as far as the time goes; how many of its functions are left for the next time.
+        """Index a snapshot within the time limit, and return how many functions are left for the next time.
 
         Nothing may be awaited between this and what is asked of it.
         """
         until = time.monotonic() + most_s
         while self._left or snapshot.functions is not self._seen:
             seen = self._seen
-            fresh, left = await self._fresh(snapshot, until)
+            fresh, pending = await self._fresh(snapshot, until)
             if self._seen is seen:  # nobody else took another one meanwhile
-                self._take(snapshot, fresh, left)
+                self._take(snapshot, fresh, pending)
             if snapshot.functions is self._seen and time.monotonic() >= until:
                 break
         return len(self._left)
 
-    def _take(self, snapshot: Snapshot, fresh: Mapping[str, tuple[Key, Sketch]], left: frozenset[str]) -> None:
-        gone = [name for name in self._sketches if name not in snapshot.functions or name in fresh or name in left]
-        for name in gone:
+    def _take(self, snapshot: Snapshot, fresh: Mapping[str, tuple[Key, Sketch]], pending: frozenset[str]) -> None:
+        stale_names = [
+            name for name in self._sketches if name not in snapshot.functions or name in fresh or name in pending
+        ]
+        for name in stale_names:
             self._forget(name)
-        for name, (key, one) in fresh.items():
-            self._keys[name], self._sketches[name] = key, one
-            self._by_digest[one.digest].add(name)
-            for piece in _indexed(one):
+        for name, (key, sketch) in fresh.items():
+            self._keys[name], self._sketches[name] = key, sketch
+            self._by_digest[sketch.digest].add(name)
+            for piece in _indexed(sketch):
                 self._by_piece[piece].add(name)
-        self._seen, self._left = snapshot.functions, left
+        self._seen, self._left = snapshot.functions, pending
 
     def _forget(self, name: str) -> None:
         old = self._sketches.pop(name)
@@ -152,27 +154,35 @@ class Alike:
             self._by_piece[piece].discard(name)
 
     async def _fresh(self, snapshot: Snapshot, until: float) -> tuple[dict[str, tuple[Key, Sketch]], frozenset[str]]:
-        """The sketches of the functions that are not as they were, and those for which the time did not suffice."""
-        keys, wanted = dict[str, Key](), list[_Wanted]()
-        async for one in _with_pauses(self._other(snapshot)):
-            wanted.append(one)
-            keys[one.function.name] = one.key
-        known = await find(self._shelf, keys)
-        made: dict[str, Bones] = {}
-        async for one in _with_pauses(one for one in wanted if one.function.name not in known):
-            if time.monotonic() >= until and made:
+        """Return the sketches of changed functions, and the names of those for which there was no time."""
+        keys, jobs = dict[str, Key](), list[_Wanted]()
+        async for job in _with_pauses(self._other(snapshot)):
+            jobs.append(job)
+            keys[job.function.name] = job.key
+        bones_by_name = await find(self._shelf, keys)
+        new_bones: dict[str, Bones] = {}
+        async for job in _with_pauses(job for job in jobs if job.function.name not in bones_by_name):
+            if time.monotonic() >= until and new_bones:
                 break
-            made[one.function.name] = await aside(len(one.module), one.bones)
-        await keep(self._shelf, {keys[name]: bones for name, bones in made.items()})
-        known |= made
-        found = {name: _dressed(bones, name, snapshot.functions[name].description) for name, bones in known.items()}
-        return {name: (keys[name], one) for name, one in found.items()}, frozenset(keys.keys() - found.keys())
+            new_bones[job.function.name] = await aside(len(job.module), job.bones)
+        await keep(self._shelf, {keys[name]: bones for name, bones in new_bones.items()})
+        bones_by_name |= new_bones
+        sketches = {
+            name: _dressed(bones, name, snapshot.functions[name].description) for name, bones in bones_by_name.items()
+        }
+        return {name: (keys[name], sketch) for name, sketch in sketches.items()}, frozenset(
+            keys.keys() - sketches.keys()
+        )
 
     def _other(self, snapshot: Snapshot) -> Iterator["_Wanted"]:
-        """The functions whose sketches are not there."""
-        seen, left = self._seen, self._left
-        changed = (one for name, one in snapshot.functions.items() if seen.get(name) is not one or name in left)
-        for module in dict.fromkeys(one.module for one in changed):
+        """Yield the functions that have no current sketch."""
+        seen, pending = self._seen, self._left
+        changed = (
+            function
+            for name, function in snapshot.functions.items()
+            if seen.get(name) is not function or name in pending
+        )
+        for module in dict.fromkeys(function.module for function in changed):
             around, source = surroundings(module, snapshot), snapshot.modules[module]
             mark = hashlib.sha256(around.encode("utf-8", "surrogatepass")).hexdigest()
             for function in snapshot.readings[module].functions:
@@ -181,48 +191,50 @@ class Alike:
                     yield _Wanted(function, key, around, source.text)
 
     def _holds(self, name: str, key: Key) -> bool:
-        """The sketch of a function is there, and would be the same again."""
-        held = self._keys.get(name)
-        return held is not None and (held == key if self._sketches[name].leans else held[:2] == key[:2])
+        """Check whether a function's sketch is stored and would be the same again."""
+        stored_key = self._keys.get(name)
+        return stored_key is not None and (
+            stored_key == key if self._sketches[name].leans else stored_key[:2] == key[:2]
+        )
 
-    def copies(self, one: Sketch) -> list[str]:
-        """The functions that compute the same."""
-        return sorted(self._by_digest.get(one.digest, ())) if one.digest else []
+    def copies(self, sketch: Sketch) -> list[str]:
+        """Return the functions that compute the same."""
+        return sorted(self._by_digest.get(sketch.digest, ())) if sketch.digest else []
 
-    def nearest(self, one: Sketch, without: Iterable[str] = ()) -> Likeness | None:
-        """The function that is most like this one."""
+    def nearest(self, sketch: Sketch, without: Iterable[str] = ()) -> Similarity | None:
+        """Return the function that is most similar to this one."""
         shared: defaultdict[str, float] = defaultdict(float)
-        for piece in _indexed(one):
+        for piece in _indexed(sketch):
             weight = self._weight(piece)
             for name in self._by_piece.get(piece, ()):
                 shared[name] += weight
         for name in without:
             shared.pop(name, None)
-        found = [
-            self._likeness(one, name) for name in nlargest(_NEAREST, shared, key=lambda name: (shared[name], name))
+        likenesses = [
+            self._likeness(sketch, name) for name in nlargest(_NEAREST, shared, key=lambda name: (shared[name], name))
         ]
-        return max(found, key=lambda each: each.score, default=None)
+        return max(likenesses, key=lambda likeness: likeness.score, default=None)
 
     def _weight(self, piece: object) -> float:
         return math.log(1 + len(self._sketches) / (1 + len(self._by_piece.get(piece, ()))))
 
-    def _likeness(self, one: Sketch, name: str) -> Likeness:
-        other = self._sketches[name]
-        body = len(one.body & other.body) / (len(one.body | other.body) or 1)
-        by_name = self._overlap("n", one.name, other.name)
-        by_description = self._overlap("d", one.description, other.description)
+    def _likeness(self, sketch: Sketch, name: str) -> Similarity:
+        other_sketch = self._sketches[name]
+        body = len(sketch.body & other_sketch.body) / (len(sketch.body | other_sketch.body) or 1)
+        by_name = self._overlap("n", sketch.name, other_sketch.name)
+        by_description = self._overlap("d", sketch.description, other_sketch.description)
         w = WEIGHTS
         by_words = (w["name"] * by_name + w["description"] * by_description) / (w["name"] + w["description"])
-        return Likeness(name, body, by_words, (1 - w["body"]) * by_words + w["body"] * body)
+        return Similarity(name, body, by_words, (1 - w["body"]) * by_words + w["body"] * body)
 
-    def _overlap(self, kind: str, one: frozenset[str], other: frozenset[str]) -> float:
-        both = sum(self._weight((kind, word)) for word in one & other)
-        return both / (sum(self._weight((kind, word)) for word in one | other) or 1.0)
+    def _overlap(self, kind: str, first: frozenset[str], second: frozenset[str]) -> float:
+        both = sum(self._weight((kind, word)) for word in first & second)
+        return both / (sum(self._weight((kind, word)) for word in first | second) or 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A function of which there is to be a sketch."""
+    """A function that needs a sketch."""
 
     function: Function
     key: Key
@@ -238,23 +250,23 @@ T = TypeVar("T")
 
 
 async def _with_pauses(things: Iterable[T]) -> AsyncIterator[T]:
-    """Each of them, letting others act now and then."""
+    """Yield each item, and let other tasks run now and then."""
     since = time.perf_counter()
-    for one in things:
-        yield one
+    for item in things:
+        yield item
         if time.perf_counter() - since > _SLICE_S:
             await asyncio.sleep(0)
             since = time.perf_counter()
 
 
-def _indexed(one: Sketch) -> Iterator[object]:
-    yield from one.body
-    yield from (("n", word) for word in one.name)
-    yield from (("d", word) for word in one.description)
+def _indexed(sketch: Sketch) -> Iterator[object]:
+    yield from sketch.body
+    yield from (("n", word) for word in sketch.name)
+    yield from (("d", word) for word in sketch.description)
 
 
 def surroundings(module: str, snapshot: Snapshot) -> str:
-    """A module's text without the functions that it offers: imports, constants, helpers."""
+    """Return a module's text without the functions it exports: imports, constants, helpers."""
     source = snapshot.modules.get(module)
     if source is None:
         return ""

@@ -1,4 +1,4 @@
-"""What was worked out of functions before, by this or another process, and is kept beside the workspace's state.
+"""Forms computed earlier, by this or another process, and stored with the workspace's state.
 
 It is found by what it was made of and by the code that made it, so that it is never out of date; what cannot be
 read is made anew.
@@ -21,19 +21,19 @@ Key = tuple[str, str, str]  # hashes: a function's own text, what stands around 
 _MAKERS: Final = ("alike/*.py", "tree.py", "../registry/tree.py")
 
 
-class Shelf(Protocol):
-    """What is needed of the store."""
+class IndexStore(Protocol):
+    """The part of the store that is needed here."""
 
     async def sketches(self, keys: Sequence[str]) -> dict[str, str]:
-        """Those that are known."""
+        """Return the stored sketches for these keys."""
 
     async def apply(self, writes: Sequence[Write]) -> None:
-        """Keep some."""
+        """Store some sketches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bones:
-    """A function's form, in short: its hash, pieces of it, its length in words, whether it leans on a neighbour."""
+    """A function's form, in short: its hash, pieces of it, its length in words, whether it depends on a neighbor."""
 
     digest: str = ""
     body: frozenset[int] = frozenset()
@@ -41,27 +41,30 @@ class Bones:
     leans: bool = False
 
 
-async def find(shelf: Shelf | None, keys: Mapping[str, Key]) -> dict[str, Bones]:
-    """What is kept of these functions."""
+async def find(shelf: IndexStore | None, keys: Mapping[str, Key]) -> dict[str, Bones]:
+    """Return the stored forms of these functions."""
     if shelf is None or not keys:
         return {}
     names = {name: _named(key) for name, key in keys.items()}
-    kept = await shelf.sketches([*names.values()])
-    found = {name: _read(kept[each], keys[name]) for name, each in names.items() if each in kept}
-    return {name: bones for name, bones in found.items() if bones is not None}
+    rows = await shelf.sketches([*names.values()])
+    bones_by_name = {name: _read(rows[digest], keys[name]) for name, digest in names.items() if digest in rows}
+    return {name: bones for name, bones in bones_by_name.items() if bones is not None}
 
 
-async def keep(shelf: Shelf | None, made: Mapping[Key, Bones]) -> None:
-    """Keep what was made."""
-    if shelf is not None and made:
-        rows = {_named(key): json.dumps([{**asdict(one), "body": [*one.body]}, key[2]]) for key, one in made.items()}
+async def keep(shelf: IndexStore | None, bones_by_key: Mapping[Key, Bones]) -> None:
+    """Store these forms."""
+    if shelf is not None and bones_by_key:
+        rows = {
+            _named(key): json.dumps([{**asdict(bones), "body": [*bones.body]}, key[2]])
+            for key, bones in bones_by_key.items()
+        }
         await shelf.apply([SaveSketches(rows)])
 
 
 def _read(text: str, key: Key) -> Bones | None:
     try:
-        made, module = read_json(text, LOOSE, deepest=DEEPEST_ROW)
-        bones = Bones(**{**made, "body": frozenset(made["body"])})
+        fields, module = read_json(text, LOOSE, deepest=DEEPEST_ROW)
+        bones = Bones(**{**fields, "body": frozenset(fields["body"])})
     except (ValueError, TypeError, KeyError):
         return None
     return bones if module == key[2] or not bones.leans else None
@@ -73,9 +76,9 @@ def _named(key: Key) -> str:
 
 @cache
 def _maker() -> str:
-    """The code that makes forms, and the Python whose trees it reads."""
-    here = Path(__file__).parents[1]
+    """Return a hash of the code that makes forms, and of the Python that parses them."""
+    root = Path(__file__).parents[1]
     texts = [
-        path.read_bytes() for pattern in _MAKERS for path in sorted((here / pattern).parent.glob(Path(pattern).name))
+        path.read_bytes() for pattern in _MAKERS for path in sorted((root / pattern).parent.glob(Path(pattern).name))
     ]
     return hashlib.sha256(b"\0".join([repr(sys.version_info[:2]).encode(), *texts])).hexdigest()

@@ -1,4 +1,4 @@
-"""The normal form of a function: what it computes, however its names, its words and the order of its lines were chosen.
+"""The normal form of a function: what it computes, whatever its names, its spelling and the order of its lines.
 
 Pure. Equal forms compute the same; the other way round nothing is promised. Private helpers, constants and
 imports of the module count by what they are, not by what they are called.
@@ -14,21 +14,21 @@ from ...registry.tree import Scope, survey
 from ..tree import BUILTINS, FunctionNode, parse
 from .facts import Facts, facts
 from .names import Words
-from .words import Writer
+from .words import CanonicalWriter
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a function computes, as words, and their hash."""
+    """The words that describe what a function computes, and their hash."""
 
     digest: str
     words: tuple[str, ...]
 
 
 def normal_form(name: str, *texts: str) -> Form | None:
-    """The form of a function; the first text that knows a name says what it means. None if there is no form."""
+    """Return the form of a function; the first text that knows a name defines it. None if there is no form."""
     trees = [parse(text) for text in texts]
-    around = Around([survey(tree) for tree in trees if isinstance(tree, ast.Module)])
+    around = OuterNames([survey(tree) for tree in trees if isinstance(tree, ast.Module)])
     node = next((scope.definitions[name] for scope in around.scopes if name in scope.definitions), None)
     if node is None:
         return None
@@ -39,20 +39,20 @@ def normal_form(name: str, *texts: str) -> Form | None:
 
 
 @dataclass(slots=True)
-class Around:
-    """What the names mean that a function does not bind itself."""
+class OuterNames:
+    """The meanings of the names that a function does not bind itself."""
 
     scopes: Sequence[Scope]
     visiting: list[str] = field(default_factory=list)
-    known: dict[str, str] = field(default_factory=dict)
+    meanings: dict[str, str] = field(default_factory=dict)
 
     def meaning(self, name: str) -> str:
-        """Where a name was imported from, or the form of what it stands for."""
+        """Return where a name was imported from, or the form of what it stands for."""
         if name in self.visiting:
             return f"~{len(self.visiting) - self.visiting.index(name)}"
-        if name not in self.known:
-            self.known[name] = self._meaning(name)
-        return self.known[name]
+        if name not in self.meanings:
+            self.meanings[name] = self._meaning(name)
+        return self.meanings[name]
 
     def _meaning(self, name: str) -> str:
         for scope in self.scopes:
@@ -68,12 +68,12 @@ class Around:
 
     def _value(self, name: str, value: ast.expr) -> str:
         self.visiting.append(name)
-        words = _numbered(Writer(Facts(), self.meaning, {}).write(value))
+        words = _numbered(CanonicalWriter(Facts(), self.meaning, {}).write(value))
         self.visiting.pop()
         return "=" + _digest("\n".join(words))
 
 
-def _form(node: FunctionNode, around: Around) -> Form:
+def _form(node: FunctionNode, around: OuterNames) -> Form:
     around.visiting.append(node.name)
     try:
         words = _written(node, around)
@@ -82,40 +82,40 @@ def _form(node: FunctionNode, around: Around) -> Form:
     return Form(_digest("\n".join(words)), tuple(words))
 
 
-def _written(node: FunctionNode, around: Around) -> list[str]:
-    known = facts(node)
-    first = Writer(known, around.meaning, {})
+def _written(node: FunctionNode, around: OuterNames) -> list[str]:
+    node_facts = facts(node)
+    first = CanonicalWriter(node_facts, around.meaning, {})
     words = first.whole(node)
     if first.is_tied:  # what looked alike is told apart by where its names are used
-        words = Writer(known, around.meaning, _colours(words)).whole(node)
+        words = CanonicalWriter(node_facts, around.meaning, _colours(words)).whole(node)
     return _numbered(words)
 
 
 def _numbered(words: Words) -> list[str]:
-    """The function's own names in the order of their first use."""
+    """Number the function's own names in the order of their first use."""
     numbers: dict[int, str] = {}
-    return [one if isinstance(one, str) else numbers.setdefault(one, f"v{len(numbers)}") for one in words]
+    return [word if isinstance(word, str) else numbers.setdefault(word, f"v{len(numbers)}") for word in words]
 
 
 def _colours(words: Words) -> dict[int, str]:
-    """What tells a name from others without naming it: the statements that it is used in."""
-    found: defaultdict[int, list[str]] = defaultdict(list)
+    """Return what distinguishes a name from others without naming it: the statements that use it."""
+    uses_by_name: defaultdict[int, list[str]] = defaultdict(list)
     start = 0
     for end, word in enumerate([*words, ";"]):
         if word in (";", "{", "}"):
-            _note(words[start:end], found)
+            _note(words[start:end], uses_by_name)
             start = end + 1
-    return {name: _digest("|".join(sorted(uses)))[:12] for name, uses in found.items()}
+    return {name: _digest("|".join(sorted(uses)))[:12] for name, uses in uses_by_name.items()}
 
 
-def _note(statement: Words, found: defaultdict[int, list[str]]) -> None:
+def _note(statement: Words, uses_by_name: defaultdict[int, list[str]]) -> None:
     places: defaultdict[int, list[int]] = defaultdict(list)
     for place, word in enumerate(statement):
         if isinstance(word, int):
             places[word].append(place)
-    form = _digest(" ".join("v" if isinstance(one, int) else one for one in statement))
+    form = _digest(" ".join("v" if isinstance(word, int) else word for word in statement))
     for name, own in places.items():
-        found[name].append(f"{form} {own}")
+        uses_by_name[name].append(f"{form} {own}")
 
 
 def _digest(text: str) -> str:

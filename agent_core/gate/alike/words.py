@@ -1,4 +1,4 @@
-"""A function written as words: one spelling for what can be spelled in several ways.
+"""Writes a function as words, with one spelling for equivalent code.
 
 Pure. A name of the function's own is a number, whatever it is called; parameters are known by their place.
 """
@@ -26,38 +26,43 @@ _TURNED = {ast.Gt: "Lt", ast.GtE: "LtE"}
 _SYMMETRIC = (ast.Eq, ast.Is)
 
 
-class Writer:
+class CanonicalWriter:
     """Writes one function; `meaning` says what a name stands for that the function does not bind."""
 
-    def __init__(self, known: Facts, meaning: Callable[[str], str], colours: dict[int, str]) -> None:
+    def __init__(self, facts: Facts, meaning: Callable[[str], str], colours: dict[int, str]) -> None:
         self.is_tied = False
-        self._known, self._colours = known, colours
-        self._names = Names(meaning, is_by_name=known.is_by_name)
+        self._known, self._colours = facts, colours
+        self._names = Names(meaning, is_by_name=facts.is_by_name)
         self._in_try = 0
 
     def whole(self, node: FunctionNode) -> Words:
-        """A function that a module defines."""
+        """Return the words of a function that a module defines."""
         own = arguments(node.args)[takes_self(node) :]
         scope = self._names.bound_in(node.body)
-        scope |= {one.arg: one.arg if self._known.is_by_name else f"P{index}" for index, one in enumerate(own)}
+        scope |= {
+            parameter.arg: parameter.arg if self._known.is_by_name else f"P{index}"
+            for index, parameter in enumerate(own)
+        }
         scope |= {"self": "Pself"} if takes_self(node) else {}
-        return self._function(node, scope, tuple(one for one in node.decorator_list if not only_remembers(one)))
+        return self._function(
+            node, scope, tuple(decorator for decorator in node.decorator_list if not only_remembers(decorator))
+        )
 
     def _function(self, node: FunctionNode, scope: dict[str, Word], decorators: Sequence[ast.expr]) -> Words:
         stars = "*" * bool(node.args.vararg) + "**" * bool(node.args.kwarg)
         head: Words = [type(node).__name__, f"{len(arguments(node.args))}{stars}"]
-        head += [scope[one.arg] for one in arguments(node.args)]
-        for one in [*decorators, *node.args.defaults, *node.args.kw_defaults]:
-            head += self.write(one) if one else ["-"]
+        head += [scope[parameter.arg] for parameter in arguments(node.args)]
+        for expression in [*decorators, *node.args.defaults, *node.args.kw_defaults]:
+            head += self.write(expression) if expression else ["-"]
         return [*head, *self._names.inside(scope, lambda: self._block(body(node), "function"))]
 
     def _block(self, statements: list[ast.stmt], tail: str = "") -> Words:
         nodes = without_end(shaped(statements, self._known), tail)
-        written = [self._branch(one, tail if one is nodes[-1] else "") for one in nodes]
-        found: Words = ["{"]
+        written = [self._branch(node, tail if node is nodes[-1] else "") for node in nodes]
+        output: Words = ["{"]
         for index in self._order(nodes, written):
-            found += [*written[index], ";"]
-        return [*found, "}"]
+            output += [*written[index], ";"]
+        return [*output, "}"]
 
     def _branch(self, node: ast.stmt, tail: str) -> Words:
         if not isinstance(node, ast.If):
@@ -65,39 +70,40 @@ class Writer:
         return ["if", *self._test(node.test), *self._block(node.body, tail), *self._block(node.orelse, tail)]
 
     def _order(self, nodes: list[ast.stmt], written: list[Words]) -> list[int]:
-        """The statements in one order of all those that mean the same."""
+        """Return the canonical order of the statements among all with the same meaning."""
         if len(nodes) < 2 or self._in_try:
             return list(range(len(nodes)))
-        order, is_tied = canonical(nodes, [self._key(one) for one in written], self._known)
+        order, is_tied = canonical(nodes, [self._key(words) for words in written], self._known)
         self.is_tied |= is_tied
         return order
 
     def _key(self, words: Words) -> str:
-        return " ".join([one if isinstance(one, str) else self._colours.get(one, "v") for one in words])
+        return " ".join([word if isinstance(word, str) else self._colours.get(word, "v") for word in words])
 
     def _sorted(self, parts: list[Words]) -> list[Words]:
-        keyed = sorted((self._key(one), index) for index, one in enumerate(parts))
+        keyed = sorted((self._key(part), index) for index, part in enumerate(parts))
         self.is_tied |= any(
-            one == other and parts[here] != parts[there] for (one, here), (other, there) in pairwise(keyed)
+            key == next_key and parts[index] != parts[next_index]
+            for (key, index), (next_key, next_index) in pairwise(keyed)
         )
         return [parts[index] for _, index in keyed]
 
     def write(self, node: ast.AST) -> Words:
-        """A statement or an expression."""
+        """Return the words of a statement or an expression."""
         special = _SPECIAL.get(type(node))
         return special(self, node) if special else self._plainly(node)
 
     def _plainly(self, node: ast.AST) -> Words:
-        found: Words = [type(node).__name__, "("]
+        output: Words = [type(node).__name__, "("]
         for field in node._fields:
             if field not in _DROPPED:
-                found += self._field(getattr(node, field, None))
-        return [*found, ")"]
+                output += self._field(getattr(node, field, None))
+        return [*output, ")"]
 
     def _field(self, value: object) -> Words:
         match value:
             case [ast.stmt(), *_] as statements:
-                return self._block([one for one in statements if isinstance(one, ast.stmt)])
+                return self._block([statement for statement in statements if isinstance(statement, ast.stmt)])
             case [*parts]:
                 return [*(word for part in parts for word in self._field(part)), ","]
             case ast.AST():
@@ -108,20 +114,20 @@ class Writer:
                 return [f"={value}"]
 
     def _test(self, node: ast.expr) -> Words:
-        """An expression of which only the truth is asked."""
+        """Return the words of an expression that is only tested for truth."""
         return self._either(node, is_test=True) if isinstance(node, ast.BoolOp) else self.write(node)
 
     def _either(self, node: ast.BoolOp, *, is_test: bool = False) -> Words:
-        found: Words = [type(node.op).__name__, "("]
+        output: Words = [type(node.op).__name__, "("]
         run: list[Words] = []
-        for one in flat(node):
-            words = self._test(one) if is_test else self.write(one)
-            if cannot_fail(one, self._known) and (is_test or is_truth(one)):
+        for operand in flat(node):
+            words = self._test(operand) if is_test else self.write(operand)
+            if cannot_fail(operand, self._known) and (is_test or is_truth(operand)):
                 run.append(words)
                 continue
-            found += [word for part in [*self._sorted(run), words] for word in part]
+            output += [word for part in [*self._sorted(run), words] for word in part]
             run = []
-        return [*found, *(word for part in self._sorted(run) for word in part), ")"]
+        return [*output, *(word for part in self._sorted(run) for word in part), ")"]
 
     def _Name(self, node: ast.Name) -> Words:
         return [self._names.word(node.id)]
@@ -144,60 +150,60 @@ class Writer:
         return inner[1:] if inner[0] == "not" and is_truth(node.operand) else ["not", *inner]
 
     def _Compare(self, node: ast.Compare) -> Words:
-        found, is_other = positive(node)
+        bare_test, is_other = positive(node)
         if is_other:
-            return ["not", *self.write(found)]
+            return ["not", *self.write(bare_test)]
         if len(node.ops) > 1:
             return self._chain(node)
-        op, one, other = node.ops[0], self.write(node.left), self.write(node.comparators[0])
-        if isinstance(op, ast.In) and other[0] == "List":
-            other = ["Tuple", *other[1:]]
+        op, left_words, right_words = node.ops[0], self.write(node.left), self.write(node.comparators[0])
+        if isinstance(op, ast.In) and right_words[0] == "List":
+            right_words = ["Tuple", *right_words[1:]]
         name = type(op).__name__
         if type(op) in _TURNED and is_pure(node, self._known):
-            name, one, other = _TURNED[type(op)], other, one
+            name, left_words, right_words = _TURNED[type(op)], right_words, left_words
         elif isinstance(op, _SYMMETRIC):
-            one, other = self._pair(one, other, node)
-        return [name, "(", *one, ",", *other, ")"]
+            left_words, right_words = self._pair(left_words, right_words, node)
+        return [name, "(", *left_words, ",", *right_words, ")"]
 
     def _chain(self, node: ast.Compare) -> Words:
         parts = [node.left, *node.comparators]
         names = [type(op).__name__ for op in node.ops]
         if all(type(op) in _TURNED for op in node.ops) and is_pure(node, self._known):
             parts, names = parts[::-1], [_TURNED[type(op)] for op in reversed(node.ops)]
-        return ["Compare", *names, "(", *(word for one in parts for word in [*self.write(one), ","]), ")"]
+        return ["Compare", *names, "(", *(word for part in parts for word in [*self.write(part), ","]), ")"]
 
     def _BinOp(self, node: ast.BinOp) -> Words:
-        one, other = self.write(node.left), self.write(node.right)
+        left_words, right_words = self.write(node.left), self.write(node.right)
         if self._is_commutative(node):
-            one, other = self._pair(one, other, node)
-        return [type(node.op).__name__, "(", *one, ",", *other, ")"]
+            left_words, right_words = self._pair(left_words, right_words, node)
+        return [type(node.op).__name__, "(", *left_words, ",", *right_words, ")"]
 
-    def _pair(self, one: Words, other: Words, node: ast.expr) -> tuple[Words, Words]:
-        """Two operands whose order says nothing, in the order of their words."""
-        first, second = self._key(one), self._key(other)
-        self.is_tied |= first == second and one != other
-        return (other, one) if second < first and is_pure(node, self._known) else (one, other)
+    def _pair(self, left_words: Words, right_words: Words, node: ast.expr) -> tuple[Words, Words]:
+        """Return two operands with no significant order, ordered by their words."""
+        first, second = self._key(left_words), self._key(right_words)
+        self.is_tied |= first == second and left_words != right_words
+        return (right_words, left_words) if second < first and is_pure(node, self._known) else (left_words, right_words)
 
     def _is_commutative(self, node: ast.BinOp) -> bool:
         if isinstance(node.op, ast.Add | ast.BitOr):
-            return any(is_number(one, self._known.numbers) for one in (node.left, node.right))
+            return any(is_number(operand, self._known.numbers) for operand in (node.left, node.right))
         return isinstance(node.op, ast.Mult | ast.BitAnd | ast.BitXor)
 
     def _IfExp(self, node: ast.IfExp) -> Words:
         test, is_other = positive(node.test)
-        one, other = (node.orelse, node.body) if is_other else (node.body, node.orelse)
-        return ["IfExp", "(", *self._test(test), *self.write(one), *self.write(other), ")"]
+        then, orelse = (node.orelse, node.body) if is_other else (node.body, node.orelse)
+        return ["IfExp", "(", *self._test(test), *self.write(then), *self.write(orelse), ")"]
 
     def _Call(self, node: ast.Call) -> Words:
         func = self.write(node.func)
         if not node.args and not node.keywords and func[0] in _EMPTY:
             return _EMPTY[func[0]]
-        args = [self.write(one) for one in brief(func[0], node.args)]
+        args = [self.write(argument) for argument in brief(func[0], node.args)]
         if (func[0] in _TAKES_ALL or func[-1] == "n:join") and len(args) == 1 and args[0][0] == "ListComp":
             args[0][0] = "GeneratorExp"
-        named = [[f"k:{one.arg}", *self.write(one.value)] for one in node.keywords]
-        if all(one.arg for one in node.keywords) and is_pure(
-            ast.Tuple([one.value for one in node.keywords]), self._known
+        named = [[f"k:{keyword.arg}", *self.write(keyword.value)] for keyword in node.keywords]
+        if all(keyword.arg for keyword in node.keywords) and is_pure(
+            ast.Tuple([keyword.value for keyword in node.keywords]), self._known
         ):
             named = self._sorted(named)
         return ["Call", "(", *func, *(word for part in [*args, *named] for word in [",", *part]), ")"]
@@ -211,17 +217,17 @@ class Writer:
 
     def _Try(self, node: ast.AST) -> Words:
         self._in_try += 1
-        found = self._plainly(node)
+        words = self._plainly(node)
         self._in_try -= 1
-        return found
+        return words
 
     def _Return(self, node: ast.Return) -> Words:
         return ["Return", *self.write(node.value or ast.Constant(None))]
 
     def _definition(self, node: FunctionNode) -> Words:
         scope: dict[str, Word] = {}
-        for one in arguments(node.args):
-            self._names.bind(one.arg, scope)
+        for parameter in arguments(node.args):
+            self._names.bind(parameter.arg, scope)
         return [
             self._names.word(node.name),
             *self._function(node, self._names.bound_in(node.body) | scope, node.decorator_list),
@@ -235,50 +241,56 @@ class Writer:
 
     def _Lambda(self, node: ast.Lambda) -> Words:
         scope: dict[str, Word] = {}
-        for one in arguments(node.args):
-            self._names.bind(one.arg, scope)
-        defaults = [word for one in [*node.args.defaults, *node.args.kw_defaults] if one for word in self.write(one)]
+        for parameter in arguments(node.args):
+            self._names.bind(parameter.arg, scope)
+        defaults = [
+            word for default in [*node.args.defaults, *node.args.kw_defaults] if default for word in self.write(default)
+        ]
         return ["Lambda", *scope.values(), *defaults, *self._names.inside(scope, lambda: self.write(node.body))]
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Words:
         scope: dict[str, Word] = {}
-        for one in node.generators:
-            for name in ast.walk(one.target):
+        for generator in node.generators:
+            for name in ast.walk(generator.target):
                 self._names.bind(getattr(name, "id", None), scope)
         first = self.write(node.generators[0].iter)
         return [type(node).__name__, "(", *first, *self._names.inside(scope, lambda: self._comprehended(node)), ")"]
 
     def _comprehended(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Words:
-        found: Words = []
-        for index, one in enumerate(node.generators):
-            found += [f"for{one.is_async}", *(self.write(one.iter) if index else ()), *self.write(one.target)]
-            found += [word for test in one.ifs for word in ["if", *self._test(test)]]
+        output: Words = []
+        for index, generator in enumerate(node.generators):
+            output += [
+                f"for{generator.is_async}",
+                *(self.write(generator.iter) if index else ()),
+                *self.write(generator.target),
+            ]
+            output += [word for test in generator.ifs for word in ["if", *self._test(test)]]
         values = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-        return [*found, *(word for value in values for word in ["give", *self.write(value)])]
+        return [*output, *(word for value in values for word in ["give", *self.write(value)])]
 
 
 _SPECIAL: dict[type[ast.AST], Callable[..., Words]] = {
-    ast.Name: Writer._Name,
-    ast.Constant: Writer._Constant,
-    ast.Attribute: Writer._Attribute,
-    ast.UnaryOp: Writer._UnaryOp,
-    ast.BoolOp: Writer._either,
-    ast.Compare: Writer._Compare,
-    ast.BinOp: Writer._BinOp,
-    ast.IfExp: Writer._IfExp,
-    ast.Call: Writer._Call,
-    ast.Lambda: Writer._Lambda,
-    ast.ListComp: Writer._comprehension,
-    ast.SetComp: Writer._comprehension,
-    ast.DictComp: Writer._comprehension,
-    ast.GeneratorExp: Writer._comprehension,
-    ast.For: Writer._For,
-    ast.AsyncFor: Writer._For,
-    ast.While: Writer._While,
-    ast.Try: Writer._Try,
-    ast.TryStar: Writer._Try,
-    ast.Return: Writer._Return,
-    ast.FunctionDef: Writer._definition,
-    ast.AsyncFunctionDef: Writer._definition,
-    ast.ClassDef: Writer._ClassDef,
+    ast.Name: CanonicalWriter._Name,
+    ast.Constant: CanonicalWriter._Constant,
+    ast.Attribute: CanonicalWriter._Attribute,
+    ast.UnaryOp: CanonicalWriter._UnaryOp,
+    ast.BoolOp: CanonicalWriter._either,
+    ast.Compare: CanonicalWriter._Compare,
+    ast.BinOp: CanonicalWriter._BinOp,
+    ast.IfExp: CanonicalWriter._IfExp,
+    ast.Call: CanonicalWriter._Call,
+    ast.Lambda: CanonicalWriter._Lambda,
+    ast.ListComp: CanonicalWriter._comprehension,
+    ast.SetComp: CanonicalWriter._comprehension,
+    ast.DictComp: CanonicalWriter._comprehension,
+    ast.GeneratorExp: CanonicalWriter._comprehension,
+    ast.For: CanonicalWriter._For,
+    ast.AsyncFor: CanonicalWriter._For,
+    ast.While: CanonicalWriter._While,
+    ast.Try: CanonicalWriter._Try,
+    ast.TryStar: CanonicalWriter._Try,
+    ast.Return: CanonicalWriter._Return,
+    ast.FunctionDef: CanonicalWriter._definition,
+    ast.AsyncFunctionDef: CanonicalWriter._definition,
+    ast.ClassDef: CanonicalWriter._ClassDef,
 }

@@ -1,4 +1,4 @@
-"""Values at the edges of a JSON Schema, the simple ones first, and whether a value is valid under one.
+"""Values at the edges of a JSON Schema, the simple ones first, and a check whether a value is valid.
 
 Values are Python's as a worker takes them: a tuple for `prefixItems`, a set for unique items, a date for its
 format. What a schema says in a keyword that is not known here is never claimed to be fulfilled. Pure.
@@ -27,14 +27,14 @@ _FRACTION = (0.0, 1.0, 0.5, -1.5, 2, 100.25, 1e-9, 1e12, -1e300)
 _TEXT = ("", "a", "hello world", "Größe", "0", " ", "a,b", "A1", "x" * 50, "日本", "\n", "🙂", "-1", "None", '"')
 _FORMATS: Mapping[str, tuple[Value, ...]] = MappingProxyType(
     {
-        "date": tuple(datetime.date(*one) for one in ((2024, 5, 1), (2024, 2, 29), (2023, 12, 31), (1970, 1, 1))),
+        "date": tuple(datetime.date(*parts) for parts in ((2024, 5, 1), (2024, 2, 29), (2023, 12, 31), (1970, 1, 1))),
         "date-time": (
             datetime.datetime(2024, 5, 1, 12, 30),
             datetime.datetime(2024, 2, 29, 23, 59, 59, 999999, _UTC),
             datetime.datetime(1970, 1, 1, tzinfo=_UTC),
         ),
         "time": (datetime.time(12, 30), datetime.time(0, 0), datetime.time(23, 59, 59)),
-        "duration": tuple(datetime.timedelta(seconds=one) for one in (3600, 0, 1, -86400, 0.5)),
+        "duration": tuple(datetime.timedelta(seconds=seconds) for seconds in (3600, 0, 1, -86400, 0.5)),
         "decimal": tuple(map(Decimal, ("1", "0", "1.50", "-2.75", "100", "1E+6", "0.001"))),
         "uuid": (uuid.UUID(int=1), uuid.UUID("12345678-1234-5678-1234-567812345678")),
         "path": tuple(map(PurePosixPath, ("a.txt", ".", "/", "a/b.tar.gz"))),
@@ -44,9 +44,9 @@ _BYTES = (b"", b"a", b"hello", b"\x00\xff")
 
 
 def boundary(schema: Schema, root: Schema, like: tuple[Value, ...] = (), depth: int = 0) -> Iterator[Value]:
-    """Valid values at the edges of a schema; `like` stands in where it does not say of what kind."""
-    found = islice(_of(schema, root, like, depth), 2 * _MOST)
-    return (value for value in found if fits(value, schema, root))
+    """Yield valid values at the edges of a schema; `like` stands in if the schema does not say the type."""
+    values = islice(_of(schema, root, like, depth), 2 * _MOST)
+    return (value for value in values if fits(value, schema, root))
 
 
 def _of(schema: Schema, root: Schema, like: tuple[Value, ...], depth: int) -> Iterator[Value]:
@@ -70,24 +70,24 @@ def _of(schema: Schema, root: Schema, like: tuple[Value, ...], depth: int) -> It
 
 def _in_turn(many: list[Iterator[Value]]) -> Iterator[Value]:
     while many:
-        for one in list(many):
+        for iterator in list(many):
             try:
-                yield next(one)
+                yield next(iterator)
             except StopIteration:
-                many.remove(one)
+                many.remove(iterator)
 
 
-def _number(schema: Schema, *_rest: Any) -> Iterator[Value]:
+def _number(schema: Schema, *_args: Any) -> Iterator[Value]:
     is_whole = schema["type"] == "integer"
     step = schema.get("multipleOf", 1)
     for keyword, inward in (("minimum", 0), ("exclusiveMinimum", step), ("maximum", 0), ("exclusiveMaximum", -step)):
         if keyword in schema:
             at = schema[keyword] + inward
             yield from (at, at + step if "inimum" in keyword else at - step)
-    yield from (one * step for one in (_WHOLE if is_whole else _FRACTION))
+    yield from (factor * step for factor in (_WHOLE if is_whole else _FRACTION))
 
 
-def _text(schema: Schema, *_rest: Any) -> Iterator[Value]:
+def _text(schema: Schema, *_args: Any) -> Iterator[Value]:
     for keyword in ("minLength", "maxLength"):
         if keyword in schema:
             yield ("ab" * min(schema[keyword], 500))[: schema[keyword]]
@@ -104,10 +104,10 @@ def _array(schema: Schema, root: Schema, like: tuple[Value, ...], depth: int) ->
     if not items:
         yield from like
         return
-    known = list(islice(boundary(items, root, (), depth), _MOST))
+    samples = list(islice(boundary(items, root, (), depth), _MOST))
     is_set = schema.get("uniqueItems", False)
-    rows = [known[:1], [], known[:3], known[:1] * 3, known[::-1], known, known[:2] * 20]
-    rows += [(known * 20)[: schema[keyword]] for keyword in ("minItems", "maxItems") if keyword in schema]
+    rows = [samples[:1], [], samples[:3], samples[:1] * 3, samples[::-1], samples, samples[:2] * 20]
+    rows += [(samples * 20)[: schema[keyword]] for keyword in ("minItems", "maxItems") if keyword in schema]
     for row in rows:
         yield _as_set(row) if is_set else row
 
@@ -116,7 +116,7 @@ def _as_set(row: list[Value]) -> Value:
     try:
         return set(row)
     except TypeError:
-        return [one for at, one in enumerate(row) if one not in row[:at]]
+        return [item for at, item in enumerate(row) if item not in row[:at]]
 
 
 def _object(schema: Schema, root: Schema, like: tuple[Value, ...], depth: int) -> Iterator[Value]:
@@ -128,9 +128,9 @@ def _object(schema: Schema, root: Schema, like: tuple[Value, ...], depth: int) -
         yield from like
         return
     keys = list(islice(_keys(schema.get("propertyNames", {})), 4))
-    known = list(islice(boundary(values, root, (), depth), 4))
+    samples = list(islice(boundary(values, root, (), depth), 4))
     for size in (1, 0, 2, 4):
-        yield dict(zip(keys[:size], known, strict=False))
+        yield dict(zip(keys[:size], samples, strict=False))
 
 
 def _keys(names: Schema) -> Iterator[Value]:
@@ -139,11 +139,11 @@ def _keys(names: Schema) -> Iterator[Value]:
     elif names.get("pattern") == NUMBERED:
         yield from (1, 0, -5, 12)
     elif not names.keys() - {"minLength", "maxLength"}:
-        yield from (one for one in ("a", "key", "Größe", "", "b c") if fits(one, {"type": "string"} | names, {}))
+        yield from (name for name in ("a", "key", "Größe", "", "b c") if fits(name, {"type": "string"} | names, {}))
 
 
 def _fields(schema: Schema, root: Schema, depth: int) -> Iterator[Value]:
-    fields = {name: list(islice(boundary(one, root, (), depth), 4)) for name, one in schema["properties"].items()}
+    fields = {name: list(islice(boundary(part, root, (), depth), 4)) for name, part in schema["properties"].items()}
     required = set(schema.get("required", ()))
     filled = {name: values for name, values in fields.items() if values}
     if required - filled.keys():
@@ -155,8 +155,8 @@ def _fields(schema: Schema, root: Schema, depth: int) -> Iterator[Value]:
 
 
 _EDGES: dict[str, Callable[..., Iterator[Value]]] = {
-    "null": lambda *_rest: iter((None,)),
-    "boolean": lambda *_rest: iter((True, False)),
+    "null": lambda *_args: iter((None,)),
+    "boolean": lambda *_args: iter((True, False)),
     "integer": _number,
     "number": _number,
     "string": _text,

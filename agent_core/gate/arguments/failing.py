@@ -1,4 +1,4 @@
-"""A call that went wrong: what makes two of them one, how far it is excused, and how it is told. Pure."""
+"""A failing call: when two failures are the same, how far it is excused, and how it is described. Pure."""
 
 import re
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from sandbox import Killed, Outcome, Raised, TimedOut
 
 from ...untrusted import fence
 from .generate import Arguments
-from .likeness import Difference, Weight
+from .likeness import CallDifference, Weight
 from .shrink import measure
 
 CRASHES = frozenset({"TypeError", "AttributeError", "RecursionError", "AssertionError", "ReturnTypeError", "Killed"})
@@ -17,22 +17,22 @@ _TOO_MUCH = frozenset({"ResultTooLarge", "MemoryError", "OverflowError", "Unsend
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """A call that went wrong, how, and in what it is unlike the examples."""
+class FailedCall:
+    """A failing call, how it failed, and how it differs from the examples."""
 
     call: Arguments
     outcome: Raised | TimedOut | Killed
-    outside: tuple[Difference, ...]
+    outside: tuple[CallDifference, ...]
 
     @property
     def kind(self) -> tuple[str, int]:
-        """What makes two failures one: the error and its line."""
+        """The identity of a failure: the error and its line."""
         if not isinstance(self.outcome, Raised):
             return type(self.outcome).__name__, 0
         is_endless = self.outcome.failure.type == "RecursionError"  # which may stop at any line of a cycle
         return self.outcome.failure.type, 0 if is_endless else line_of(self.outcome)
 
-    def is_like(self, other: "Failure") -> bool:
+    def is_like(self, other: "FailedCall") -> bool:
         """Return whether two failures are one: what uses up its time in one worker may use up its memory in another."""
         return self.kind == other.kind or (self._is_endless and other._is_endless)
 
@@ -42,23 +42,23 @@ class Failure:
 
     @property
     def rank(self) -> tuple[Weight, int, tuple[int, str]]:
-        """Those that are like the examples first, then the shortest."""
+        """The sort key: failures most like the examples first, then the shortest."""
         return self.weight, len(self.outside), measure(self.call)
 
     @property
     def weight(self) -> Weight:
-        """How far the call's being unlike the examples excuses it."""
-        return max((one.weight for one in self.outside), default=Weight.SLIGHT)
+        """The degree to which the call's difference from the examples excuses the failure."""
+        return max((difference.weight for difference in self.outside), default=Weight.SLIGHT)
 
     @property
     def is_told(self) -> bool:
-        """It is worth a word: large arguments may take long and give much."""
-        is_large = any(one.words.endswith(("that large", "that long")) for one in self.outside)
+        """True if the failure is worth reporting: large arguments may take long and produce much."""
+        is_large = any(difference.words.endswith(("that large", "that long")) for difference in self.outside)
         return self.weight < Weight.FOREIGN and not (is_large and self.kind[0] in _TOO_MUCH)
 
     @property
     def code(self) -> str:
-        """What it is: a crash or a hang where nothing excuses it."""
+        """The code of the problem: a crash or a hang if nothing excuses it."""
         kind = self.kind[0]
         is_excused = self.weight > Weight.SLIGHT or (self.outside and kind == "RecursionError")
         if is_excused and not self._lacks_a_name:
@@ -69,7 +69,7 @@ class Failure:
 
     @property
     def _lacks_a_name(self) -> bool:
-        """The line that raised names what nothing defines: that no arguments can excuse."""
+        """True if the line that raised uses an undefined name, which no arguments can excuse."""
         if not isinstance(self.outcome, Raised) or self.kind[0] != "NameError":
             return False
         frames, name = self.outcome.failure.frames, _NAME.search(self.outcome.failure.message)
@@ -77,14 +77,14 @@ class Failure:
 
 
 def line_of(outcome: Outcome) -> int:
-    """The line that raised; 0 where there is none."""
+    """Return the line that raised; 0 if there is none."""
     frames = outcome.failure.frames if isinstance(outcome, Raised) else ()
     return frames[-1].line if frames else 0
 
 
-def described(failure: Failure, call: str) -> str:
-    """What happens, where, and in what the call is unlike every example."""
-    excuses = [one.words for one in failure.outside if one.weight == failure.weight][:2]
+def described(failure: FailedCall, call: str) -> str:
+    """Return what happens, where, and how the call differs from every example."""
+    excuses = [difference.words for difference in failure.outside if difference.weight == failure.weight][:2]
     unseen = f"; in no example {' and '.join(excuses)}" if excuses and failure.code == "fails-on" else ""
     return f"{fence(call, 160)} {_how(failure.outcome)}{unseen}"
 
@@ -100,8 +100,8 @@ def _how(outcome: Raised | TimedOut | Killed) -> str:
             return f"is stopped: {fence(reason)}"
 
 
-def mend_of(failure: Failure) -> str:
-    """What would settle it."""
+def mend_of(failure: FailedCall) -> str:
+    """Return what would resolve the failure."""
     kind = failure.kind[0]
     if kind in _MENDS:
         return _MENDS[kind]

@@ -1,4 +1,4 @@
-"""Whether a value is valid under a JSON Schema, as Python values go to a worker.
+"""Checks whether a value is valid under a JSON Schema, as Python values go to a worker.
 
 A tuple or a set is an array, a date is what its format says. What a schema says in a keyword that is not
 known here is never claimed to be fulfilled. Pure, and bounded in depth.
@@ -18,7 +18,7 @@ _DEEPEST = 40
 
 
 def fits(value: Value, schema: Schema, root: Schema, depth: int = 0) -> bool:
-    """The value is valid under the schema; False too where a keyword is not known here."""
+    """Check whether the value is valid under the schema; False for a keyword that is not known here."""
     if depth > _DEEPEST:
         return False
     if "$ref" in schema:
@@ -33,16 +33,16 @@ def fits(value: Value, schema: Schema, root: Schema, depth: int = 0) -> bool:
 
 
 def referred(schema: Schema, root: Schema) -> Schema:
-    """What a local reference stands for; a schema that nothing fits where it is unknown."""
-    found = root.get("$defs", {}).get(str(schema["$ref"]).removeprefix("#/$defs/"), {"not known": ""})
-    return found if isinstance(found, dict) else {"not known": ""}
+    """Return the target of a local reference; a schema that nothing fits if it is unknown."""
+    definition = root.get("$defs", {}).get(str(schema["$ref"]).removeprefix("#/$defs/"), {"not known": ""})
+    return definition if isinstance(definition, dict) else {"not known": ""}
 
 
-def _is_of(value: Value, kind: Value, schema: Schema, *_rest: object) -> bool:
+def _is_of(value: Value, kind: Value, schema: Schema, *_args: object) -> bool:
     if isinstance(kind, list):
-        return any(_is_of(value, one, schema) for one in kind)
-    if kind == "string" and (made := _MADE.get(str(schema.get("format") or schema.get("contentEncoding")))):
-        return type(value) in made
+        return any(_is_of(value, member, schema) for member in kind)
+    if kind == "string" and (types := _MADE.get(str(schema.get("format") or schema.get("contentEncoding")))):
+        return type(value) in types
     return type(value) in _KINDS.get(kind, ())
 
 
@@ -68,33 +68,33 @@ _MADE: dict[str, tuple[type, ...]] = {
 _ROWS = (list, tuple, set, frozenset)
 
 
-def _each(value: Value, rule: Schema, schema: Schema, root: Schema, depth: int) -> bool:
+def _items(value: Value, rule: Schema, schema: Schema, root: Schema, depth: int) -> bool:
     if not isinstance(value, _ROWS):
         return True
     start = len(schema.get("prefixItems", ()))
     if rule.keys() == {"type"} and rule["type"] in _KINDS:  # most are so plain
         kinds = _KINDS[rule["type"]]
-        return all(type(one) in kinds for one in list(value)[start:])
-    return all(fits(one, rule, root, depth) for one in list(value)[start:])
+        return all(type(item) in kinds for item in list(value)[start:])
+    return all(fits(item, rule, root, depth) for item in list(value)[start:])
 
 
 def _prefix(value: Value, rule: list[Schema], _schema: Schema, root: Schema, depth: int) -> bool:
     if not isinstance(value, _ROWS):
         return True
-    return all(fits(one, part, root, depth) for one, part in zip(value, rule, strict=False))
+    return all(fits(item, part, root, depth) for item, part in zip(value, rule, strict=False))
 
 
 def _properties(value: Value, rule: dict[str, Schema], _schema: Schema, root: Schema, depth: int) -> bool:
     if not isinstance(value, dict):
         return True
-    return all(fits(value[name], one, root, depth) for name, one in rule.items() if name in value)
+    return all(fits(value[name], part, root, depth) for name, part in rule.items() if name in value)
 
 
 def _additional(value: Value, rule: Value, schema: Schema, root: Schema, depth: int) -> bool:
     if not isinstance(value, dict) or rule is True:
         return True
-    rest = [name for name in value if name not in schema.get("properties", {})]
-    return all(rule is not False and fits(value[name], rule, root, depth) for name in rest)
+    extras = [name for name in value if name not in schema.get("properties", {})]
+    return all(rule is not False and fits(value[name], rule, root, depth) for name in extras)
 
 
 def _names(value: Value, rule: Schema, _schema: Schema, root: Schema, depth: int) -> bool:
@@ -106,25 +106,25 @@ def _names(value: Value, rule: Schema, _schema: Schema, root: Schema, depth: int
 
 
 def _size(kinds: tuple[type, ...], holds: Callable[[int, int], bool]) -> Callable[..., bool]:
-    return lambda value, rule, *_rest: type(value) not in kinds or holds(len(value), rule)
+    return lambda value, rule, *_args: type(value) not in kinds or holds(len(value), rule)
 
 
 def _amount(holds: Callable[[float, float], bool]) -> Callable[..., bool]:
-    return lambda value, rule, *_rest: type(value) not in (int, float) or holds(value, rule)
+    return lambda value, rule, *_args: type(value) not in (int, float) or holds(value, rule)
 
 
 # What only describes a value.
 _SAID = frozenset({"description", "title", "default", "examples", "format", "contentEncoding", "$defs"})
 _RULES: dict[str, Callable[..., bool]] = {
     "type": _is_of,
-    "enum": lambda value, rule, *_rest: any(type(one) is type(value) and one == value for one in rule),
-    "const": lambda value, rule, *_rest: type(rule) is type(value) and rule == value,
-    "anyOf": lambda value, rule, _schema, root, depth: any(fits(value, one, root, depth) for one in rule),
-    "items": _each,
+    "enum": lambda value, rule, *_args: any(type(option) is type(value) and option == value for option in rule),
+    "const": lambda value, rule, *_args: type(rule) is type(value) and rule == value,
+    "anyOf": lambda value, rule, _schema, root, depth: any(fits(value, branch, root, depth) for branch in rule),
+    "items": _items,
     "prefixItems": _prefix,
-    "uniqueItems": lambda value, rule, *_rest: not rule or not isinstance(value, _ROWS) or _are_distinct(list(value)),
+    "uniqueItems": lambda value, rule, *_args: not rule or not isinstance(value, _ROWS) or _are_distinct(list(value)),
     "properties": _properties,
-    "required": lambda value, rule, *_rest: not isinstance(value, dict) or value.keys() >= set(rule),
+    "required": lambda value, rule, *_args: not isinstance(value, dict) or value.keys() >= set(rule),
     "additionalProperties": _additional,
     "propertyNames": _names,
     "minItems": _size(_ROWS, int.__ge__),
@@ -142,4 +142,4 @@ _RULES: dict[str, Callable[..., bool]] = {
 
 
 def _are_distinct(row: list[Value]) -> bool:
-    return all(one not in row[:at] for at, one in enumerate(row))
+    return all(item not in row[:at] for at, item in enumerate(row))

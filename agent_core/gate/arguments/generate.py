@@ -30,10 +30,10 @@ _PATIENCE = 3  # draws for one call in which everything holds that held in the e
 
 
 def shown(calls: Sequence[str], name: str, parameters: Schema) -> list[Arguments]:
-    """The arguments that examples give a function, where they are literal and valid."""
-    found = chain.from_iterable(_calls_in(call, name) for call in calls)
-    read = (_arguments(node, list(parameters["properties"])) for node in found)
-    return [one for one in read if one is not None and fits(one, parameters, parameters)]
+    """Return the arguments that examples pass to a function, if they are literal and valid."""
+    nodes = chain.from_iterable(_calls_in(call, name) for call in calls)
+    read = (_arguments(node, list(parameters["properties"])) for node in nodes)
+    return [arguments for arguments in read if arguments is not None and fits(arguments, parameters, parameters)]
 
 
 def _calls_in(text: str, name: str) -> Iterator[ast.Call]:
@@ -50,24 +50,26 @@ def _arguments(node: ast.Call, names: list[str]) -> Arguments | None:
     if len(node.args) > len(names) or any(keyword.arg is None for keyword in node.keywords):
         return None
     try:
-        given = {name: _value(one) for name, one in zip(names, node.args, strict=False)}
-        return given | {str(keyword.arg): _value(keyword.value) for keyword in node.keywords}
+        values = {name: _value(argument) for name, argument in zip(names, node.args, strict=False)}
+        return values | {str(keyword.arg): _value(keyword.value) for keyword in node.keywords}
     except (ValueError, TypeError, ArithmeticError, RecursionError):
         return None
 
 
 def _value(node: ast.expr) -> Value:
-    """The value of a literal, or of one of the few constructors that are as good as one."""
+    """Return the value of a literal, or of one of the few constructors that are as good as one."""
     match node:
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=args, keywords=named) if name in _MAKERS:
-            made = _MAKERS[name](*map(_value, args), **{str(one.arg): _value(one.value) for one in named})
-            if isinstance(made, Decimal) and made.is_snan():  # it cannot even be compared
+            constructed = _MAKERS[name](
+                *map(_value, args), **{str(keyword.arg): _value(keyword.value) for keyword in named}
+            )
+            if isinstance(constructed, Decimal) and constructed.is_snan():  # it cannot even be compared
                 raise ValueError
-            return made
+            return constructed
         case ast.List(elts=parts):
-            return [_value(one) for one in parts]
+            return [_value(part) for part in parts]
         case ast.Tuple(elts=parts):
-            return tuple(_value(one) for one in parts)
+            return tuple(_value(part) for part in parts)
     is_literal, value = literal(node)
     if not is_literal or (isinstance(value, int) and value.bit_length() > _MOST_BITS):
         raise ValueError
@@ -89,54 +91,54 @@ _MAKERS: dict[str, Callable[..., Value]] = {
 def generate(
     parameters: Schema, examples: Sequence[Arguments], domain: Domain, seed: str, most: int
 ) -> Iterator[Arguments]:
-    """At most so many different calls that are valid under the schema."""
-    known = set(map(repr, examples))
+    """Yield up to `most` different calls that are valid under the schema."""
+    seen = set(map(repr, examples))
     sources = (
         islice(_left_out(parameters, examples), most // 10),
         islice(_varied(parameters, examples), most * 4 // 10),
         islice(_at_edges(parameters, examples, domain), most * 3 // 10),
         _drawn(parameters, examples, domain, random.Random(seed)),  # noqa: S311 - the same again, not a secret
     )
-    return islice(_new(chain.from_iterable(sources), known, domain), most)
+    return islice(_new(chain.from_iterable(sources), seen, domain), most)
 
 
-def _new(calls: Iterator[Arguments], known: set[str], domain: Domain) -> Iterator[Arguments]:
+def _new(calls: Iterator[Arguments], seen: set[str], domain: Domain) -> Iterator[Arguments]:
     for call in calls:
         text = repr(call)
-        if text not in known and len(text) <= _LARGEST:
-            known.add(text)
-            if not any(one.weight == Weight.FOREIGN for one in domain.outside(call)):
+        if text not in seen and len(text) <= _LARGEST:
+            seen.add(text)
+            if not any(difference.weight == Weight.FOREIGN for difference in domain.outside(call)):
                 yield call
 
 
 def _left_out(parameters: Schema, examples: Sequence[Arguments]) -> Iterator[Arguments]:
-    """The examples without what has a default."""
+    """Yield the examples without the arguments that have a default."""
     required = parameters.get("required", ())
     for example in examples:
         for name in example:
             if name not in required:
-                yield {other: value for other, value in example.items() if other != name}
+                yield {key: value for key, value in example.items() if key != name}
 
 
 def _varied(parameters: Schema, examples: Sequence[Arguments]) -> Iterator[Arguments]:
-    """The examples with one argument changed, each example and argument in turn."""
+    """Yield the examples with one argument changed, each example and argument in turn."""
     properties = parameters["properties"]
     waiting = [(example, name, variants(example[name])) for example in examples for name in example]
     while waiting:
-        left = []
+        remaining = []
         for example, name, changes in waiting:
-            change = next((one for one in changes if fits(one, properties[name], parameters)), _NOTHING)
+            change = next((variant for variant in changes if fits(variant, properties[name], parameters)), _NOTHING)
             if change is not _NOTHING:
-                left.append((example, name, changes))
+                remaining.append((example, name, changes))
                 yield example | {name: change}
-        waiting = left
+        waiting = remaining
 
 
 _NOTHING = object()
 
 
 def _at_edges(parameters: Schema, examples: Sequence[Arguments], domain: Domain) -> Iterator[Arguments]:
-    """One argument at an edge of its type, the others as in an example, or at an edge themselves."""
+    """Yield calls with one argument at an edge of its type, the others as in an example, or at an edge themselves."""
     edges = {name: list(_edges(name, parameters, domain)) for name in parameters["properties"]}
     simple = {name: values[0] for name, values in edges.items() if values}
     base = examples[0] if examples else {name: simple[name] for name in parameters["required"] if name in simple}
@@ -148,23 +150,23 @@ def _at_edges(parameters: Schema, examples: Sequence[Arguments], domain: Domain)
 
 
 def _edges(name: str, parameters: Schema, domain: Domain) -> Iterator[Value]:
-    known = domain.arguments.get(name)
-    found = boundary(parameters["properties"][name], parameters, known.seen if known else ())
-    return (_as_seen(value, known) for value in found) if known else found
+    likeness = domain.arguments.get(name)
+    values = boundary(parameters["properties"][name], parameters, likeness.seen if likeness else ())
+    return (_as_seen(value, likeness) for value in values) if likeness else values
 
 
-def _as_seen(value: Value, known: Likeness) -> Value:
-    """The value with tuples where the examples have tuples: the schema's array may be either."""
+def _as_seen(value: Value, likeness: Likeness) -> Value:
+    """Return the value with tuples where the examples have tuples: the schema's array may be either."""
     if not isinstance(value, list):
         return value
-    row = [_as_seen(one, known.inside) for one in value] if known.inside else value
-    return tuple(row) if tuple in known.kinds and list not in known.kinds else row
+    row = [_as_seen(item, likeness.inside) for item in value] if likeness.inside else value
+    return tuple(row) if tuple in likeness.kinds and list not in likeness.kinds else row
 
 
 def _drawn(
     parameters: Schema, examples: Sequence[Arguments], domain: Domain, chance: random.Random
 ) -> Iterator[Arguments]:
-    """Arguments like those of the examples, without end as long as they differ; at the edges where none is known."""
+    """Yield arguments like those of the examples, as long as they differ; at the edges if there are no examples."""
     if not examples:
         yield from _mixed(parameters, domain, chance)
         return
@@ -188,13 +190,13 @@ def _mixed(parameters: Schema, domain: Domain, chance: random.Random) -> Iterato
 
 
 def written(name: str, arguments: Mapping[str, Value], parameters: Sequence[str]) -> str:
-    """The call as its author would write it: by position as long as none is left out."""
-    given, by_name = [], False
+    """Return the call as its author would write it: positional until an argument is omitted."""
+    parts, by_name = [], False
     for parameter in parameters:
         by_name = by_name or parameter not in arguments
         if parameter in arguments:
-            given.append(f"{parameter}=" * by_name + _shown(arguments[parameter]))
-    return f"{name}({', '.join(given)})"
+            parts.append(f"{parameter}=" * by_name + _shown(arguments[parameter]))
+    return f"{name}({', '.join(parts)})"
 
 
 def _shown(value: Value) -> str:
@@ -204,7 +206,7 @@ def _shown(value: Value) -> str:
         case tuple():
             return f"({', '.join(map(_shown, value))}{',' * (len(value) == 1)})"
         case dict():
-            return f"{{{', '.join(f'{_shown(key)}: {_shown(one)}' for key, one in value.items())}}}"
+            return f"{{{', '.join(f'{_shown(key)}: {_shown(item)}' for key, item in value.items())}}}"
         case PurePosixPath():
             return f"Path({str(value)!r})"
         case _:

@@ -1,4 +1,4 @@
-"""From arguments that fail to the shortest ones that still do: smaller candidates, and the rounds of trying them.
+"""Shrinks arguments that fail to the shortest ones that still do, with smaller candidates in rounds.
 
 Nothing is run here. Whether arguments still fail is asked of whoever tries them, many at once.
 """
@@ -16,26 +16,26 @@ Fails = Callable[[Sequence[Arguments]], Awaitable[Sequence[bool]]]
 
 
 async def shrink(failing: Arguments, fails: Fails, rounds: int = _ROUNDS) -> Arguments:
-    """The smallest arguments that were found to fail, in so many rounds of trying."""
+    """Return the smallest arguments that were found to fail, within this many rounds."""
     for _ in range(rounds):
         tried = smaller(failing)
         verdicts = await fails(tried) if tried else ()
-        found = next((one for one, still in zip(tried, verdicts, strict=True) if still), None)
-        if found is None:
+        smallest = next((arguments for arguments, still in zip(tried, verdicts, strict=True) if still), None)
+        if smallest is None:
             return failing
-        failing = found
+        failing = smallest
     return failing
 
 
 def smaller(arguments: Arguments) -> list[Arguments]:
-    """Arguments with less in them, the smallest first."""
-    found = {repr(one): one for one in chain(_whole(arguments), _parts(arguments))}
-    least = sorted((one for one in found.values() if measure(one) < measure(arguments)), key=measure)
+    """Return arguments with less in them, the smallest first."""
+    variants = {repr(variant): variant for variant in chain(_whole(arguments), _parts(arguments))}
+    least = sorted((variant for variant in variants.values() if measure(variant) < measure(arguments)), key=measure)
     return least if len(least) <= _MOST else least[:: -(-len(least) // _MOST)]
 
 
 def _whole(arguments: Arguments) -> Iterator[Arguments]:
-    """Every argument made as small as it can be at once."""
+    """Yield the arguments with every one made as small as possible at once."""
     least = {name: next(iter(lesser(value)), value) for name, value in arguments.items()}
     yield least
 
@@ -46,23 +46,23 @@ def _parts(arguments: Arguments) -> Iterator[Arguments]:
 
 
 def measure(value: Any) -> tuple[int, str]:  # Any: whatever crosses
-    """How much there is to read in a value; of two equally long ones the one that sorts first."""
+    """Return how much there is to read in a value, then its text, which orders values of equal length."""
     text = repr(value)
     return len(text) + text.count("-"), text
 
 
 def lesser(value: Value) -> Iterator[Value]:
-    """Values of the same kind with less in them, the least first."""
+    """Yield values of the same type with less in them, the least first."""
     match value:
         case bool():
             yield from (False,) if value else ()
         case int():
-            yield from dict.fromkeys(one for one in (0, 1, 2, 3, value // 10, value // 2, -value, value - 1))
+            yield from dict.fromkeys(number for number in (0, 1, 2, 3, value // 10, value // 2, -value, value - 1))
         case float():
             yield from (0.0, 1.0, 2.0, float(round(value)) if abs(value) < 1e9 else 1e9, -value)
         case str():
             yield from _of_sequence(value)
-            yield from (value.replace(one, "a") for one in dict.fromkeys(value) if one != "a")
+            yield from (value.replace(letter, "a") for letter in dict.fromkeys(value) if letter != "a")
         case list() | tuple():
             yield from _of_sequence(value)
             yield from _inside(value)
@@ -74,7 +74,7 @@ def lesser(value: Value) -> Iterator[Value]:
 
 
 def _of_sequence(value: Any) -> Iterator[Any]:
-    """Nothing, one item, either half, and all but one."""
+    """Yield nothing, one item, either half, and all but one."""
     half = len(value) // 2
     yield value[:0]
     yield from (value[at : at + 1] for at in range(min(len(value), 8)))
@@ -83,5 +83,5 @@ def _of_sequence(value: Any) -> Iterator[Any]:
 
 
 def _inside(value: Any) -> Iterator[Any]:
-    for at, one in enumerate(value[:16]):
-        yield from (type(value)([*value[:at], less, *value[at + 1 :]]) for less in islice(lesser(one), 8))
+    for at, item in enumerate(value[:16]):
+        yield from (type(value)([*value[:at], less, *value[at + 1 :]]) for less in islice(lesser(item), 8))

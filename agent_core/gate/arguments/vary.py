@@ -1,4 +1,4 @@
-"""Values a little different from one that is known to be good: the same kind, the gentlest change first.
+"""Values slightly different from a known good one: of the same type, the gentlest change first.
 
 Pure data: every change is bounded in size. What is of a kind not listed here is left as it is.
 """
@@ -18,7 +18,7 @@ _DAY = datetime.timedelta(days=1)
 
 
 def variants(value: Value) -> Iterator[Value]:
-    """The value changed in one way after another."""
+    """Yield the value changed in one way after another."""
     yield from _changed(value, _CHANGES.get(type(value), lambda _value: []))
     yield from islice(_inside(value), _MOST)
 
@@ -31,10 +31,10 @@ def _changed(value: Value, change: Callable[[Value], list[Value]]) -> list[Value
 
 
 def _inside(value: Value) -> Iterator[Value]:
-    """A container with one of its items changed, each in turn."""
+    """Yield a container with one of its items changed, each in turn."""
     match value:
         case list() | tuple():
-            changed = [[(at, new) for new in islice(variants(one), _MOST)] for at, one in enumerate(value[:_INSIDE])]
+            changed = [[(at, new) for new in islice(variants(item), _MOST)] for at, item in enumerate(value[:_INSIDE])]
             for at, new in filter(None, chain.from_iterable(zip_longest(*changed))):
                 yield type(value)([*value[:at], new, *value[at + 1 :]])
         case dict():
@@ -66,9 +66,9 @@ def _of_text(value: str) -> list[Value]:
 
 
 def _of_sequence(value: Value) -> list[Value]:
-    one = value[:1]
-    longer = [value + one, value + value, one * 3] if len(value) < _LONGEST else []
-    return [value[::-1], one, *longer[:1], value[:0], value[1:], value[:-1], *longer[1:]]
+    head = value[:1]
+    longer = [value + head, value + value, head * 3] if len(value) < _LONGEST else []
+    return [value[::-1], head, *longer[:1], value[:0], value[1:], value[:-1], *longer[1:]]
 
 
 def _of_set(value: Value) -> list[Value]:
@@ -82,9 +82,9 @@ def _of_mapping(value: dict[Value, Value]) -> list[Value]:
 
 
 def _of_day(value: Value) -> list[Value]:
-    wanted = [(2024, 2, 29), (2023, 12, 31), (1970, 1, 1), (value.year, 1, 1), (9999, 12, 31), (1, 1, 1)]
-    near = [value + _DAY, value - _DAY] if 1 < value.year < 9999 else []
-    return near + [value.replace(year=year, month=month, day=day) for year, month, day in wanted]
+    dates = [(2024, 2, 29), (2023, 12, 31), (1970, 1, 1), (value.year, 1, 1), (9999, 12, 31), (1, 1, 1)]
+    neighbors = [value + _DAY, value - _DAY] if 1 < value.year < 9999 else []
+    return neighbors + [value.replace(year=year, month=month, day=day) for year, month, day in dates]
 
 
 _CHANGES: dict[type, Callable[[Value], list[Value]]] = {

@@ -1,1 +1,1 @@
-"""What examples say and lack: whether a result agrees, whether they suffice, what to offer, how to write one."""
+"""Examples: whether a result agrees, whether there are enough, what to suggest, how to write one."""

@@ -1,4 +1,4 @@
-"""How many examples prove a function: two with different results, both answers of a yes-or-no.
+"""The examples that prove a function: two with different results, both answers of a yes-or-no.
 
 Pure. What cannot be shown by an example at all (effects, chance, the time of day) leaves a draft.
 """
@@ -28,7 +28,7 @@ _GENERATORS = frozenset(("random", "secrets"))
 
 
 def is_unproven(tree: ast.Module, node: FunctionNode | None, function: Function) -> Unproven:
-    """Why examples cannot prove a function; empty if they can."""
+    """Return why examples cannot prove a function; empty if they can."""
     if node is None:
         return ""
     if uses_context(tree) & EFFECTS:
@@ -41,7 +41,7 @@ def is_unproven(tree: ast.Module, node: FunctionNode | None, function: Function)
 
 
 def _is_by_chance(tree: ast.Module) -> bool:
-    """A call of what differs each time: chance, or the clock."""
+    """Check whether the code calls something that differs each time: chance, or the clock."""
     drawn = {*_CHANCE, *_imported(tree)}
     for node in ast.walk(tree):
         match node:
@@ -55,18 +55,18 @@ def _is_by_chance(tree: ast.Module) -> bool:
 
 
 def _imported(tree: ast.Module) -> set[str]:
-    """The names that are taken out of a module of chance."""
-    taken = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module in _GENERATORS]
-    return {alias.asname or alias.name for node in taken for alias in node.names}
+    """Return the names that are imported from a module of chance."""
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module in _GENERATORS]
+    return {alias.asname or alias.name for node in imports for alias in node.names}
 
 
 def too_few(function: Function, examples: Sequence[Example | GivenExample], unproven: Unproven) -> Iterator[Finding]:
-    """What is missing among the examples."""
+    """Yield the findings about missing examples."""
     if not unproven:
         yield from _missing(function, examples)
     elif not examples:
-        what = f"`{function.name}` has no example that could show what it does, so it joins as a draft"
-        yield Finding("unproven", what, line=function.line)
+        message = f"`{function.name}` has no example that could show what it does, so it joins as a draft"
+        yield Finding("unproven", message, line=function.line)
 
 
 def _missing(function: Function, examples: Sequence[Example | GivenExample]) -> Iterator[Finding]:
@@ -75,27 +75,27 @@ def _missing(function: Function, examples: Sequence[Example | GivenExample]) -> 
     calls = {example.call.strip() for example in examples}
     call = f">>> {name}({', '.join(function.parameters['properties'])})"
     if twice := contradicted(examples):
-        what = f"the example `{sorted(twice)[0]}` is there twice, with different results"
+        message = f"the example `{sorted(twice)[0]}` is there twice, with different results"
         mend = f"take one of the two out; add a line `{call}` with other values and their result"
-        yield Finding("contradictory-examples", what, mend, line)
+        yield Finding("contradictory-examples", message, mend, line)
     elif len(calls) < 2:
         times = f"the same example {len(examples)} times" if len(examples) > 1 else "only one example"
-        what = f"`{name}` has {times if calls else 'no example'}; two with different results are needed"
+        message = f"`{name}` has {times if calls else 'no example'}; two with different results are needed"
         mend = f"add under `Examples:` a line `{call}` with real values, and its result on the line below"
-        yield Finding("too-few-examples", what, mend, line)
+        yield Finding("too-few-examples", message, mend, line)
     elif results in ({"True"}, {"False"}):
-        other = "False" if results == {"True"} else "True"
-        what = f"every example of `{name}` gives {results.copy().pop()}; one that gives {other} is needed too"
-        mend = f"add a line `{call}` with values for which the result is {other}, and `{other}` on the line below"
-        yield Finding("one-sided-examples", what, mend, line)
+        opposite = "False" if results == {"True"} else "True"
+        message = f"every example of `{name}` gives {results.copy().pop()}; one that gives {opposite} is needed too"
+        mend = f"add a line `{call}` with values for which the result is {opposite}, and `{opposite}` on the line below"
+        yield Finding("one-sided-examples", message, mend, line)
     elif len(results) < 2:
-        what = f"every example of `{name}` gives the same result, as a body that ignores its arguments would"
+        message = f"every example of `{name}` gives the same result, as a body that ignores its arguments would"
         mend = f"add a line `{call}` with values for which the result is another, and that result on the line below"
-        yield Finding("same-results", what, mend, line)
+        yield Finding("same-results", message, mend, line)
 
 
 def contradicted(examples: Sequence[Example | GivenExample]) -> set[str]:
-    """The calls that are written more than once, with different results."""
+    """Return the calls that are written more than once, with different results."""
     promised: dict[str, set[str]] = {}
     for example in examples:
         if not (isinstance(example, Example) and example.setup):
@@ -104,7 +104,7 @@ def contradicted(examples: Sequence[Example | GivenExample]) -> set[str]:
 
 
 def _result(example: Example | GivenExample) -> str:
-    """What an example promises, such that equal promises are equal texts."""
+    """Return what an example promises, so that equal promises are equal texts."""
     if isinstance(example, Example) and example.raises:
         return f"raises {example.raises}"
     text = example.expected.strip()

@@ -1,4 +1,4 @@
-"""Writing an example into a function's docstring, which is the one store of examples; nothing else is touched.
+"""Writes an example into a function's docstring, which is the one store of examples; nothing else is touched.
 
 Pure text → text. A new example stands below the last one, or at the docstring's end; a function without a docstring
 gets one.
@@ -11,7 +11,7 @@ from typing import Final
 from sandbox.lines import lines_of
 
 from ...problem import Place, Problem
-from ...registry.source import Source, parse
+from ...registry.source import ModuleSource, parse
 from ...registry.spans import column_of
 from ...registry.tree import Definition, survey
 from .agreement import literal_value
@@ -23,7 +23,7 @@ _QUOTES: Final = '"""'
 
 
 def with_example(code: str, name: str, call: str, expected: str) -> str | Problem:
-    """The function's text with one more example in its docstring, or why it cannot be written there."""
+    """Return the function's text with one more example in its docstring, or why it cannot be written there."""
     code = code.replace("\r\n", "\n")
     call = call.strip().removeprefix(">>>").strip()
     wrong = _wrong_call(name, call)
@@ -31,7 +31,7 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
         return Problem(
             "bad-example", wrong, Place(name), f"give a call such as `{name}(…)`, and its result as Python writes it"
         )
-    tree = parse(Source(name, name, code, ""))
+    tree = parse(ModuleSource(name, name, code, ""))
     node = survey(tree).definitions.get(name) if isinstance(tree, ast.Module) else None
     if node is None:
         return Problem(
@@ -56,7 +56,7 @@ def _wrong_call(name: str, call: str) -> str:
 
 
 def _shown(expected: str) -> list[str]:
-    """What stands below the prompt: a literal as Python shows it, an error as its traceback, all else as it is."""
+    """Return the lines below the prompt: a literal as Python shows it, an error as its traceback, all else as it is."""
     text = expected.strip("\n").rstrip()
     if _ERROR.match(text.strip()):
         return [_TRACEBACK, "    ...", text.strip()]
@@ -66,21 +66,21 @@ def _shown(expected: str) -> list[str]:
 
 
 def _written(code: str, node: Definition, shown: list[str]) -> str | Problem:
-    """The text with an example inside the docstring that is there."""
+    """Return the text with an example inside the existing docstring."""
     start, end = _span(code, node.body[0])
-    found = _LITERAL.fullmatch(code[start:end])
-    if found is None or (len(found["quotes"]) == 1 and '"' in found["inner"]):
-        what = "its docstring is not one plain text between quotes"
-        return Problem("no-docstring", what, Place(node.name, node.body[0].lineno), "write it between three quotes")
-    quotes = found["quotes"] if len(found["quotes"]) == 3 else '"""'
-    escaped = [_escaped(line, quotes, is_raw=bool(found["raw"])) for line in shown]
+    match = _LITERAL.fullmatch(code[start:end])
+    if match is None or (len(match["quotes"]) == 1 and '"' in match["inner"]):
+        message = "its docstring is not one plain text between quotes"
+        return Problem("no-docstring", message, Place(node.name, node.body[0].lineno), "write it between three quotes")
+    quotes = match["quotes"] if len(match["quotes"]) == 3 else '"""'
+    escaped = [_escaped(line, quotes, is_raw=bool(match["raw"])) for line in shown]
     before = code[code.rfind("\n", 0, start) + 1 : start]
-    inner = _inserted(found["inner"], escaped, before if not before.strip() else "    ")
-    return f"{code[:start]}{found['raw']}{quotes}{inner}{quotes}{code[end:]}"
+    inner = _inserted(match["inner"], escaped, before if not before.strip() else "    ")
+    return f"{code[:start]}{match['raw']}{quotes}{inner}{quotes}{code[end:]}"
 
 
 def _inserted(inner: str, shown: list[str], indent: str) -> str:
-    """A docstring's inside with an example below its last one, or at its end."""
+    """Return a docstring's content with an example below its last one, or at its end."""
     lines = inner.split("\n")
     prompts = [at for at, line in enumerate(lines) if line.lstrip().startswith(">>>")]
     if not prompts:
@@ -92,19 +92,19 @@ def _inserted(inner: str, shown: list[str], indent: str) -> str:
 
 
 def _with_docstring(code: str, node: Definition, shown: list[str]) -> str | Problem:
-    """The text with a docstring that holds the example alone."""
+    """Return the text with a docstring that holds the example alone."""
     start, _ = _span(code, node.body[0])
     line = code.rfind("\n", 0, start) + 1
     indent = code[line:start]
     if indent.strip():
-        what = f"the body of `{node.name}` stands on the line of its `def`"
-        return Problem("no-docstring", what, Place(node.name, node.lineno), "write it on lines of its own")
-    text = "".join(f"{indent}{_escaped(each, _QUOTES, is_raw=False)}\n" for each in shown)
+        message = f"the body of `{node.name}` stands on the line of its `def`"
+        return Problem("no-docstring", message, Place(node.name, node.lineno), "write it on lines of its own")
+    text = "".join(f"{indent}{_escaped(line, _QUOTES, is_raw=False)}\n" for line in shown)
     return f"{code[:line]}{indent}{_QUOTES}\n{text}{indent}{_QUOTES}\n{code[line:]}"
 
 
 def _span(code: str, node: ast.stmt) -> tuple[int, int]:
-    """Where a statement begins and ends in a text, in characters."""
+    """Return where a statement begins and ends in a text, in characters."""
     lines = lines_of(code)
     first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
     start = sum(map(len, lines[:first])) + column_of(lines[first], node.col_offset)
@@ -112,4 +112,4 @@ def _span(code: str, node: ast.stmt) -> tuple[int, int]:
 
 
 def _escaped(line: str, quotes: str, *, is_raw: bool) -> str:
-    return line if is_raw else line.replace("\\", "\\\\").replace(quotes, "".join(f"\\{one}" for one in quotes))
+    return line if is_raw else line.replace("\\", "\\\\").replace(quotes, "".join(f"\\{quote}" for quote in quotes))

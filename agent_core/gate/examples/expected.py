@@ -1,4 +1,4 @@
-"""Which exceptions of a function are right: those that its docstring or an example names, or a `raise` in its text.
+"""The exceptions that a function may raise: those that its docstring, an example or a `raise` names.
 
 Pure. What an exception is a kind of is known for the builtins and a few more; a class by another name is itself.
 """
@@ -26,10 +26,10 @@ _KINDS = {
 
 
 def named(tree: ast.Module, function: FunctionNode, examples: Sequence[Example]) -> frozenset[str]:
-    """The exceptions that a function is known to raise."""
+    """Return the exceptions that a function is known to raise."""
     described = docstring.read(ast.get_docstring(function)).raises
-    shown = (one.raises.partition(":")[0].strip() for one in examples if one.raises)
-    return frozenset(one.rpartition(".")[2] for one in (*described, *shown, *_raised(tree)))
+    shown = (example.raises.partition(":")[0].strip() for example in examples if example.raises)
+    return frozenset(name.rpartition(".")[2] for name in (*described, *shown, *_raised(tree)))
 
 
 def _raised(tree: ast.Module) -> Iterator[str]:
@@ -40,7 +40,7 @@ def _raised(tree: ast.Module) -> Iterator[str]:
 
 
 def is_right(raised: Raised, names: frozenset[str]) -> bool:
-    """The exception is one of those named, or of a kind of one, or its line says that it is meant."""
+    """Check whether the exception is one of those named, a subclass of one, or marked as intended by its line."""
     frames = raised.failure.frames
     if frames and frames[-1].source.lstrip().startswith("raise "):
         return True
@@ -48,11 +48,11 @@ def is_right(raised: Raised, names: frozenset[str]) -> bool:
     return kind in names or any(issubclass(_class(kind), _class(name)) for name in names if name in _BUILTIN)
 
 
-_BUILTIN: dict[str, type] = {name: one for name, one in vars(builtins).items() if isinstance(one, type)}
+_BUILTIN: dict[str, type] = {name: value for name, value in vars(builtins).items() if isinstance(value, type)}
 
 
 class _Unknown:
-    """What no known exception is."""
+    """A class that no known exception is."""
 
 
 def _class(name: str) -> type:

@@ -1,4 +1,4 @@
-"""The gate's repairs: text to text, each certain from the text and its examples, none changing what is computed."""
+"""The gate's fixes: text to text, certain from the text and its examples, with no change of what is computed."""
 
 from .hints import hint_from_docstring, hint_none
 from .imports import add_imports

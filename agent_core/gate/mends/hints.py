@@ -1,4 +1,4 @@
-"""Type hints that the text itself gives: types that its docstring names, and `None` where nothing is returned."""
+"""Type hints from the text itself: types that its docstring names, and `None` if nothing is returned."""
 
 import ast
 import re
@@ -25,7 +25,7 @@ _LONGEST = 200  # characters of what a docstring calls a type
 
 
 def hint_none(view: View) -> str:
-    """The text with `-> None` for a function that gives nothing back."""
+    """Return the text with `-> None` for a function that returns nothing."""
     text, node = view.text, view.node
     if node.returns is not None or _gives_something(node):
         return text
@@ -35,14 +35,14 @@ def hint_none(view: View) -> str:
 
 def _gives_something(node: FunctionNode) -> bool:
     kinds = (ast.Yield, ast.YieldFrom, ast.Raise)
-    found = list(own_nodes(body(node)))
-    returns = any(isinstance(one, ast.Return) and one.value is not None for one in found)
+    nodes = list(own_nodes(body(node)))
+    returns = any(isinstance(child, ast.Return) and child.value is not None for child in nodes)
     # Nothing but an error is not `None`.
-    return returns or any(isinstance(one, kinds) for one in found)
+    return returns or any(isinstance(child, kinds) for child in nodes)
 
 
 def hint_from_docstring(view: View) -> str:
-    """The text with the types that the docstring names as hints, where the signature has none."""
+    """Return the text with the docstring's types as hints, where the signature has none."""
     node, names = view.node, view.known | bound_names(view.tree)
     if not view.words:
         return view.text
@@ -56,11 +56,11 @@ def hint_from_docstring(view: View) -> str:
 
 
 def with_hints(text: str, node: FunctionNode, hints: dict[str, str], result: str | None) -> str:
-    """The text with hints at the parameters of these names, and for the result."""
+    """Return the text with hints for the parameters of these names, and for the result."""
     edits = [
-        (offset(text, one.end_lineno or 0, one.end_col_offset or 0), f": {hints[one.arg]}")
-        for one in parameters(node)
-        if one.arg in hints
+        (offset(text, parameter.end_lineno or 0, parameter.end_col_offset or 0), f": {hints[parameter.arg]}")
+        for parameter in parameters(node)
+        if parameter.arg in hints
     ]
     place = closing(text, node) if result else None
     if place is not None:
@@ -71,23 +71,23 @@ def with_hints(text: str, node: FunctionNode, hints: dict[str, str], result: str
 
 
 def default_of(node: FunctionNode, parameter: ast.arg) -> ast.expr | None:
-    """The default of a parameter, if it has one."""
+    """Return the default of a parameter, if it has one."""
     named = [*node.args.posonlyargs, *node.args.args]
-    pairs = dict(zip((one.arg for one in reversed(named)), reversed(node.args.defaults), strict=False))
-    only = dict(zip((one.arg for one in node.args.kwonlyargs), node.args.kw_defaults, strict=True))
+    pairs = dict(zip((argument.arg for argument in reversed(named)), reversed(node.args.defaults), strict=False))
+    only = dict(zip((argument.arg for argument in node.args.kwonlyargs), node.args.kw_defaults, strict=True))
     return pairs.get(parameter.arg) or only.get(parameter.arg)
 
 
 def _with_default(hint: str, default: ast.expr | None) -> str:
-    """A default of None belongs to the type."""
+    """Return the hint with None added if the default is None."""
     is_none = isinstance(default, ast.Constant) and default.value is None
     return f"{hint} | None" if is_none and "None" not in hint else hint
 
 
-def _spaced(rest: str, hint: str) -> str:
-    """With a hint, the equals sign of a default stands between spaces."""
-    found = re.match(r"\s*=\s*", rest) if hint.startswith(":") else None
-    return f" = {rest[found.end() :]}" if found else rest
+def _spaced(remainder: str, hint: str) -> str:
+    """Return the equals sign of a default with spaces around it, as a hint requires."""
+    match = re.match(r"\s*=\s*", remainder) if hint.startswith(":") else None
+    return f" = {remainder[match.end() :]}" if match else remainder
 
 
 def _return_type(written: str) -> str:
@@ -100,7 +100,7 @@ def _return_type(written: str) -> str:
 
 
 def _hint(named: str, names: frozenset[str] | set[str]) -> str | None:
-    """The hint that a docstring's words for a type certainly mean."""
+    """Return the hint that a docstring's words for a type certainly mean."""
     if len(named) > _LONGEST:
         return None
     words = re.sub(
@@ -108,7 +108,7 @@ def _hint(named: str, names: frozenset[str] | set[str]) -> str | None:
     ).strip()
     words = re.sub(r"\b(list|set|tuple)s? of (?:an? )?(\w+)$", _of, words, flags=re.I)
     words = re.sub(r"\s+or\s+", " | ", words)
-    words = re.sub(r"\b[A-Za-z]+\b", lambda found: _OLD.get(found[0], _WORDS.get(found[0].lower(), found[0])), words)
+    words = re.sub(r"\b[A-Za-z]+\b", lambda match: _OLD.get(match[0], _WORDS.get(match[0].lower(), match[0])), words)
     words = re.sub(r"\bOptional\[(.*)\]$", r"\1 | None", words)
     try:
         tree = ast.parse(words, mode="eval")
@@ -117,8 +117,8 @@ def _hint(named: str, names: frozenset[str] | set[str]) -> str | None:
     return words if words and _is_type(tree.body, names) else None
 
 
-def _of(found: re.Match[str]) -> str:
-    kind, inner = found[1].lower(), _WORDS.get(found[2].lower(), found[2])
+def _of(match: re.Match[str]) -> str:
+    kind, inner = match[1].lower(), _WORDS.get(match[2].lower(), match[2])
     return f"tuple[{inner}, ...]" if kind == "tuple" else f"{kind}[{inner}]"
 
 
@@ -130,10 +130,10 @@ def _is_type(node: ast.expr, names: frozenset[str] | set[str]) -> bool:
             )
         case ast.Constant(value=value):
             return value is None or value is ...
-        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
-            return _is_type(left, names) and _is_type(right, names)
+        case ast.BinOp(left=left_operand, op=ast.BitOr(), right=right):
+            return _is_type(left_operand, names) and _is_type(right, names)
         case ast.Subscript(value=ast.Name() as value, slice=ast.Tuple(elts=inner)):
-            return _is_type(value, names) and all(_is_type(one, names) for one in inner)
+            return _is_type(value, names) and all(_is_type(part, names) for part in inner)
         case ast.Subscript(value=ast.Name() as value, slice=inner):
             return _is_type(value, names) and _is_type(inner, names)
         case _:

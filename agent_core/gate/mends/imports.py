@@ -1,4 +1,4 @@
-"""Imports that a text lacks and that only one standard module can mean."""
+"""Missing imports that only one standard module can provide."""
 
 import ast
 
@@ -91,13 +91,13 @@ _OF_TIME_MODULE = frozenset(
 
 
 def add_imports(view: View) -> str:
-    """The text with an import for each missing name that can mean one thing only."""
-    lines = {line for one in view.missing if (line := _import_line(one, view.tree))}
+    """Return the text with an import for each missing name that can mean one thing only."""
+    lines = {line for name in view.missing if (line := _import_line(name, view.tree))}
     return _insert(view.text, view.tree, _together(lines)) if lines else view.text
 
 
 def _together(lines: set[str]) -> list[str]:
-    """One line for each module."""
+    """Return the imports, one line for each module."""
     names: dict[str, list[str]] = {}
     for line in sorted(lines, key=_import_order):
         head, _, name = line.partition(" import ")
@@ -106,7 +106,7 @@ def _together(lines: set[str]) -> list[str]:
 
 
 def importable(name: str) -> bool:
-    """A missing name that `add_imports` would import by itself."""
+    """Check whether `add_imports` would import a missing name by itself."""
     return name in _NAMES or name == "datetime"
 
 
@@ -134,7 +134,7 @@ def _module_line(name: str, tree: ast.Module) -> str | None:
 
 
 def _uses(name: str, tree: ast.Module) -> tuple[set[str], bool]:
-    """The attributes that are asked of a name, and whether it is also used by itself."""
+    """Return the attributes that are used of a name, and whether it is also used by itself."""
     owners = [
         node
         for node in ast.walk(tree)
@@ -153,8 +153,8 @@ def _insert(text: str, tree: ast.Module, imports: list[str]) -> str:
             break
         after = node.end_lineno or after
     lines = lines_of(text)
-    rest = "".join(lines[after:]).lstrip("\n")
+    tail = "".join(lines[after:]).lstrip("\n")
     before = "".join(lines[:after]).rstrip("\n")
     head = f"{before}\n\n" if before else ""
-    gap = "" if rest.startswith(("import ", "from ")) else "\n\n"
-    return head + "".join(f"{line}\n" for line in imports) + gap + rest
+    gap = "" if tail.startswith(("import ", "from ")) else "\n\n"
+    return head + "".join(f"{line}\n" for line in imports) + gap + tail

@@ -1,4 +1,4 @@
-"""Hints that the examples prove: a parameter that is a `list[int]` in all of them, what all of them give.
+"""Hints that the examples prove: a parameter that is a `list[int]` in all of them, the type of all results.
 
 A literal default counts as an example. One example alone needs the default or the body to agree.
 """
@@ -21,14 +21,14 @@ _SURE = frozenset(["int", "len", "bool", "str", "isinstance", "any", "all", "ord
 
 
 def infer_hints(view: View) -> str:
-    """The text with the hints that its examples and defaults prove, where it has none."""
+    """Return the text with the hints that its examples and defaults prove, where it has none."""
     node = view.node
-    open_ = [one for one in parameters(node) if one.annotation is None]
+    open_ = [parameter for parameter in parameters(node) if parameter.annotation is None]
     if not open_ and node.returns is not None:
         return view.text
     seen = samples(view)
-    hints = {one.arg: hint for one in open_ if (hint := _of_parameter(view, one, seen))}
-    shown = {one.call: one.results[0] for one in seen if one.results}
+    hints = {parameter.arg: hint for parameter in open_ if (hint := _of_parameter(view, parameter, seen))}
+    shown = {sample.call: sample.results[0] for sample in seen if sample.results}
     result = _of_result(view, shown) if node.returns is None else None
     hidden = bound_names(view.tree) | view.known
     hints = {name: hint for name, hint in hints.items() if not _names(hint) & hidden}
@@ -36,19 +36,19 @@ def infer_hints(view: View) -> str:
 
 
 def hint_result(view: View, shown: dict[str, object]) -> str:
-    """The text with the hint that these calls' results prove, where it has none."""
+    """Return the text with the hint that the results of these calls prove, if it has none."""
     result = _of_result(view, shown) if view.node.returns is None else None
     return with_hints(view.text, view.node, {}, result) if result else view.text
 
 
 def _names(hint: str) -> set[str]:
-    return {one.id for one in ast.walk(ast.parse(hint, mode="eval")) if isinstance(one, ast.Name)}
+    return {node.id for node in ast.walk(ast.parse(hint, mode="eval")) if isinstance(node, ast.Name)}
 
 
 def _of_parameter(view: View, parameter: ast.arg, seen: list[Sample]) -> str | None:
     name, default = parameter.arg, default_of(view.node, parameter)
     has_default, value = literal(default) if default is not None else (False, None)
-    shown = {one.call: one.arguments[name] for one in seen if name in one.arguments}
+    shown = {sample.call: sample.arguments[name] for sample in seen if name in sample.arguments}
     values = [*shown.values(), *([value] if has_default else [])]
     used = used_as(view.node, name)
     hint = hint_of(values)
@@ -61,12 +61,12 @@ def _of_parameter(view: View, parameter: ast.arg, seen: list[Sample]) -> str | N
 
 
 def _is_of(hint: str, kind: str) -> bool:
-    """Every member of a hint but None is of this kind."""
+    """Check whether every member of a hint except None is of this type."""
     return all(part.partition("[")[0] in (kind, "None") for part in _members(hint))
 
 
 def _members(hint: str) -> list[str]:
-    """The members of a union at its top level."""
+    """Return the members of a union at its top level."""
     members, depth = [""], 0
     for char in hint:
         depth += (char == "[") - (char == "]")
@@ -83,10 +83,10 @@ def _of_result(view: View, shown: dict[str, object]) -> str | None:
     if (
         len(shown) < _ENOUGH
         or not answers
-        or any(isinstance(one, ast.Yield | ast.YieldFrom) for one in nodes_of(view.node))
+        or any(isinstance(node, ast.Yield | ast.YieldFrom) for node in nodes_of(view.node))
     ):
         return None
-    spoken = [literal(arm) for one in answers for arm in _arms(one.value)]
+    spoken = [literal(arm) for answer in answers for arm in _arms(answer.value)]
     values = [*shown.values(), *(value for is_literal, value in spoken if is_literal)]
     hint = hint_of(values if always_leaves(statements) else [*values, None])
     if hint is None or hint == "None" or ("int" in _names(hint) and _may_be_fraction(view, answers)):
@@ -95,21 +95,21 @@ def _of_result(view: View, shown: dict[str, object]) -> str | None:
 
 
 def _arms(value: ast.expr | None) -> list[ast.expr | None]:
-    """What a returned expression may give: each arm of a condition, each side of `and` and `or`."""
+    """Return the values a returned expression may give: each arm of a condition, each side of `and` and `or`."""
     match value:
-        case ast.IfExp(body=then, orelse=other):
-            return [*_arms(then), *_arms(other)]
+        case ast.IfExp(body=then, orelse=orelse):
+            return [*_arms(then), *_arms(orelse)]
         case ast.BoolOp(values=values):
-            return [arm for one in values for arm in _arms(one)]
+            return [arm for operand in values for arm in _arms(operand)]
         case _:
             return [value]
 
 
 def _may_be_fraction(view: View, answers: list[ast.Return]) -> bool:
-    """Whole numbers in all examples, but a body that can give others."""
-    if all(literal(one.value)[0] or _is_sure(one.value) for one in answers):
+    """Check whether the body can return fractions although all examples have whole numbers."""
+    if all(literal(answer.value)[0] or _is_sure(answer.value) for answer in answers):
         return False
-    return any(_makes_fraction(one) for one in nodes_of(view.node))
+    return any(_makes_fraction(node) for node in nodes_of(view.node))
 
 
 def _makes_fraction(node: ast.AST) -> bool:
@@ -135,12 +135,12 @@ def _is_sure(value: ast.expr | None) -> bool:
 
 
 def told(before: View, after: View) -> str:
-    """The hints that the second text has and the first has not, in words."""
-    old = {one.arg for one in parameters(before.node) if one.annotation is not None}
+    """Return the hints that the second text has and the first does not, in words."""
+    old = {parameter.arg for parameter in parameters(before.node) if parameter.annotation is not None}
     new = [
-        f"`{one.arg}: {ast.unparse(one.annotation)}`"
-        for one in parameters(after.node)
-        if one.annotation is not None and one.arg not in old
+        f"`{parameter.arg}: {ast.unparse(parameter.annotation)}`"
+        for parameter in parameters(after.node)
+        if parameter.annotation is not None and parameter.arg not in old
     ]
     if before.node.returns is None and after.node.returns is not None:
         new.append(f"`-> {ast.unparse(after.node.returns)}`")

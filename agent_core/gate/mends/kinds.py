@@ -1,4 +1,4 @@
-"""Values and uses → the hint that they prove; None where they prove none."""
+"""Derives a hint from values and uses; None if they prove none."""
 
 import ast
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ _METHODS = {
 
 
 def hint_of(values: Iterable[object], depth: int = 0) -> str | None:
-    """The narrowest hint that all of these values fit; sizes and single values are not taken for types."""
+    """Return the narrowest hint that all of these values fit; sizes and single values do not become types."""
     groups: dict[type, list[object]] = {}
     for value in values:
         groups.setdefault(type(value), []).append(value)
@@ -66,13 +66,13 @@ def _of_dicts(values: list[dict[object, object]], depth: int) -> str | None:
 
 
 def used_as(node: FunctionNode, name: str) -> str:
-    """The one builtin type whose methods a body asks of a parameter that it never binds anew; empty if none is."""
-    found = set()
-    for one in nodes_of(node):
-        match one:
-            case ast.Name(id=other, ctx=ast.Store() | ast.Del()) if other == name:
+    """Return the one builtin type with the methods that a body calls on a parameter it never rebinds; empty if none."""
+    kinds = set()
+    for child in nodes_of(node):
+        match child:
+            case ast.Name(id=bound_name, ctx=ast.Store() | ast.Del()) if bound_name == name:
                 return ""
-            case ast.Attribute(value=ast.Name(id=other), attr=method) if other == name:
-                found.add(next((kind for kind, methods in _METHODS.items() if method in methods), ""))
-    found.discard("")
-    return found.pop() if len(found) == 1 else ""
+            case ast.Attribute(value=ast.Name(id=bound_name), attr=method) if bound_name == name:
+                kinds.add(next((kind for kind, methods in _METHODS.items() if method in methods), ""))
+    kinds.discard("")
+    return kinds.pop() if len(kinds) == 1 else ""

@@ -1,4 +1,4 @@
-"""`List[int]` and `Optional[int]` as `list[int]` and `int | None`, where the file already writes its hints so."""
+"""Rewrites `List[int]` and `Optional[int]` as `list[int]` and `int | None`, if the file already uses that form."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ OLD_MARKS = tuple(f"{name}[" for name in sorted(_OLD))
 
 
 def modernize(view: View) -> str:
-    """The text with its signatures' hints in the modern form, if other hints of the file have it."""
+    """Return the text with its signatures' hints in the modern form, if other hints of the file have it."""
     if bound_names(view.tree) & {*_PLAIN.values()}:
         return view.text
     trees = [view.tree, parse(view.around) if view.around else None]
@@ -40,16 +40,16 @@ def _end(node: ast.expr) -> tuple[int, int]:
 
 
 def _hints(tree: ast.Module) -> list[ast.expr]:
-    """The hints of the signatures at the top level."""
-    found: list[ast.expr | None] = []
+    """Return the hints of the signatures at the top level."""
+    hints: list[ast.expr | None] = []
     for node in functions(tree):
-        found += [one.annotation for one in nodes_of(node.args) if isinstance(one, ast.arg)]
-        found.append(node.returns)
-    return [one for one in found if one is not None]
+        hints += [argument.annotation for argument in nodes_of(node.args) if isinstance(argument, ast.arg)]
+        hints.append(node.returns)
+    return [hint for hint in hints if hint is not None]
 
 
 def _is_modern(hint: ast.expr) -> bool:
-    """A builtin with its items' type, or a union written with `|`."""
+    """Check whether a hint is a builtin with an item type, or a union written with `|`."""
     for node in ast.walk(hint):
         match node:
             case ast.Subscript(value=ast.Name(id=name)) if name in _PLAIN.values():
@@ -64,7 +64,7 @@ def _is_old(hint: ast.expr) -> bool:
 
 
 class _Modern(ast.NodeTransformer):
-    """Rewrites a tree of its own."""
+    """Modernizes the hints of its own copy of a tree."""
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         return ast.Name(_PLAIN.get(node.id, node.id), node.ctx)
@@ -87,17 +87,19 @@ def _union(members: list[ast.expr]) -> ast.expr:
 
 
 def _without_unused_imports(text: str) -> str:
-    """The text without what it imports of `typing` and no longer uses."""
+    """Return the text without the imports from `typing` that it no longer uses."""
     tree = parse(text)
     if not isinstance(tree, ast.Module):
         return text
-    used = {one.id for one in nodes_of(tree) if isinstance(one, ast.Name)}
+    used = {child.id for child in nodes_of(tree) if isinstance(child, ast.Name)}
     lines = lines_of(text)
     for node in reversed(tree.body):
         if not isinstance(node, ast.ImportFrom) or node.module != "typing" or node.lineno != node.end_lineno:
             continue
-        kept = [one for one in node.names if one.asname or one.name not in _OLD or one.name in used]
-        if len(kept) < len(node.names) and re.fullmatch(r"from typing import [\w, ]+", lines[node.lineno - 1].strip()):
-            names = ", ".join(ast.unparse(one) for one in kept)
+        aliases = [alias for alias in node.names if alias.asname or alias.name not in _OLD or alias.name in used]
+        if len(aliases) < len(node.names) and re.fullmatch(
+            r"from typing import [\w, ]+", lines[node.lineno - 1].strip()
+        ):
+            names = ", ".join(ast.unparse(alias) for alias in aliases)
             lines[node.lineno - 1] = f"from typing import {names}\n" if names else ""
     return "".join(lines).lstrip("\n")

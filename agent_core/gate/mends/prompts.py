@@ -1,4 +1,4 @@
-"""Examples that stand in a docstring in another form (`f(2) -> 4`, `f(2) == 4`, `f(2)  # 4`) become doctests.
+"""Turns examples that a docstring writes in another form (`f(2) -> 4`, `f(2) == 4`, `f(2)  # 4`) into doctests.
 
 Only a call of the promised function beside a literal is taken for an example; both stay as they are written.
 """
@@ -20,7 +20,7 @@ _TIGHT = re.compile(r"^(\s*>>>)(?=[^\s>])")
 
 
 def has_other_examples(view: View) -> bool:
-    """A line may hold an example in another form than a prompt with its result below."""
+    """Check whether a line may hold an example in another form than a prompt with its result below."""
     if "```" in view.words and ">>>" in view.words:
         return True
     call, marks = f"{view.name}(", ("->", "=>", "→", "==", "#", "return", "gives")
@@ -31,7 +31,7 @@ def has_other_examples(view: View) -> bool:
 
 
 def write_prompts(view: View) -> str:
-    """The text with its examples in doctest's form."""
+    """Return the text with its examples in doctest's form."""
     text, name = view.text, view.name
     written = prose(text, view.node)
     if written is None:
@@ -40,40 +40,40 @@ def write_prompts(view: View) -> str:
     after_result = False
     bare = _without_fences(list(written.lines))
     for line, following in zip(bare, [*bare[1:], ""], strict=True):
-        taken = _example(_TIGHT.sub(r"\1 ", line), name, following)
-        if after_result and len(taken) == 1 and taken[0].strip() and not taken[0].lstrip().startswith(">>>"):
+        example = _example(_TIGHT.sub(r"\1 ", line), name, following)
+        if after_result and len(example) == 1 and example[0].strip() and not example[0].lstrip().startswith(">>>"):
             lines.append("")  # text right below a result would be read as a part of it
-        after_result = len(taken) > 1
-        lines += taken
+        after_result = len(example) > 1
+        lines += example
     return text if lines == list(written.lines) else written.rewritten(text, lines)
 
 
 def _without_fences(lines: list[str]) -> list[str]:
-    """The lines without the Markdown fences around prompts: the closing one would be read as a result."""
+    """Return the lines without Markdown fences around prompts: the closing one would be read as a result."""
     fences = [at for at, line in enumerate(lines) if line.lstrip().startswith("```")]
     pairs = zip(fences[::2], fences[1::2], strict=False)
-    gone = {at for pair in pairs if any(">>>" in line for line in lines[slice(*pair)]) for at in pair}
-    return [line for at, line in enumerate(lines) if at not in gone]
+    fence_lines = {at for pair in pairs if any(">>>" in line for line in lines[slice(*pair)]) for at in pair}
+    return [line for at, line in enumerate(lines) if at not in fence_lines]
 
 
 def _example(line: str, name: str, following: str) -> list[str]:
-    found = _ARROW.match(line)
-    if not found or not _is_call(found["call"], name):
+    match = _ARROW.match(line)
+    if not match or not _is_call(match["call"], name):
         return [line]
     is_prompt = line.lstrip().startswith(">>>")
     # A comparison is true or not by itself, and a prompt with its result below is an example already.
     has_result = following.strip() not in ("", '"""') and not following.lstrip().startswith(">>>")
-    if is_prompt and (found["mark"] == "==" or has_result):
+    if is_prompt and (match["mark"] == "==" or has_result):
         return [line]
     result = re.sub(
-        r"^(?:returns?|gives|outputs?|results?|prints|->|=>)\s*:?\s*", "", found["result"].strip(), flags=re.IGNORECASE
+        r"^(?:returns?|gives|outputs?|results?|prints|->|=>)\s*:?\s*", "", match["result"].strip(), flags=re.IGNORECASE
     )
-    if found["mark"] not in ("->", "=>", "→", "=="):
+    if match["mark"] not in ("->", "=>", "→", "=="):
         result = result.rstrip(".;")  # the end of a sentence
     if not _is_literal(result):
         return [line]
-    indent = found["indent"]
-    return [f"{indent}>>> {found['call']}", f"{indent}{result}"]
+    indent = match["indent"]
+    return [f"{indent}>>> {match['call']}", f"{indent}{result}"]
 
 
 def _is_call(text: str, name: str) -> bool:

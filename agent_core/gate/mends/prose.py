@@ -1,4 +1,4 @@
-"""A docstring as it stands in the source: its lines without their margin, and how to put them back."""
+"""A docstring as it is in the source: its lines without their margin, and how to put them back."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ _LITERAL = re.compile(r"""^([rRuU]?)(\"\"\"|'''|"|')(.*)\2$""", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """The raw lines of a docstring, escapes as written; `start` and `end` are its places in the text."""
+    """The raw lines of a docstring, escapes as written; `start` and `end` are its positions in the text."""
 
     lines: tuple[str, ...]
     prefix: str
@@ -25,7 +25,7 @@ class Prose:
     indent: str
 
     def rewritten(self, text: str, lines: list[str]) -> str:
-        """The text with other lines in place of this docstring's."""
+        """Return the text with other lines in place of this docstring's."""
         while lines and not lines[-1].strip():
             lines.pop()
         body = "\n".join(
@@ -36,28 +36,28 @@ class Prose:
 
 
 def prose(text: str, node: FunctionNode) -> Prose | None:
-    """The docstring of a function; None if it has none, or one that cannot be rewritten safely."""
+    """Return the docstring of a function; None if it has none, or one that cannot be rewritten safely."""
     if ast.get_docstring(node, clean=False) is None:
         return None
     literal = node.body[0]
     start = offset(text, literal.lineno, literal.col_offset)
     margin = text[:start].rpartition("\n")[2]
     end = offset(text, literal.end_lineno or 0, literal.end_col_offset or 0)
-    found = _LITERAL.match(text[start:end])
-    if not found or '"""' in found[3] or found[3].endswith(('"', "\\")) or margin.strip():
+    match = _LITERAL.match(text[start:end])
+    if not match or '"""' in match[3] or match[3].endswith(('"', "\\")) or margin.strip():
         return None
-    is_plain = "\n" not in found[3] and "r" not in found[1].lower()
-    first, _, rest = (_BREAK.sub("\\1\n", found[3]) if is_plain else found[3]).partition("\n")
+    is_plain = "\n" not in match[3] and "r" not in match[1].lower()
+    first, _, remainder = (_BREAK.sub("\\1\n", match[3]) if is_plain else match[3]).partition("\n")
     lines = (
-        (first.strip(), *(line.rstrip() for line in dedent(rest.expandtabs()).split("\n")))
-        if rest
+        (first.strip(), *(line.rstrip() for line in dedent(remainder.expandtabs()).split("\n")))
+        if remainder
         else (first.strip(),)
     )
-    return Prose(lines, found[1], start, end, margin)
+    return Prose(lines, match[1], start, end, margin)
 
 
 def add_description(view: View) -> str:
-    """The text with words that came beside it as the docstring of a function that has none, or one of examples only."""
+    """Return the text with the separate description as the docstring, if the function has none or only examples."""
     text, node, words = view.text, view.node, view.description.strip()
     if not words or ">>>" in words or view.described.text:
         return text
@@ -68,7 +68,9 @@ def add_description(view: View) -> str:
     if line.strip():
         return text
     lines = _escaped(words)
-    body = "\n".join(f"{line}{one.strip()}".rstrip() if index else one for index, one in enumerate(lines))
+    body = "\n".join(
+        f"{line}{text_line.strip()}".rstrip() if index else text_line for index, text_line in enumerate(lines)
+    )
     close = f"\n{line}" if len(lines) > 1 or body.endswith('"') else ""
     return f'{text[:start]}"""{body}{close}"""\n{line}{text[start:]}'
 
@@ -77,10 +79,10 @@ def _above_examples(view: View, words: str) -> str:
     written = prose(view.text, view.node)
     if written is None or "r" in written.prefix.lower():
         return view.text
-    kept = list(written.lines)
-    while kept and not kept[0].strip():
-        kept.pop(0)
-    return written.rewritten(view.text, [*(one.strip() for one in _escaped(words)), "", *kept])
+    lines = list(written.lines)
+    while lines and not lines[0].strip():
+        lines.pop(0)
+    return written.rewritten(view.text, [*(line.strip() for line in _escaped(words)), "", *lines])
 
 
 def _escaped(words: str) -> list[str]:

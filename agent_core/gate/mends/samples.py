@@ -1,4 +1,4 @@
-"""What the examples show of a function: the literal arguments of each call, and the literal that it gives."""
+"""The calls that the examples show: the literal arguments of each, and its literal result."""
 
 import ast
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _MOST = 50  # examples that are looked at
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One call of the function; `results` holds what it gives, where that is a literal and certain in its type."""
+    """One call of the function; `results` holds its result, if that is a literal of a certain type."""
 
     call: str
     arguments: dict[str, object]
@@ -21,8 +21,8 @@ class Sample:
 
 
 def samples(view: View) -> list[Sample]:
-    """Every call of the function in its examples, in the docstring and beside the code."""
-    return [*_written(view), *_given(view)][:_MOST]
+    """Return every call of the function in its examples, in the docstring and next to the code."""
+    return [*_written(view), *_given_samples(view)][:_MOST]
 
 
 def _written(view: View) -> Iterator[Sample]:
@@ -30,17 +30,17 @@ def _written(view: View) -> Iterator[Sample]:
         prompts = list(find_prompts(view.words)) if ">>>" in view.words else []
     except ValueError:
         return
-    for one in prompts:
-        for node in _calls(view, one.source) if not one.raises else ():
+    for prompt in prompts:
+        for node in _calls(view, prompt.source) if not prompt.raises else ():
             source = ast.unparse(node)
-            is_alone = isinstance(_parsed(one.source), ast.Expr) and source == ast.unparse(ast.parse(one.source))
-            yield Sample(source, _arguments(view, node), _results(one.want) if is_alone else ())
+            is_alone = isinstance(_parsed(prompt.source), ast.Expr) and source == ast.unparse(ast.parse(prompt.source))
+            yield Sample(source, _arguments(view, node), _results(prompt.want) if is_alone else ())
 
 
-def _given(view: View) -> Iterator[Sample]:
+def _given_samples(view: View) -> Iterator[Sample]:
     # Given results are compared as Python compares, 2 with 2.0, so they tell no types.
-    for one in view.examples[:_MOST]:
-        for node in _calls(view, one.call):
+    for example in view.examples[:_MOST]:
+        for node in _calls(view, example.call):
             yield Sample(ast.unparse(node), _arguments(view, node))
 
 
@@ -58,19 +58,22 @@ def _parsed(source: str) -> ast.stmt | None:
 
 
 def _calls(view: View, source: str) -> Iterator[ast.Call]:
-    """The calls of the function in an example, wherever they stand in it."""
+    """Yield the calls of the function in an example, at any position."""
     statement = _parsed(source) if view.name in source else None
     for node in nodes_of(statement) if statement else ():
         match node:
             case ast.Call(func=ast.Name(id=name), args=args) if name == view.name:
-                if not any(isinstance(one, ast.Starred) for one in args):
+                if not any(isinstance(argument, ast.Starred) for argument in args):
                     yield node
 
 
 def _arguments(view: View, node: ast.Call) -> dict[str, object]:
-    """The literal arguments of a call by the names of the parameters."""
-    named = {one.arg for one in view.node.args.kwonlyargs}
-    order = [one.arg for one in parameters(view.node) if one.arg not in named]
-    pairs = [*zip(order, node.args, strict=False), *((one.arg, one.value) for one in node.keywords if one.arg)]
+    """Return the literal arguments of a call by parameter name."""
+    named = {parameter.arg for parameter in view.node.args.kwonlyargs}
+    order = [parameter.arg for parameter in parameters(view.node) if parameter.arg not in named]
+    pairs = [
+        *zip(order, node.args, strict=False),
+        *((keyword.arg, keyword.value) for keyword in node.keywords if keyword.arg),
+    ]
     read = {name: literal(value) for name, value in pairs}
     return {name: value for name, (is_literal, value) in read.items() if is_literal}

@@ -1,4 +1,4 @@
-"""Docstrings in the Google style: fields of other styles and stray descriptions find their section.
+"""Docstrings in the Google style: fields of other styles and stray descriptions move to their section.
 
 Words are moved, never invented; examples and all other text stay as they are, in their order.
 """
@@ -31,7 +31,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Moved:
-    """What was taken out of a docstring, and the lines that stay; `at` is where the sections belong."""
+    """The pieces taken out of a docstring, and the lines that stay; `at` is where the sections belong."""
 
     kept: list[str] = field(default_factory=list)
     at: int = -1
@@ -40,13 +40,13 @@ class _Moved:
     raises: list[_Entry] = field(default_factory=list)
 
     def mark(self) -> None:
-        """The sections go where the first piece was taken."""
+        """Mark the place of the first piece taken as the place of the sections."""
         if self.at < 0:
             self.at = len(self.kept)
 
 
 def to_google(view: View) -> str:
-    """The text with a reST, Epydoc or NumPy docstring in the Google style."""
+    """Return the text with a reST, Epydoc or NumPy docstring in the Google style."""
     text, node = view.text, view.node
     written = prose(text, node)
     if written is None:
@@ -62,7 +62,7 @@ def to_google(view: View) -> str:
 
 
 def describe_parameters(view: View) -> str:
-    """The text with descriptions that stand elsewhere in the docstring (`x: …`, `- x (int): …`) under `Args:`."""
+    """Return the text with descriptions from elsewhere in the docstring (`x: …`, `- x (int): …`) under `Args:`."""
     text, node, missing = view.text, view.node, view.undescribed
     written = prose(text, node)
     if written is None or not missing:
@@ -70,9 +70,12 @@ def describe_parameters(view: View) -> str:
     lines = _unfold(list(written.lines))
     moved = _take_stray(lines, missing)
     if not moved.arguments:
-        kept, said = sentences.take(lines, missing)
-        at = next((number for number, line in enumerate(kept) if ">>>" in line or _HEADING.match(line)), len(kept))
-        moved = _Moved(kept, at, {name: _Entry(name, "", [text]) for name, text in said.items()})
+        remaining_lines, descriptions = sentences.take(lines, missing)
+        at = next(
+            (number for number, line in enumerate(remaining_lines) if ">>>" in line or _HEADING.match(line)),
+            len(remaining_lines),
+        )
+        moved = _Moved(remaining_lines, at, {name: _Entry(name, "", [text]) for name, text in descriptions.items()})
     if not moved.arguments:
         return text
     headers = [index for index, line in enumerate(moved.kept) if _HEADER.match(line)]
@@ -89,10 +92,10 @@ def _take_fields(lines: list[str]) -> _Moved:
     moved = _Moved()
     entry: _Entry | None = None
     for line in lines:
-        found = _FIELD.match(line)
-        if found:
+        match = _FIELD.match(line)
+        if match:
             moved.mark()
-            entry = _field_entry(moved, found)
+            entry = _field_entry(moved, match)
         elif entry is not None and line.strip() and line[0] in " \t" and not line.lstrip().startswith(">>>"):
             entry.text.append(line.strip())
         else:
@@ -101,29 +104,29 @@ def _take_fields(lines: list[str]) -> _Moved:
     return moved
 
 
-def _field_entry(moved: _Moved, found: re.Match[str]) -> _Entry:
-    kind, words = found["kind"], found["subject"].split()
+def _field_entry(moved: _Moved, match: re.Match[str]) -> _Entry:
+    kind, words = match["kind"], match["subject"].split()
     if kind.startswith("ret"):
         entry = moved.returns
     elif kind == "rtype":
-        moved.returns.kind = _plain(found["text"])
+        moved.returns.kind = _plain(match["text"])
         return _Entry("")
     elif kind.startswith("rais") or kind == "except":
         entry = _Entry(" ".join(words))
         moved.raises.append(entry)
     elif kind == "type":
-        moved.arguments.setdefault(" ".join(words), _Entry(" ".join(words))).kind = _plain(found["text"])
+        moved.arguments.setdefault(" ".join(words), _Entry(" ".join(words))).kind = _plain(match["text"])
         return _Entry("")
     else:
         name = words[-1] if words else ""
         entry = moved.arguments.setdefault(name, _Entry(name))
         entry.kind = " ".join(words[:-1]) or entry.kind
-    entry.text.append(found["text"].strip())
+    entry.text.append(match["text"].strip())
     return entry
 
 
 def _plain(kind: str) -> str:
-    """A type without Epydoc's marks: `C{int}`, `L{str}`."""
+    """Return a type without Epydoc's marks: `C{int}`, `L{str}`."""
     return re.sub(r"\b[A-Z]\{([^{}]*)\}", r"\1", kind).strip()
 
 
@@ -158,8 +161,8 @@ def _numpy_entry(moved: _Moved, section: str, line: str) -> None:
     is_head = not line[0].isspace()
     name, _, kind = (part.strip() for part in line.partition(":"))
     if section == "Args" and is_head:
-        for one in name.split(","):
-            moved.arguments[one.strip()] = _Entry(one.strip(), kind)
+        for parameter in name.split(","):
+            moved.arguments[parameter.strip()] = _Entry(parameter.strip(), kind)
     elif section == "Args" and moved.arguments:
         next(reversed(moved.arguments.values())).text.append(line.strip())
     elif section == "Raises" and is_head:
@@ -173,11 +176,11 @@ def _numpy_entry(moved: _Moved, section: str, line: str) -> None:
 
 
 def _unfold(lines: list[str]) -> list[str]:
-    """`Args: x: the number` on one line becomes a heading and an entry."""
+    """Return the lines with `Args: x: the number` split into a heading and an entry."""
     unfolded: list[str] = []
     for line in lines:
-        found = re.match(r"^(Args|Arguments|Parameters|Params)\s*:\s*(\w+\s*(?:\([^)]*\))?\s*:\s.*)$", line)
-        unfolded += [f"{found[1]}:", f"    {found[2]}"] if found else [line]
+        match = re.match(r"^(Args|Arguments|Parameters|Params)\s*:\s*(\w+\s*(?:\([^)]*\))?\s*:\s.*)$", line)
+        unfolded += [f"{match[1]}:", f"    {match[2]}"] if match else [line]
     return unfolded
 
 
@@ -190,12 +193,12 @@ def _take_stray(lines: list[str], missing: list[str]) -> _Moved:
     moved = _Moved()
     entry, depth = None, 0
     for line in lines:
-        found = stray.match(line)
-        if found and found["name"] not in moved.arguments:
+        match = stray.match(line)
+        if match and match["name"] not in moved.arguments:
             moved.mark()
             entry, depth = (
-                _Entry(found["name"], (found["kind"] or "").strip(), [found["text"].strip()]),
-                len(found["indent"]),
+                _Entry(match["name"], (match["kind"] or "").strip(), [match["text"].strip()]),
+                len(match["indent"]),
             )
             moved.arguments[entry.name] = entry
         elif entry and line.strip() and len(line) - len(line.lstrip()) > depth and ">>>" not in line:
@@ -207,8 +210,8 @@ def _take_stray(lines: list[str], missing: list[str]) -> _Moved:
 
 
 def _entries(moved: _Moved, node: FunctionNode) -> list[str]:
-    hinted = {one.arg for one in parameters(node) if one.annotation is not None}
-    order = [one.arg for one in parameters(node)]
+    hinted = {parameter.arg for parameter in parameters(node) if parameter.annotation is not None}
+    order = [parameter.arg for parameter in parameters(node)]
     names = sorted(moved.arguments, key=lambda name: order.index(name) if name in order else len(order))
     return [
         _entry_line(moved.arguments[name], with_kind=name not in hinted)

@@ -25,23 +25,23 @@ _MOST, _LONGEST = 40, 8_000
 
 
 def take(lines: list[str], missing: list[str]) -> tuple[list[str], dict[str, str]]:
-    """The lines without the sentences that describe one of the parameters, and what those say of each."""
+    """Return the lines without the sentences that describe one of the parameters, and the description of each."""
     end = next((at for at, line in enumerate(lines) if ">>>" in line or _SECTION.match(line)), len(lines))
-    found: dict[str, str] = {}
-    kept: list[str] = []
+    descriptions: dict[str, str] = {}
+    remaining_lines: list[str] = []
     if len(missing) > _MOST or sum(map(len, lines[:end])) > _LONGEST:
-        return lines, found
+        return lines, descriptions
     for number, block in enumerate(_paragraphs(lines[:end])):
-        kept += _without(block, missing, found, is_first=number == 0)
+        remaining_lines += _without(block, missing, descriptions, is_first=number == 0)
     text = " ".join(" ".join(lines[:end]).split())
     for name in missing:
-        if name not in found and (beside := _beside(name, text)):
-            found[name] = beside
-    return [*kept, *lines[end:]], found
+        if name not in descriptions and (phrase := _phrase_before(name, text)):
+            descriptions[name] = phrase
+    return [*remaining_lines, *lines[end:]], descriptions
 
 
 def _paragraphs(lines: list[str]) -> list[list[str]]:
-    """Runs of lines that are all blank or all not."""
+    """Return runs of lines that are all blank or all not."""
     blocks: list[list[str]] = []
     for line in lines:
         if blocks and bool(blocks[-1][-1].strip()) == bool(line.strip()):
@@ -51,32 +51,32 @@ def _paragraphs(lines: list[str]) -> list[list[str]]:
     return blocks
 
 
-def _without(block: list[str], missing: list[str], found: dict[str, str], *, is_first: bool) -> list[str]:
-    kept, taken = [], False
+def _without(block: list[str], missing: list[str], descriptions: dict[str, str], *, is_first: bool) -> list[str]:
+    sentences, has_moved = [], False
     for number, sentence in enumerate(_END.split(" ".join(" ".join(block).split()))):
-        open_ = [name for name in missing if name not in found]
-        said = _said(sentence, open_)
-        found |= said or _said(_clause(sentence), open_)
-        if said and not (is_first and number == 0):
-            taken = True
+        open_ = [name for name in missing if name not in descriptions]
+        texts = _parameter_texts(sentence, open_)
+        descriptions |= texts or _parameter_texts(_clause(sentence), open_)
+        if texts and not (is_first and number == 0):
+            has_moved = True
         else:
-            kept.append(sentence)
-    if not taken:
+            sentences.append(sentence)
+    if not has_moved:
         return block
-    return textwrap.wrap(" ".join(kept), _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(" ".join(sentences), _WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def _clause(sentence: str) -> str:
-    """What follows the last "where" of a sentence."""
+    """Return the text after the last "where" of a sentence."""
     return sentence.rpartition(" where ")[2] if " where " in sentence else ""
 
 
-def _said(sentence: str, missing: list[str]) -> dict[str, str]:
-    """What a sentence says about parameters, if it says nothing else."""
-    said: dict[str, str] = {}
+def _parameter_texts(sentence: str, missing: list[str]) -> dict[str, str]:
+    """Return what a sentence says about parameters, if it says nothing else."""
+    texts: dict[str, str] = {}
     names = "|".join(map(re.escape, missing))
     if not names:
-        return said
+        return texts
     subject = (
         rf"(?:(?:[Hh]ere|[Ww]here),?\s+)?(?:[Tt]he (?:parameter|argument|input)\s+)?[`'\"*]*(?P<name>{names})[`'\"*]*"
     )
@@ -86,23 +86,23 @@ def _said(sentence: str, missing: list[str]) -> dict[str, str]:
         words = _description(match) if match else ""
         if not match or not words:
             return {}
-        said[match["name"]] = words
-    return said
+        texts[match["name"]] = words
+    return texts
 
 
 def _description(match: re.Match[str]) -> str:
-    rest = match["rest"].strip().rstrip(";")
-    if not re.match(rf"(?:{_STARTERS})\b", rest, re.IGNORECASE):
+    remainder = match["rest"].strip().rstrip(";")
+    if not re.match(rf"(?:{_STARTERS})\b", remainder, re.IGNORECASE):
         return ""
-    words = rest if match["verb"] in ("is", "are") else f"{match['verb']} {rest}"
+    words = remainder if match["verb"] in ("is", "are") else f"{match['verb']} {remainder}"
     return words[:1].upper() + words[1:]
 
 
-def _beside(name: str, text: str) -> str:
-    """What stands right before a parameter's quoted name: "a list of integers `items`"."""
+def _phrase_before(name: str, text: str) -> str:
+    """Return the phrase right before a parameter's quoted name: "a list of integers `items`"."""
     plain = rf"(?:(?!(?:{_SMALL})\b)[a-z-]+\s+)"
-    found = re.search(
+    match = re.search(
         rf"\b(?P<words>(?i:an?|the)\s+{plain}{{0,2}}?(?:{_NOUNS})(?:\s+of\s+{plain}?[a-z]+s)?)\s+[`'\"]{re.escape(name)}[`'\"]",
         text,
     )
-    return f"{found['words'][:1].upper()}{found['words'][1:]}." if found else ""
+    return f"{match['words'][:1].upper()}{match['words'][1:]}." if match else ""

@@ -1,4 +1,4 @@
-"""Repairs of a `def` line: put something after a parameter, after the parentheses, or before the first parameter."""
+"""Edits a `def` line: inserts after a parameter, after the parentheses, or before the first parameter."""
 
 import tokenize
 
@@ -9,34 +9,34 @@ from .view import View
 
 
 def add_self(view: View) -> str:
-    """The text with `self` as first parameter, if the function uses it and nothing defines it."""
+    """Return the text with `self` as first parameter, if the function uses it and nothing defines it."""
     text, node = view.text, view.node
     if takes_self(node) or "self" not in view.missing:
         return text
     place = opening(text, node)
     if place is None:
         return text
-    rest = text[place:].lstrip()
-    return text[:place] + ("self" if rest.startswith(")") else "self, ") + text[place:]
+    tail = text[place:].lstrip()
+    return text[:place] + ("self" if tail.startswith(")") else "self, ") + text[place:]
 
 
 def offset(text: str, line: int, column: int) -> int:
-    """The place in a text of a tree's line and column, which counts bytes."""
+    """Return the position in a text of a tree's line and column, which counts bytes."""
     lines = lines_of(text)
     before = lines[line - 1].encode("utf-8")[:column].decode("utf-8")
     return sum(map(len, lines[: line - 1])) + len(before)
 
 
 def opening(text: str, node: FunctionNode) -> int | None:
-    """The place just after the parenthesis that opens a function's parameters."""
-    found = _parentheses(text, node)
-    return found[0] if found else None
+    """Return the position just after the parenthesis that opens a function's parameters."""
+    span = _parentheses(text, node)
+    return span[0] if span else None
 
 
 def closing(text: str, node: FunctionNode) -> int | None:
-    """The place just after the parenthesis that closes a function's parameters."""
-    found = _parentheses(text, node)
-    return found[1] if found else None
+    """Return the position just after the parenthesis that closes a function's parameters."""
+    span = _parentheses(text, node)
+    return span[1] if span else None
 
 
 def _parentheses(text: str, node: FunctionNode) -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-"""What a mend looks at: a text with its tree, the promised function, and what came beside it."""
+"""The input of a fix: a text with its tree, the promised function, and what was sent with it."""
 
 import ast
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from ..tree import FunctionNode, bound_names, find, parameters, parse
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A candidate's text before a mend; `around` is the text of the module that it goes into."""
+    """A candidate's text before a fix; `around` is the text of the module that it goes into."""
 
     text: str
     name: str
@@ -24,7 +24,7 @@ class View:
 
     @property
     def known(self) -> frozenset[str]:
-        """The names that the module around has."""
+        """The names that the surrounding module has."""
         tree = parse(self.around) if self.around else None
         return bound_names(tree) if isinstance(tree, ast.Module) else frozenset()
 
@@ -35,28 +35,28 @@ class View:
 
     @property
     def words(self) -> str:
-        """The docstring as it stands; empty if there is none."""
+        """The docstring as written; empty if there is none."""
         return ast.get_docstring(self.node, clean=False) or ""
 
     @property
     def described(self) -> Described:
-        """What the docstring says."""
+        """The parsed content of the docstring."""
         return docstring.read(self.words)
 
     @property
     def undescribed(self) -> list[str]:
         """The parameters without a description."""
-        told = self.described.parameters
-        return [one.arg for one in parameters(self.node) if not told.get(one.arg)]
+        descriptions = self.described.parameters
+        return [parameter.arg for parameter in parameters(self.node) if not descriptions.get(parameter.arg)]
 
     @property
     def is_hinted(self) -> bool:
-        """Every parameter and the result have a type."""
-        return self.node.returns is not None and all(one.annotation for one in parameters(self.node))
+        """True if every parameter and the result have a type."""
+        return self.node.returns is not None and all(parameter.annotation for parameter in parameters(self.node))
 
 
 def view(text: str, name: str) -> View | None:
-    """A text with nothing beside it; None where it has no such function."""
+    """Return the view of a text alone; None if it has no such function."""
     tree = parse(text)
     node = find(tree, name) if isinstance(tree, ast.Module) else None
     return View(text, name, tree, node) if isinstance(tree, ast.Module) and node else None

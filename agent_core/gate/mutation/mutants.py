@@ -1,4 +1,4 @@
-"""Mutants of one function: its module's text with one small thing changed, or with a stub in the body's place.
+"""Mutants of one function: its module's text with one small change, or with a stub as the body.
 
 Pure: text in, texts out, nothing runs. All but the change stays as it is, byte for byte. Each mutant
 knows the kind of example that would notice it.
@@ -12,41 +12,41 @@ from typing import Final, TypeAlias
 
 from ..tree import body, find, parameters, parse
 from .sites import Site, sites
-from .splice import Change, Mutant, Text
+from .splice import Mutant, SplicedText, TextChange
 
 MOST_ARGUMENTS: Final = 3  # that a stub hands back
 
 
 def stubs(text: str, name: str, constants: Sequence[str]) -> dict[str, Mutant]:
-    """The function as a stub that gives a constant, or one of its arguments as it came; by what it gives."""
+    """Return stubs of the function that return a constant, or an argument unchanged, by what they return."""
     tree = parse(_normal(text))
     node = find(tree, name) if isinstance(tree, ast.Module) else None
     if node is None or not body(node):
         return {}
-    first, whole = body(node)[0], Text(_normal(text))
+    first, whole = body(node)[0], SplicedText(_normal(text))
     names = [parameter.arg for parameter in parameters(node)[:MOST_ARGUMENTS]]
     start = whole.start(first)
     lead = whole.piece(whole.line_start(start), start)
-    made = {}
+    by_value = {}
     for value in dict.fromkeys([*names, *constants]):
         new = f"return {value}; " if lead.strip() else f"return {value}\n{lead}"
         notices = f"an example whose result is not {f'`{value}` itself' if value in names else value}"
-        made[value] = whole.mutant("stub", Change(start, start, new, notices), node)
-    return made
+        by_value[value] = whole.mutant("stub", TextChange(start, start, new, notices), node)
+    return by_value
 
 
 def mutants(text: str, name: str, most: int) -> tuple[Mutant, ...]:
-    """At most so many mutants, most telling first: one of each operator in turn, those in a `while` at the end."""
+    """Return up to `most` mutants, the most telling first: one per operator in turn, those in a `while` at the end."""
     tree = parse(_normal(text))
     node = find(tree, name) if isinstance(tree, ast.Module) else None
     if node is None:
         return ()
-    whole, found = Text(_normal(text)), list(sites(node))
-    made: list[list[tuple[bool, Mutant]]] = []
+    whole, places = SplicedText(_normal(text)), list(sites(node))
+    by_operator: list[list[tuple[bool, Mutant]]] = []
     for operator, act in OPERATORS.items():
-        changes = [(site, change) for site in found for change in _changes(act, site, whole)]
-        made.append([(site.in_while, whole.mutant(operator, change, node)) for site, change in changes])
-    in_turn = [one for row in zip_longest(*made) for one in row if one is not None]
+        changes = [(site, change) for site in places for change in _changes(act, site, whole)]
+        by_operator.append([(site.in_while, whole.mutant(operator, change, node)) for site, change in changes])
+    in_turn = [entry for row in zip_longest(*by_operator) for entry in row if entry is not None]
     ordered = [mutant for late in (False, True) for in_while, mutant in in_turn if in_while is late]
     unlike = {mutant.text: mutant for mutant in reversed(ordered)}
     return tuple(mutant for mutant in ordered if unlike[mutant.text] is mutant)[:most]
@@ -56,27 +56,27 @@ def _normal(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-Operator: TypeAlias = Callable[[Site, Text], Iterator[Change]]
+Operator: TypeAlias = Callable[[Site, SplicedText], Iterator[TextChange]]
 
 
-def _changes(act: Operator, site: Site, text: Text) -> list[Change]:
+def _changes(act: Operator, site: Site, text: SplicedText) -> list[TextChange]:
     try:
         return list(act(site, text))
     except RecursionError:
         return []
 
 
-def _give_else(site: Site, text: Text) -> Iterator[Change]:
-    """None, or the other truth, in one of several places."""
+def _give_else(site: Site, text: SplicedText) -> Iterator[TextChange]:
+    """Yield a change of one of several results to None, or to the other truth value."""
     value = site.node.value if isinstance(site.node, ast.Return) and site.returns > 1 else None
     if value is not None:
         answer = value.value if isinstance(value, ast.Constant) else ...
         if answer is not None:
             new = repr(not answer) if isinstance(answer, bool) else "None"
-            yield Change(text.start(value), text.end(value), new, _reaching(site, text))
+            yield TextChange(text.start(value), text.end(value), new, _reaching(site, text))
 
 
-def _negate(site: Site, text: Text) -> Iterator[Change]:
+def _negate(site: Site, text: SplicedText) -> Iterator[TextChange]:
     match site.node:
         case ast.If(test=test) | ast.IfExp(test=test):
             tests = [test]
@@ -87,11 +87,11 @@ def _negate(site: Site, text: Text) -> Iterator[Change]:
     for test in tests:
         start, end = text.start(test), text.end(test)
         notices = f"an example in which it matters whether `{text.of(test)}`"
-        yield Change(start, end, f"not ({text.piece(start, end)})", notices)
+        yield TextChange(start, end, f"not ({text.piece(start, end)})", notices)
 
 
-def _stop_early(site: Site, text: Text) -> Iterator[Change]:
-    """Only one round of a loop."""
+def _stop_early(site: Site, text: SplicedText) -> Iterator[TextChange]:
+    """Yield a change that runs a loop only once."""
     if not isinstance(site.node, ast.For | ast.AsyncFor):
         return
     first, last = site.node.body[0], site.node.body[-1]
@@ -101,67 +101,67 @@ def _stop_early(site: Site, text: Text) -> Iterator[Change]:
     lead = text.piece(text.line_start(start), start)
     place = text.end(last) if lead.strip() else text.line_end(text.end(last))
     new = "; break" if lead.strip() else f"\n{lead}break"
-    yield Change(
+    yield TextChange(
         place, place, new, f"an example in which a second round of `for … in {text.of(site.node.iter)}` matters"
     )
 
 
-def _arithmetic(site: Site, text: Text) -> Iterator[Change]:
+def _arithmetic(site: Site, text: SplicedText) -> Iterator[TextChange]:
     match site.node:
-        case ast.BinOp(left=left, op=op, right=right) if not (_is_text(left) or _is_text(right)):
-            operands, suffix = (left, right), ""
-        case ast.AugAssign(target=left, op=op, value=right) if not _is_text(right):
-            operands, suffix = (left, right), "="
+        case ast.BinOp(left=left_operand, op=op, right=right) if not (_is_text(left_operand) or _is_text(right)):
+            operands, suffix = (left_operand, right), ""
+        case ast.AugAssign(target=left_operand, op=op, value=right) if not _is_text(right):
+            operands, suffix = (left_operand, right), "="
         case _:
             return
     if type(op) in ARITHMETIC:
         old, new = ARITHMETIC[type(op)]
-        notices = f"an example in which `{text.of(left)} {old} {text.of(right)}` is not the same with `{new}`"
+        notices = f"an example in which `{text.of(left_operand)} {old} {text.of(right)}` is not the same with `{new}`"
         yield from _between(*operands, (old + suffix, new + suffix), notices, text)
 
 
-def _connective(site: Site, text: Text) -> Iterator[Change]:
+def _connective(site: Site, text: SplicedText) -> Iterator[TextChange]:
     if isinstance(site.node, ast.BoolOp):
         swap = ("and", "or") if isinstance(site.node.op, ast.And) else ("or", "and")
-        left, right = site.node.values[:2]
-        notices = f"an example in which only one of `{text.of(left)}` and `{text.of(right)}` holds"
-        yield from _between(left, right, swap, notices, text)
+        left_operand, right = site.node.values[:2]
+        notices = f"an example in which only one of `{text.of(left_operand)}` and `{text.of(right)}` holds"
+        yield from _between(left_operand, right, swap, notices, text)
 
 
-def _comparison(site: Site, text: Text) -> Iterator[Change]:
-    """Where it is not the whole of a condition, which is negated anyway."""
+def _comparison(site: Site, text: SplicedText) -> Iterator[TextChange]:
+    """Yield a changed comparison, unless it is a whole condition, which is negated anyway."""
     if isinstance(site.node, ast.Compare) and not site.is_test:
-        for left, op, right in _compared(site.node):
+        for left_operand, op, right in _compared(site.node):
             if type(op) in COMPARISONS:
                 notices = f"an example in which it matters whether `{text.of(site.node)}`"
-                yield from _between(left, right, COMPARISONS[type(op)], notices, text)
+                yield from _between(left_operand, right, COMPARISONS[type(op)], notices, text)
 
 
-def _boundary(site: Site, text: Text) -> Iterator[Change]:
+def _boundary(site: Site, text: SplicedText) -> Iterator[TextChange]:
     if isinstance(site.node, ast.Compare):
-        for left, op, right in _compared(site.node):
+        for left_operand, op, right in _compared(site.node):
             if type(op) in BOUNDARIES:
-                notices = f"an example where `{text.of(left)}` equals `{text.of(right)}`"
-                yield from _between(left, right, BOUNDARIES[type(op)], notices, text)
+                notices = f"an example where `{text.of(left_operand)}` equals `{text.of(right)}`"
+                yield from _between(left_operand, right, BOUNDARIES[type(op)], notices, text)
 
 
-def _constant(site: Site, text: Text) -> Iterator[Change]:
+def _constant(site: Site, text: SplicedText) -> Iterator[TextChange]:
     if not isinstance(site.node, ast.Constant) or site.in_table or _is_answer(site):
         return
     value = site.node.value
-    new = _other(value)
+    new = _replacement(value)
     if new is not None:
         around = site.parent if isinstance(site.parent, ast.expr | ast.stmt) else site.node
         notices = f"an example in which the {value!r} of `{text.of(around)}` matters"
-        yield Change(text.start(site.node), text.end(site.node), new, notices)
+        yield TextChange(text.start(site.node), text.end(site.node), new, notices)
 
 
 def _is_answer(site: Site) -> bool:
-    """What `_give_else` changes already."""
+    """Check whether `_give_else` already changes this place."""
     return site.returns > 1 and isinstance(site.parent, ast.Return) and isinstance(getattr(site.node, "value", 0), bool)
 
 
-def _other(value: object) -> str | None:
+def _replacement(value: object) -> str | None:
     match value:
         case bool():
             return repr(not value)
@@ -173,13 +173,15 @@ def _other(value: object) -> str | None:
             return None
 
 
-def _between(left: ast.expr, right: ast.expr, swap: tuple[str, str], notices: str, text: Text) -> Iterator[Change]:
-    """The operator that stands between two operands, swapped."""
-    start, end = text.end(left), text.start(right)
+def _between(
+    left_operand: ast.expr, right: ast.expr, swap: tuple[str, str], notices: str, text: SplicedText
+) -> Iterator[TextChange]:
+    """Yield the change that swaps the operator between two operands."""
+    start, end = text.end(left_operand), text.start(right)
     gap = text.piece(start, end)
-    found = re.search(r"\s+".join(map(re.escape, swap[0].split())), gap)
-    if found and "#" not in gap:
-        yield Change(start + found.start(), start + found.end(), swap[1], notices)
+    match = re.search(r"\s+".join(map(re.escape, swap[0].split())), gap)
+    if match and "#" not in gap:
+        yield TextChange(start + match.start(), start + match.end(), swap[1], notices)
 
 
 def _compared(node: ast.Compare) -> Iterator[tuple[ast.expr, ast.cmpop, ast.expr]]:
@@ -190,16 +192,16 @@ def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
-def _reaching(site: Site, text: Text) -> str:
-    """The kind of example that comes to a place."""
+def _reaching(site: Site, text: SplicedText) -> str:
+    """Return the kind of example that reaches a place."""
     if site.condition is None:
         return f"an example that reaches `{text.of(site.statement)}`"
     test, holds = site.condition
     match test:
         case ast.UnaryOp(op=ast.Not(), operand=ast.Name(id=name)) if holds:
             return f"an example where `{name}` is empty"
-        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]) if holds:
-            return f"an example where `{text.of(left)}` is `{text.of(right)}`"
+        case ast.Compare(left=left_operand, ops=[ast.Eq()], comparators=[right]) if holds:
+            return f"an example where `{text.of(left_operand)}` is `{text.of(right)}`"
         case _:
             return f"an example where `{text.of(test)}` {'holds' if holds else 'does not hold'}"
 

@@ -1,4 +1,4 @@
-"""The places of a function where a small change could be made: each node of its body with what is around it.
+"""The places of a function where a small change could be made: each node of its body with its context.
 
 Pure. What an example can hardly see is left out: the signature, docstrings, what is raised, asserted
 or told as progress, and f-strings, whose inner places Python does not tell.
@@ -18,7 +18,7 @@ Condition: TypeAlias = tuple[ast.expr, bool]
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A node, and what is around it: its parent and statement, and the condition under which it is reached."""
+    """A node and its context: its parent and statement, and the condition under which it is reached."""
 
     node: ast.AST
     parent: ast.AST
@@ -31,7 +31,7 @@ class Site:
 
 
 def sites(function: FunctionNode) -> Iterator[Site]:
-    """Every place of a function's body, in the order of its text."""
+    """Yield every place of a function's body, in the order of its text."""
     statements = body(function)
     returns = sum(isinstance(node, ast.Return) for statement in statements for node in ast.walk(statement))
     waiting = [Site(node, function, node, returns=returns) for node in reversed(statements)]

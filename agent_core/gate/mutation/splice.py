@@ -1,4 +1,4 @@
-"""A text with one piece of it changed: where its tree's nodes stand, byte for byte, and what a change looks like.
+"""A text with one piece changed: the byte positions of its tree's nodes, and a change as a diff.
 
 Pure. The columns of a tree count bytes, so the text is held as bytes.
 """
@@ -26,14 +26,14 @@ class Mutant:
 
     @property
     def diff(self) -> str:
-        """What was changed, as the lines of a diff."""
+        """The change as the lines of a diff."""
         removed = [f"-{line}" for line in self.before.split("\n")] if self.before else []
         return "\n".join([*removed, *(f"+{line}" for line in self.after.split("\n"))])
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A piece of a text, as bytes from `start` to `end`, and what stands there instead."""
+class TextChange:
+    """A piece of a text, as bytes from `start` to `end`, and its replacement."""
 
     start: int
     end: int
@@ -41,42 +41,42 @@ class Change:
     notices: str
 
 
-class Text:
-    """A text in which the places of its tree can be found and changed."""
+class SplicedText:
+    """A text in which the positions of its tree's nodes can be found and changed."""
 
     def __init__(self, text: str) -> None:
         self._bytes = text.encode()
-        self._starts = [0, *(found.end() for found in re.finditer(rb"\n", self._bytes))]
+        self._starts = [0, *(match.end() for match in re.finditer(rb"\n", self._bytes))]
 
     def start(self, node: ast.expr | ast.stmt) -> int:
-        """Where a node begins, decorators included."""
+        """Return where a node begins, decorators included."""
         line = first_line(node) if isinstance(node, ast.stmt) else node.lineno
         return self._starts[line - 1] + node.col_offset
 
     def end(self, node: ast.expr | ast.stmt) -> int:
-        """Where it ends."""
+        """Return where a node ends."""
         return self._starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
 
     def piece(self, start: int, end: int) -> str:
-        """What stands between two places."""
+        """Return the text between two positions."""
         return self._bytes[start:end].decode()
 
     def of(self, node: ast.expr | ast.stmt) -> str:
-        """A node as it is written, in one line."""
+        """Return a node as it is written, in one line."""
         shown = " ".join(self.piece(self.start(node), self.end(node)).split())
         return shown if len(shown) <= 60 else f"{shown[:59]}…"
 
     def line_start(self, place: int) -> int:
-        """Where the line of a place begins."""
+        """Return where the line of a position begins."""
         return self._bytes.rfind(b"\n", 0, place) + 1
 
     def line_end(self, place: int) -> int:
-        """Where the line of a place ends, before the line break."""
-        found = self._bytes.find(b"\n", place)
-        return len(self._bytes) if found < 0 else found
+        """Return where the line of a position ends, before the line break."""
+        position = self._bytes.find(b"\n", place)
+        return len(self._bytes) if position < 0 else position
 
-    def mutant(self, operator: str, change: Change, node: FunctionNode) -> Mutant:
-        """The text with a change."""
+    def mutant(self, operator: str, change: TextChange, node: FunctionNode) -> Mutant:
+        """Return the text with a change."""
         ahead, behind = self._bytes[: change.start], self._bytes[change.end :]
         glue = b" " if _WORD.match(ahead[-1:]) and _WORD.match(change.new.encode()) else b""  # `return[1]`, `if(a)`
         new = ahead + glue + change.new.encode() + behind

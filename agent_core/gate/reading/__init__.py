@@ -1,1 +1,1 @@
-"""What the read stage takes off a text or refuses at once: wrapping, tryouts, escapes, public helpers."""
+"""Removes wrapping, tryouts, odd characters and public helpers in the read stage, or rejects the text at once."""

@@ -1,4 +1,4 @@
-"""A mend of the read stage: what a source cannot hold as it stands is written as an escape in its strings.
+"""A fix of the read stage: characters that a source cannot contain become escapes in its strings.
 
 Joiners come with emoji and with many scripts, and much else with pasted text. The strings keep their values.
 """
@@ -19,7 +19,7 @@ _RAW = re.compile(r"[A-Za-z]*[rR]")
 
 
 def write_escapes(text: str) -> str:
-    """Return the text with escapes in its strings; unchanged where it would compute anything else."""
+    """Return the text with escapes in its strings; unchanged if it would compute anything else."""
     strays = stray_characters(text)
     before = parse(text) if strays else None
     if not isinstance(before, ast.Module):
@@ -34,7 +34,7 @@ def write_escapes(text: str) -> str:
 
 
 def _strings(text: str) -> Iterator[tuple[int, int]]:
-    """Where the strings begin and end that take escapes."""
+    """Yield where the strings that take escapes begin and end."""
     starts = [0]
     for line in lines_of(text):
         starts.append(starts[-1] + len(line))

@@ -1,4 +1,4 @@
-"""What only tries a candidate out: calls, prints, asserts, `if __name__` blocks, `main()` and tests of its own.
+"""Code that only tries a candidate out: calls, prints, asserts, `if __name__` blocks, `main()` and its own tests.
 
 It is taken off; what asserts say (`assert f(1) == 2`) goes into the docstring as examples. Pure text to text.
 """
@@ -30,38 +30,44 @@ class Asserted:
 
 
 def strip_tryouts(text: str, name: str) -> str:
-    """The code without what only tries the function out; as it is where the function might depend on that."""
+    """Return the code without what only tries the function out; unchanged if the function might depend on that."""
     tree = parse(text)
     node = find(tree, name) if isinstance(tree, ast.Module) and len(tree.body) > 1 else None
     if not isinstance(tree, ast.Module) or node is None:
         return text
     off = _tryouts(tree, node)
     lines = lines_of(text)
-    gone = {line for one in off for line in range(_top(one, lines), (one.end_lineno or 0) + 1)}
+    removed_lines = {
+        line for statement in off for line in range(_top(statement, lines), (statement.end_lineno or 0) + 1)
+    }
     stays = set(map(id, tree.body)) - set(map(id, off))
-    if not off or any(one.end_lineno in gone or first_line(one) in gone for one in tree.body if id(one) in stays):
+    if not off or any(
+        statement.end_lineno in removed_lines or first_line(statement) in removed_lines
+        for statement in tree.body
+        if id(statement) in stays
+    ):
         return text  # nothing to take off, or two statements on one line
-    left = "".join(line for number, line in enumerate(lines, 1) if number not in gone).rstrip("\n") + "\n"
-    return strip_tryouts(left, name)  # what only they needed can go now, too
+    remaining = "".join(line for number, line in enumerate(lines, 1) if number not in removed_lines).rstrip("\n") + "\n"
+    return strip_tryouts(remaining, name)  # what only they needed can go now, too
 
 
 def write_asserts(text: str, name: str) -> str:
-    """The text with what its asserts say of the function as examples in the docstring."""
+    """Return the text with its asserts about the function as examples in the docstring."""
     tree = parse(text) if "assert" in text else None
     node = find(tree, name) if isinstance(tree, ast.Module) else None
     if not isinstance(tree, ast.Module) or node is None:
         return text
     written = {_normal(line) for line in bare_lines(ast.get_docstring(node, clean=False) or "") if ">>>" in line}
-    found: dict[str, Asserted] = {}
+    assertions: dict[str, Asserted] = {}
     for statement in _tryouts(tree, node):
-        for one in _asserted(statement, name):
-            if _normal(one.call) not in written:
-                found.setdefault(one.call, one)
-    return _with_examples(text, node, list(found.values())[:_MOST]) if found else text
+        for assertion in _asserted(statement, name):
+            if _normal(assertion.call) not in written:
+                assertions.setdefault(assertion.call, assertion)
+    return _with_examples(text, node, list(assertions.values())[:_MOST]) if assertions else text
 
 
 def _top(node: ast.stmt, lines: list[str]) -> int:
-    """The first line of a statement, with the comments right above it."""
+    """Return the first line of a statement, with the comments right above it."""
     top = first_line(node)
     while top > 1 and lines[top - 2].startswith("#"):
         top -= 1
@@ -69,7 +75,7 @@ def _top(node: ast.stmt, lines: list[str]) -> int:
 
 
 def _normal(call: str) -> str:
-    """A call as it is compared, whatever its quotes and spaces."""
+    """Return a call in its compared form, whatever its quotes and spaces."""
     bare = call.strip().removeprefix(">>>").strip()
     try:
         return ast.unparse(ast.parse(bare, mode="eval"))
@@ -78,35 +84,49 @@ def _normal(call: str) -> str:
 
 
 def _tryouts(tree: ast.Module, node: FunctionNode) -> list[ast.stmt]:
-    """The statements that only try the function out, in order."""
-    others = [one for one in tree.body if one is not node and not isinstance(one, ast.Import | ast.ImportFrom)]
+    """Return the statements that only try the function out, in order."""
+    others = [
+        statement
+        for statement in tree.body
+        if statement is not node and not isinstance(statement, ast.Import | ast.ImportFrom)
+    ]
     if not others:
         return []
     needed = _reached(tree, node)
-    used = {name for one in needed.values() for name in _global_reads(one)}
-    state = {name for one in tree.body if isinstance(one, _ASSIGNMENTS) for name in _stored(one)} & used
-    found: list[ast.stmt] = []
+    used = {name for statement in needed.values() for name in _global_reads(statement)}
+    state = {
+        name for statement in tree.body if isinstance(statement, _ASSIGNMENTS) for name in _stored(statement)
+    } & used
+    tryouts: list[ast.stmt] = []
     is_last = True
-    for one in reversed(others):
-        is_after = one.lineno > node.lineno and id(one) not in needed and _tries_out(one, node.name, is_last=is_last)
-        if _is_guard(one) or (is_after and not _touches(one, state, used)):
-            found.append(one)
+    for statement in reversed(others):
+        is_after = (
+            statement.lineno > node.lineno
+            and id(statement) not in needed
+            and _tries_out(statement, node.name, is_last=is_last)
+        )
+        if _is_guard(statement) or (is_after and not _touches(statement, state, used)):
+            tryouts.append(statement)
         else:
             is_last = False
-    return _not_missed(list(reversed(found)), tree)
+    return _not_missed(list(reversed(tryouts)), tree)
 
 
-def _not_missed(found: list[ast.stmt], tree: ast.Module) -> list[ast.stmt]:
-    """Those of them that nothing which stays needs a name of."""
-    gone = set(map(id, found))
-    needed = {name for one in tree.body if id(one) not in gone for name in _global_reads(one)}
-    kept = [one for one in found if not needed & {*_stored(one), getattr(one, "name", "")}]
-    return kept if len(kept) == len(found) else _not_missed(kept, tree)
+def _not_missed(tryouts: list[ast.stmt], tree: ast.Module) -> list[ast.stmt]:
+    """Return the statements with no names that the remaining code needs."""
+    removed_ids = set(map(id, tryouts))
+    needed = {name for statement in tree.body if id(statement) not in removed_ids for name in _global_reads(statement)}
+    remaining = [
+        statement for statement in tryouts if not needed & {*_stored(statement), getattr(statement, "name", "")}
+    ]
+    return remaining if len(remaining) == len(tryouts) else _not_missed(remaining, tree)
 
 
 def _reached(tree: ast.Module, node: FunctionNode) -> dict[int, ast.stmt]:
-    """The function, and the functions and classes that it reaches."""
-    named: dict[str, ast.stmt] = {one.name: one for one in tree.body if isinstance(one, FunctionNode | ast.ClassDef)}
+    """Return the function, and the functions and classes that it reaches."""
+    named: dict[str, ast.stmt] = {
+        statement.name: statement for statement in tree.body if isinstance(statement, FunctionNode | ast.ClassDef)
+    }
     reached: dict[int, ast.stmt] = {id(node): node}
     front: list[ast.stmt] = [node]
     while front:
@@ -118,20 +138,20 @@ def _reached(tree: ast.Module, node: FunctionNode) -> dict[int, ast.stmt]:
 
 
 def _global_reads(node: ast.stmt) -> set[str]:
-    """The names that a statement reads of its module, as far as its own do not hide them."""
+    """Return the names that a statement reads from its module, as far as its own do not hide them."""
     if not isinstance(node, FunctionNode):
         return _loaded(node)
-    declared = {name for one in nodes_of(node) if isinstance(one, ast.Global) for name in one.names}
-    own = _stored(node) | {one.arg for one in nodes_of(node) if isinstance(one, ast.arg)}
+    declared = {name for child in nodes_of(node) if isinstance(child, ast.Global) for name in child.names}
+    own = _stored(node) | {child.arg for child in nodes_of(node) if isinstance(child, ast.arg)}
     return (_loaded(node) - own) | declared
 
 
 def _loaded(node: ast.AST) -> set[str]:
-    return {one.id for one in nodes_of(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+    return {child.id for child in nodes_of(node) if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load)}
 
 
 def _stored(node: ast.AST) -> set[str]:
-    return {one.id for one in nodes_of(node) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
+    return {child.id for child in nodes_of(node) if isinstance(child, ast.Name) and not isinstance(child.ctx, ast.Load)}
 
 
 def _tries_out(node: ast.stmt, name: str, *, is_last: bool) -> bool:
@@ -143,8 +163,8 @@ def _tries_out(node: ast.stmt, name: str, *, is_last: bool) -> bool:
             return is_last or name in _loaded(node)
         case ast.Assign() | ast.AnnAssign() | ast.For() | ast.With() | ast.Try():
             return name in _loaded(node)
-        case ast.FunctionDef(name=other) | ast.AsyncFunctionDef(name=other):
-            return bool(_TEST.match(other)) and other != name
+        case ast.FunctionDef(name=function_name) | ast.AsyncFunctionDef(name=function_name):
+            return bool(_TEST.match(function_name)) and function_name != name
         case ast.ClassDef(bases=bases):
             return any(ast.unparse(base).endswith("TestCase") for base in bases)
         case _:
@@ -160,7 +180,9 @@ def _is_guard(node: ast.stmt) -> bool:
 
 
 def _touches(node: ast.stmt, state: set[str], used: set[str]) -> bool:
-    """The statement may change what the function reads: it binds such a name, or hands one out to be changed."""
+    """Check whether the statement may change what the function reads: by binding such a name, or by exposing its
+    value.
+    """
     if _is_guard(node) or isinstance(node, FunctionNode | ast.ClassDef):
         return False  # nothing of it runs with the module
     if _stored(node) & used:
@@ -169,41 +191,45 @@ def _touches(node: ast.stmt, state: set[str], used: set[str]) -> bool:
 
 
 def _asserted(node: ast.stmt, name: str) -> Iterator[Asserted]:
-    """What a statement asserts of the function; in a `check(candidate)`, of its parameter."""
+    """Yield what a statement asserts of the function; in a `check(candidate)`, of its parameter."""
     names = {name}
     if isinstance(node, FunctionNode) and len(node.args.args) == 1:
         names.add(node.args.args[0].arg)
-    for one in nodes_of(node):
-        match one:
+    for child in nodes_of(node):
+        match child:
             case ast.Assert(test=test):
                 yield from _of_test(test, names, name)
-            case ast.Call(func=ast.Attribute(attr="assertEqual"), args=[ast.Call() as call, wanted, *_]):
-                yield from _example(call, wanted, names, name)
+            case ast.Call(func=ast.Attribute(attr="assertEqual"), args=[ast.Call() as call, expected, *_]):
+                yield from _example(call, expected, names, name)
 
 
 def _of_test(test: ast.expr, names: set[str], name: str) -> Iterator[Asserted]:
     match test:
-        case ast.Compare(left=left, ops=[ast.Eq() | ast.Is()], comparators=[right]):
-            yield from _example(left, right, names, name)
-            yield from _example(right, left, names, name)
+        case ast.Compare(left=left_operand, ops=[ast.Eq() | ast.Is()], comparators=[right]):
+            yield from _example(left_operand, right, names, name)
+            yield from _example(right, left_operand, names, name)
         case ast.BoolOp(op=ast.And(), values=values):
-            for one in values:
-                yield from _of_test(one, names, name)
+            for value in values:
+                yield from _of_test(value, names, name)
 
 
-def _example(call: ast.expr, wanted: ast.expr, names: set[str], name: str) -> Iterator[Asserted]:
+def _example(call: ast.expr, expected: ast.expr, names: set[str], name: str) -> Iterator[Asserted]:
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id not in names:
         return
     arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
-    is_literal, value = literal(wanted)
-    if is_literal and value is not None and all(literal(one)[0] for one in arguments):
+    is_literal, value = literal(expected)
+    if is_literal and value is not None and all(literal(argument)[0] for argument in arguments):
         shown = ast.unparse(ast.Call(ast.Name(name), call.args, call.keywords))
         if "\n" not in shown + repr(value):
             yield Asserted(shown, repr(value))
 
 
-def _with_examples(text: str, node: FunctionNode, found: list[Asserted]) -> str:
-    new = [line.replace("\\", "\\\\") for one in found for line in (f"    >>> {one.call}", f"    {one.expected}")]
+def _with_examples(text: str, node: FunctionNode, assertions: list[Asserted]) -> str:
+    new = [
+        line.replace("\\", "\\\\")
+        for assertion in assertions
+        for line in (f"    >>> {assertion.call}", f"    {assertion.expected}")
+    ]
     if any('"""' in line for line in new):
         return text
     written = prose(text, node)
@@ -223,7 +249,7 @@ def _with_examples(text: str, node: FunctionNode, found: list[Asserted]) -> str:
 
 
 def _docstring_of(text: str, node: FunctionNode, new: list[str]) -> str:
-    """A docstring of examples alone, for a function that has none."""
+    """Return the text with a docstring of examples alone, for a function that has none."""
     start = offset(text, first_line(node.body[0]), node.body[0].col_offset)
     margin = text[:start].rpartition("\n")[2]
     if margin.strip():

@@ -1,4 +1,4 @@
-"""Taking a candidate out of its wrapping: code fences, pasted prompts, common indentation.
+"""Unwraps a candidate: code fences, pasted prompts, common indentation.
 
 Pure text to text. Each unwrapping is tried only where the text as it stands is not Python, so that a
 docstring which shows a fence or a prompt is never touched.
@@ -24,15 +24,15 @@ Unwrapping = tuple[str, str, Callable[[str], str]]
 
 
 def strip_fence(text: str) -> str:
-    """The code between the first pair of fences that holds a function; an unclosed one ends with the text."""
-    fenced = [one["code"] for one in _FENCE.finditer(text)] if "```" in text or "~~~" in text else []
+    """Return the code between the first pair of fences that holds a function; an unclosed one ends with the text."""
+    fenced = [match["code"] for match in _FENCE.finditer(text)] if "```" in text or "~~~" in text else []
     if not fenced or _is_python(text):
         return text
     return next((code for code in fenced if "def " in code), fenced[0])
 
 
 def strip_prompts(text: str) -> str:
-    """The code without the interpreter's prompts; what came of a call is written as an assert below it."""
+    """Return the code without the interpreter's prompts; the result of a call is written as an assert below it."""
     if not text.lstrip().startswith((">>>", "...")) or _is_python(text):
         return text
     code: list[list[str]] = []
@@ -46,12 +46,14 @@ def strip_prompts(text: str) -> str:
             code[-1].append(_PROMPT.sub("", bare))
         else:
             printed[-1].append(bare)
-    typed = "\n".join(starmap(_told, zip(map("\n".join, code), map("\n".join, printed), strict=True))) + "\n"
+    typed = (
+        "\n".join(starmap(_session_statement, zip(map("\n".join, code), map("\n".join, printed), strict=True))) + "\n"
+    )
     return typed if not any(printed) or _is_python(typed) else text
 
 
-def _told(code: str, printed: str) -> str:
-    """One statement of a session: one that raised goes, one that gave a literal says so."""
+def _session_statement(code: str, printed: str) -> str:
+    """Return one statement of a session: dropped if it raised, with an assert if it returned a literal."""
     if printed.startswith("Traceback"):
         return ""
     try:
@@ -63,7 +65,7 @@ def _told(code: str, printed: str) -> str:
 
 
 def strip_indentation(text: str) -> str:
-    """The code without the indentation that all of its lines share."""
+    """Return the code without the indentation that all of its lines share."""
     if _is_python(text):
         return text
     flat = text.replace("\r\n", "\n")

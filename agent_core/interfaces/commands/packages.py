@@ -1,4 +1,4 @@
-"""`toolwright functions packages`: what is installed for which functions, in a human's hand."""
+"""`toolwright functions packages`: which packages are installed for which functions, managed by the user."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -7,7 +7,7 @@ import click
 
 from agent_core.untrusted import one_line
 
-from ..scene import Scene, scene
+from ..scene import CliContext, scene
 from ..spans import Line, line
 
 _MOST = 12
@@ -16,26 +16,26 @@ _MOST = 12
 @click.command()
 @click.option("--clean", "is_clean", is_flag=True, help="Remove what no function is granted, from disk and lock.")
 @scene
-def packages(scene: Scene, is_clean: bool) -> int:  # noqa: FBT001  (click hands it in)
+def packages(scene: CliContext, is_clean: bool) -> int:  # noqa: FBT001  (click hands it in)
     """List the packages that functions were granted, as functions/requirements.lock pins them."""
     from ..opened import with_workshop
 
     if is_clean:
-        gone = with_workshop(scene, lambda shop: shop.granting.packing.clean())
-        scene.result(gone, [line(("ok", "✓ "), f"removed {len(gone['removed'])} folders of packages")])
+        result = with_workshop(scene, lambda shop: shop.granting.packing.clean())
+        scene.result(result, [line(("ok", "✓ "), f"removed {len(result['removed'])} folders of packages")])
         return 0
-    found = with_workshop(scene, lambda shop: shop.granting.packing.listing())
-    scene.result(found, list(package_lines(found)))
-    if not found["packages"]:
+    data = with_workshop(scene, lambda shop: shop.granting.packing.listing())
+    scene.result(data, list(package_lines(data)))
+    if not data["packages"]:
         scene.hint("No function has a package. Next: toolwright functions grant NAME --package REQ")
-    return 1 if found["problem"] else 0
+    return 1 if data["problem"] else 0
 
 
-def package_lines(found: Mapping[str, Any]) -> Iterator[Line]:  # Any: JSON
-    """Each set of requirements: whose it is, what it is pinned to, and whether it is here."""
-    if found["problem"]:
-        yield line(("bad", "✗ "), found["problem"])
-    for row in found["packages"]:
+def package_lines(data: Mapping[str, Any]) -> Iterator[Line]:  # Any: JSON
+    """Yield each set of requirements: its functions, its pinned packages, and whether it is installed."""
+    if data["problem"]:
+        yield line(("bad", "✗ "), data["problem"])
+    for row in data["packages"]:
         users = ", ".join(row["functions"]) or "no function"
         state = f"{row['bytes'] / 1e6:.1f} MB" if row["installed"] else "not installed: you are asked when it is called"
         yield line(("name", ", ".join(row["requirements"])), ("dim", f"  for {users}  "), state)

@@ -1,4 +1,4 @@
-"""A table above the input line that is looked through: letters filter, arrows move, below it what lies behind the row.
+"""A table above the input line to look through: letters filter, arrows move, details of the row are below it.
 
 Enter prints that above the prompt, Esc leaves. Heavy: loaded behind the prompt.
 """
@@ -25,7 +25,7 @@ _KEYS = "type to filter · ↑↓ · Enter prints it · Esc leaves"
 
 
 class Browser:
-    """The open table; `chosen` is there when the human has left it."""
+    """The open table; `chosen` is set once the user has left it."""
 
     def __init__(self, table: Table, prompt: Prompt, theme: str) -> None:
         self.chosen: asyncio.Future[Choice | None] = asyncio.get_running_loop().create_future()
@@ -37,7 +37,7 @@ class Browser:
         self._shown: dict[tuple[str, int, int], list[str]] = {}
 
     def press(self, text: str) -> None:
-        """A letter more to filter by; a slash begins the next command, and leaves."""
+        """Add a letter to the filter. A slash begins the next command, and closes the table."""
         if text == "/":
             self._leave(None)
             self._prompt.buffer.insert_text(text)
@@ -45,24 +45,24 @@ class Browser:
             self._filter(self._typed + text)
 
     def back(self) -> None:
-        """A letter less."""
+        """Remove the last letter."""
         self._filter(self._typed[:-1])
 
     def move(self, by: int) -> None:
-        """To another row; `by` a page where it is more than one."""
+        """Move to another row; if `by` is more than one, by a page."""
         rows = by if abs(by) == 1 else by // abs(by) * self._room()[0]
         self._at = min(max(self._at + rows, 0), max(len(self._found) - 1, 0))
 
     def enter(self) -> None:
-        """Take the row."""
+        """Choose the row."""
         self._leave(self._found[self._at] if self._found else None)
 
     def escape(self) -> None:
-        """Leave without a row."""
+        """Close the table without a row."""
         self._leave(None)
 
     def draw(self, columns: int) -> StyleAndTextTuples:
-        """The table as it is now, as high as the screen allows."""
+        """Draw the table in its current state, as high as the screen allows."""
         rows, below = self._room()
         first = min(max(self._at - rows // 2, 0), max(len(self._found) - rows, 0))
         shown = self._found[first : first + rows]
@@ -70,7 +70,7 @@ class Browser:
         for at, choice in enumerate(shown, first):
             text = cut(plain([choice.line])[:-1], columns)
             drawn.append(("reverse", text + " " * (columns - width(text))) if at == self._at else ("", text))
-        drawn += [("ansibrightblack", cut(plain([each])[:-1], columns)) for each in self._below]
+        drawn += [("ansibrightblack", cut(plain([row])[:-1], columns)) for row in self._below]
         drawn.append(("ansibrightblack", "─" * columns))
         parts: StyleAndTextTuples = []
         for style, text in drawn:
@@ -91,10 +91,10 @@ class Browser:
         return self._shown[key]
 
     def _room(self) -> tuple[int, int]:
-        """The rows of the table, and those of what lies behind the row."""
-        left = max(self._prompt.output.get_size().rows - _AROUND - len(self._below), 2)
-        rows = max(min(len(self._table.choices), left * 2 // 5), 1)
-        return rows, left - rows
+        """Return the number of table rows, and of rows for the details."""
+        free_rows = max(self._prompt.output.get_size().rows - _AROUND - len(self._below), 2)
+        rows = max(min(len(self._table.choices), free_rows * 2 // 5), 1)
+        return rows, free_rows - rows
 
     def _filter(self, typed: str) -> None:
         self._typed, self._at = typed, 0
@@ -109,7 +109,7 @@ class Browser:
 
 
 def preview(choice: Choice, columns: int, theme: str) -> Iterator[str]:
-    """Draw what lies behind a row of the table, row by row."""
+    """Draw the details of a table row, row by row."""
     form = coloured if render.takes_colour() else plain
     yield from (form([row]) for row in folded(choice.lines(), columns))
     if choice.source:
@@ -118,7 +118,7 @@ def preview(choice: Choice, columns: int, theme: str) -> Iterator[str]:
 
 @asynccontextmanager
 async def open_browser(table: Table, prompt: Prompt, theme: str) -> AsyncIterator[Browser]:
-    """A table on the screen for as long as this lasts."""
+    """Show a table on the screen while the block runs."""
     browser = prompt.browser = Browser(table, prompt, theme)
     prompt.buffer.cancel_completion()
     prompt.app.invalidate()
@@ -130,5 +130,5 @@ async def open_browser(table: Table, prompt: Prompt, theme: str) -> AsyncIterato
 
 
 def fits(prompt: Prompt) -> bool:
-    """Whether the screen is high enough for a table that is looked through."""
+    """Check whether the screen is high enough for a table."""
     return prompt.output.get_size().rows >= LEAST_ROWS

@@ -1,9 +1,9 @@
-"""The human at the `(debug)` prompt, as the debugger asks them. Heavy: loaded behind the prompt."""
+"""The debugger's front end at the `(debug)` prompt. Slow to import: loaded after the prompt is shown."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
-from agent_core.debugging import Command, Stop
+from agent_core.debugging import Command, DebugStop
 from agent_core.errors import UsageError
 from agent_core.events import CallAnswered, Event
 
@@ -18,7 +18,9 @@ Show = Callable[[Iterable[Line]], None]
 
 
 class Human:
-    """Shows each stop above the prompt and asks what to do; `slash` runs a command as the usual prompt does."""
+    """A front end that shows each stop above the prompt and asks what to do; `slash` runs a command like the usual
+    prompt.
+    """
 
     def __init__(self, prompt: Prompt, show: Show, one_at_a_time: asyncio.Lock) -> None:
         self._prompt = prompt
@@ -28,8 +30,8 @@ class Human:
         self.slash: Callable[[str], Awaitable[None]] | None = None
         prompt.debug.commands = command_words()
 
-    async def stopped(self, stop: Stop) -> Command:
-        """What the human wants."""
+    async def stopped(self, stop: DebugStop) -> Command:
+        """Return the user's command."""
         async with self._one_at_a_time:
             await self._prompt.debug.open()
             above, source, below = stop_parts(stop, self._last)
@@ -57,15 +59,15 @@ class Human:
                 self._show(explained(error))
 
 
-class Heard:
-    """A listener, and the debugger's line given back as soon as a call has its answer."""
+class DebuggerListener:
+    """A listener that also restores the usual line as soon as a call has its answer."""
 
     def __init__(self, listener: Listener, debug: DebugLine) -> None:
         self._listener = listener
         self._debug = debug
 
     def hear(self, event: Event) -> None:
-        """Tell of it."""
+        """Show the event."""
         self._listener.hear(event)
         if isinstance(event, CallAnswered):
             self._debug.close()

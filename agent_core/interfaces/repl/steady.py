@@ -1,4 +1,4 @@
-"""The terminal as the prompt writes to it: whole frames, and none where nobody reads any more."""
+"""The prompt's terminal output: whole frames, and none after the reader has gone."""
 
 import os
 
@@ -6,13 +6,13 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 
 class SteadyOutput(Vt100_Output):
-    """A terminal whose writes can be held back until the next frame, and that may go away."""
+    """A terminal with writes that can be held back until the next frame, and that may disconnect."""
 
     held = False
     gone = False
 
     def flush(self) -> None:
-        """Write what has gathered, unless it is held back; what nobody can read any more is let go."""
+        """Write what has gathered, unless it is held back. Discard what nobody can read any more."""
         if self.held:
             return
         try:

@@ -1,4 +1,4 @@
-"""The colours of the prompt: the sixteen of the terminal, for a dark screen, and what differs on a light one."""
+"""The colors of the prompt: the sixteen of the terminal, for a dark screen, and what differs on a light one."""
 
 DARK = {
     "mark": "bold ansicyan",

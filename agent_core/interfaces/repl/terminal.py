@@ -1,4 +1,4 @@
-"""The voice of a conversation at the prompt: everything is printed above it. Heavy, as `render` is."""
+"""The voice of a conversation at the prompt, printing everything above it. Slow to import, like `render`."""
 
 import asyncio
 import sys
@@ -19,7 +19,7 @@ from ..wrap import folded
 from . import render
 from .asking import open_question
 from .browser import fits, open_browser, preview
-from .debugger import Heard, Human
+from .debugger import DebuggerListener, Human
 from .prompt import Prompt
 from .teller import Screen, Teller
 
@@ -27,7 +27,7 @@ RINGS_AFTER_S = 10.0
 
 
 class TerminalVoice:
-    """Speaks above a prompt, and asks through it."""
+    """A voice that prints above a prompt, and asks through it."""
 
     def __init__(self, prompt: Prompt) -> None:
         self._prompt = prompt
@@ -41,33 +41,33 @@ class TerminalVoice:
         self._prompt.print_above(self._painted(lines))
 
     def aloud(self, lines: Iterable[Line]) -> None:
-        """Tell what nobody asked for."""
+        """Show something that nobody asked for."""
         self.lines(lines)
 
     def clear(self) -> None:
-        """Empty the screen; what scrolled away stays above it."""
+        """Clear the screen. What has scrolled away stays above it."""
         self._prompt.clear()
 
     def rest(self) -> None:
-        """Nothing moves any more, however the turn ended."""
+        """Clear everything that moves, however the turn ended."""
         self._prompt.live.clear()
         self._prompt.debug.close()
 
     def source(self, code: str, first: int, marked: Collection[int] = ()) -> None:
-        """Show Python source with colours, and with some of its lines marked."""
+        """Show Python source with colors, and with some of its lines marked."""
         self._prompt.print_above(render.source(code, first, self._prompt.columns, self._theme, marked))
 
     def listener(self, log: CallLog) -> Listener:
-        """Somebody who tells a turn's events here."""
+        """Return a listener that shows a turn's events here."""
         prompt = self._prompt
         screen = Screen(prompt.print_above, self._painted, prompt.moved, self._theme)
-        return Heard(Teller(log, prompt.live, lambda: prompt.columns, screen), prompt.debug)
+        return DebuggerListener(Teller(log, prompt.live, lambda: prompt.columns, screen), prompt.debug)
 
     def _painted(self, lines: Iterable[Line]) -> Iterator[str]:
         return (painted([row], sys.stdout) for row in folded([*lines], self._prompt.columns))
 
     async def browse(self, table: Table) -> None:
-        """Let a human look through it, and print what they take; on a low screen print all of it."""
+        """Show a table to look through, and print the user's choice; on a low screen, print the whole table."""
         if not table.choices or not fits(self._prompt):
             self.lines(table.lines())
             return
@@ -85,7 +85,7 @@ class TerminalVoice:
 
     @contextmanager
     def at_work(self, agent: str) -> Iterator[None]:
-        """While something is done for the human; when it took long, they are called."""
+        """Show in the window title that work is under way, and ring afterwards if it took long."""
         began = time.monotonic()
         self._prompt.entitle(f"… {agent}")
         try:
@@ -96,7 +96,7 @@ class TerminalVoice:
                 self._prompt.ring()
 
     def status(self, text: str) -> None:
-        """Show what is being done, above the input line."""
+        """Show the current activity above the input line."""
         self._prompt.live.status = text
         self._prompt.app.invalidate()
 
@@ -115,7 +115,7 @@ class TerminalVoice:
 
     @property
     def approver(self) -> Approver:
-        """Somebody who is asked about grants: the human at the prompt."""
+        """The approver of grants: the user at the prompt."""
         return self._decide
 
     async def _decide(self, question: Question) -> Decision:
@@ -125,11 +125,11 @@ class TerminalVoice:
 
     @property
     def asking(self) -> bool:
-        """Whether a question is open."""
+        """True if a question is open."""
         return self._asked is not None or self._prompt.asking is not None
 
     def refuse(self) -> bool:
-        """Answer an open question with no; whether there was one."""
+        """Answer an open question with no; return whether there was one."""
         if self._prompt.asking is not None:
             self._prompt.asking.refuse()
             return True

@@ -1,4 +1,4 @@
-"""One engine's process as the host sees it: started, given orders, and ended.
+"""The process of one engine as the host sees it: start, commands, and shutdown.
 
 It has no key and no setting of this process in its environment, no terminal, and a session of its own, so
 that Ctrl-C does not reach it.
@@ -41,8 +41,8 @@ _ENDS: Final[Mapping[int, tuple[str, str]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What an engine is started with; `states` is the folder that it saves states in, if any."""
+class EnginePlan:
+    """The parameters with which an engine is started; `states` is the folder for saved states, if any."""
 
     model: str
     context: int
@@ -53,7 +53,7 @@ class Plan:
 
 
 class Child:
-    """A process that has its weights in memory."""
+    """A process with its weights in memory."""
 
     def __init__(self, process: Process, place: Path) -> None:
         self.version = ""
@@ -66,12 +66,12 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its number among the processes."""
+        """The process id."""
         return self._process.pid
 
     @classmethod
-    async def start(cls, plan: Plan) -> "Child":
-        """A process that is ready; this takes the seconds of the loading.
+    async def start(cls, plan: EnginePlan) -> "Child":
+        """Start a process and return it when it is ready; this takes the seconds that loading takes.
 
         Raises:
             ModelError: it did not come so far.
@@ -88,21 +88,21 @@ class Child:
             raise
         return child
 
-    async def _load(self, plan: Plan) -> None:
+    async def _load(self, plan: EnginePlan) -> None:
         self._send({**asdict(plan), "socket": str(self._place / "engine.sock")})
-        said = await self._line()
-        if said is None:
+        line = await self._line()
+        if line is None:
             raise await self._died()
-        if "failed" in said:
+        if "failed" in line:
             raise ModelError(
-                f"The local model could not be loaded: {said['failed']}.",
+                f"The local model could not be loaded: {line['failed']}.",
                 mend="It needs about 2 GB of free memory, and a package xllamacpp that runs here: toolwright doctor",
             )
-        self.version = said["ready"]
+        self.version = line["ready"]
         self._reading = asyncio.create_task(self._read())
 
     async def complete(self, body: Mapping[str, Any]) -> AsyncGenerator[Line, None]:
-        """The chunks of one completion; leaving it early returns at once, and stops the engine after its batch.
+        """Yield the chunks of one completion; an early exit returns at once and stops the engine after its batch.
 
         Raises:
             ContextOverflow: the request is longer than the window.
@@ -112,19 +112,19 @@ class Child:
         ended = False
         try:
             while not ended:
-                said = await self._answer(number)
-                ended = "chunk" not in said
-                if "failed" in said:
-                    raise ModelError(f"The local model failed: {said['failed']}.", mend=_MEND)
+                line = await self._answer(number)
+                ended = "chunk" not in line
+                if "failed" in line:
+                    raise ModelError(f"The local model failed: {line['failed']}.", mend=_MEND)
                 if not ended:
-                    yield _checked(said["chunk"])
+                    yield _checked(line["chunk"])
         finally:
             del self._answers[number]
             if not ended and not self.has_ended:
                 self._send({"stop": number})
 
     async def act(self, action: str, file: str) -> bool:
-        """Save the state of what was read, or restore it; whether that went well.
+        """Save or restore the state of what was read; return whether that succeeded.
 
         Raises:
             ModelError: the engine has ended.
@@ -136,7 +136,7 @@ class Child:
             del self._answers[number]
 
     async def aclose(self) -> None:
-        """End it now, whatever it does."""
+        """Terminate the process now, whatever it does."""
         self._kill()
         if self._reading is not None:
             await asyncio.gather(self._reading, return_exceptions=True)
@@ -155,10 +155,10 @@ class Child:
         return self._count
 
     async def _answer(self, number: int) -> Line:
-        said = await self._answers[number].get()
-        if said is None:
+        line = await self._answers[number].get()
+        if line is None:
             raise await self._died()
-        return said
+        return line
 
     def _send(self, line: Line) -> None:
         assert self._process.stdin is not None
@@ -166,9 +166,9 @@ class Child:
 
     async def _read(self) -> None:
         try:
-            while (said := await self._line()) is not None:
-                if said["id"] in self._answers:
-                    self._answers[said["id"]].put_nowait(said)
+            while (line := await self._line()) is not None:
+                if line["id"] in self._answers:
+                    self._answers[line["id"]].put_nowait(line)
         except ValueError:  # what it says is no protocol any more
             self._kill()
         finally:
@@ -207,7 +207,7 @@ async def _spawn() -> Process:
 
 
 def _private_place() -> Path:
-    """A new folder of this user alone, whose path is short enough for the address of a socket."""
+    """Return a new folder private to this user, with a path that is short enough for a socket address."""
     usual = tempfile.gettempdir()
     return Path(tempfile.mkdtemp(prefix="toolwright-engine-", dir=usual if len(usual) < _LONGEST_ADDRESS else "/tmp"))  # noqa: S108 - made by mkdtemp
 

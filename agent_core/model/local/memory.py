@@ -1,4 +1,4 @@
-"""How large a window this machine has memory for. `context_size` is pure; `available` reads what the kernel says."""
+"""The largest window that fits this machine's memory. `context_size` is pure; `available` asks the kernel."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,31 +20,33 @@ _CLOSE: Final = "Close other programs, or "
 
 
 def needed(weights: int, context: int) -> int:
-    """Bytes that weights of this size need with such a window: they lie in memory, a part of them a second time."""
+    """Return the bytes that weights of this size need with such a window: they are in memory, and partly a second
+    time.
+    """
     return weights * 5 // 4 + _ENGINE_BYTES + context * _TOKEN_BYTES
 
 
-def context_size(free: int | None, weights: int, wanted: int | None = None) -> int:
-    """The window for this much free memory (None: not known); what is wanted is taken if it fits at all.
+def context_size(free: int | None, weights: int, requested: int | None = None) -> int:
+    """Return the window for this much free memory (None: unknown); a requested size is used if it fits at all.
 
     Raises:
         ModelError: there is not even room for the smallest.
     """
     if free is None:
-        return wanted or SIZES[1]
-    least = wanted or SIZES[-1]
+        return requested or SIZES[1]
+    least = requested or SIZES[-1]
     if free < needed(weights, least):
         raise ModelError(
             f"The local model needs {needed(weights, least) / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free.",
             mend=(_LOWER if least > SIZES[-1] else _CLOSE) + "take a smaller model: toolwright models list",
         )
-    if wanted:
-        return wanted
+    if requested:
+        return requested
     return next((size for size in SIZES[:-1] if free >= needed(weights, size) + _SPARE), SIZES[-1])
 
 
 def available(root: Path = Path("/")) -> int | None:
-    """Bytes that can be had without swapping, within the limit of this control group; None where nobody says."""
+    """Return the bytes available without swapping, within this control group's limit; None if unknown."""
     free = _fields(root / "proc/meminfo").get("MemAvailable")
     if free is None:
         return None

@@ -1,4 +1,4 @@
-"""Opens a local model: what stands in its way is said at once, and its engine loads while others go on.
+"""The function that opens a local model: obstacles are reported at once, and the engine loads in the background.
 
 The engine is a process of its own (`engine`, `child`), shared between models (`pool`). It keeps what it has read of the
 last conversation, and the fixed part of the prompt between runs (`prefix`), so neither is read again.
@@ -18,10 +18,10 @@ from ...errors import ModelError
 from ...settings import ModelSettings
 from ..ahead import Tell
 from ..constrained import ConstrainedModel
-from ..conversation import Conversation, fixed_part
+from ..conversation import WireConversation, fixed_part
 from ..request import Request
 from . import memory, pool, prefix
-from .child import Plan
+from .child import EnginePlan
 from .weights import PREFIX, Weights, named, path, verify
 
 # What the engine's wheels for this kind of processor are compiled for; without one of these it is killed (SIGILL).
@@ -33,7 +33,7 @@ _COMPACT: Final = {"whitespace_flexible": False}
 
 
 class LocalModel(ConstrainedModel):
-    """A model that runs on this machine, and can be told of its prompt ahead."""
+    """A model that runs on this machine and can read its prompt in advance."""
 
     def __init__(self, weights: Weights, engine: pool.Engine, settings: ModelSettings) -> None:
         self.engine = engine
@@ -41,12 +41,12 @@ class LocalModel(ConstrainedModel):
         super().__init__(self._local, PREFIX + weights.name, engine.plan.context, settings)
 
     async def prepare(self, request: Request, tell: Tell) -> None:
-        """Have the fixed part of such a request read."""
-        await self._local.prepare(Conversation().write(request), tell)
+        """Prefill the engine's prompt cache with the fixed part of the request."""
+        await self._local.prepare(WireConversation().write(request), tell)
 
 
 async def open_local(name: str, settings: ModelSettings | None = None) -> LocalModel:
-    """A model that runs the weights of this name, `local/…`; it loads on, and the first request waits for that.
+    """Return a model that runs the weights `local/…`; it loads in the background, and the first request waits for it.
 
     Raises:
         UsageError: there are no such weights.
@@ -65,26 +65,26 @@ async def open_local(name: str, settings: ModelSettings | None = None) -> LocalM
 
 
 def _engine(weights: Weights, file: Path, settings: ModelSettings) -> pool.Engine:
-    threads, wanted = settings.threads or default_threads(), settings.context_tokens
+    threads, requested_tokens = settings.threads or default_threads(), settings.context_tokens
 
-    def plan() -> Plan:
-        size = memory.context_size(memory.available(), weights.size, wanted)
+    def plan() -> EnginePlan:
+        size = memory.context_size(memory.available(), weights.size, requested_tokens)
         states = prefix.prepared_folder()
-        return Plan(str(file), size, threads, _BATCH, _CACHE_MIB, f"{states}{os.sep}" if states else "")
+        return EnginePlan(str(file), size, threads, _BATCH, _CACHE_MIB, f"{states}{os.sep}" if states else "")
 
-    def is_same(other: Plan) -> bool:
-        return (other.model, other.threads) == (str(file), threads) and wanted in (None, other.context)
+    def is_same(plan: EnginePlan) -> bool:
+        return (plan.model, plan.threads) == (str(file), threads) and requested_tokens in (None, plan.context)
 
     return pool.engine(weights, plan, is_same)
 
 
 def default_threads() -> int:
-    """All cores but one: with all of them, the engine waits for whoever else runs (measured: 10 times slower)."""
+    """Return all cores but one: with all of them the engine waits for other programs (measured: 10 times slower)."""
     return max(len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 2) - 1, 1)
 
 
 def check_processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
-    """Refuse a processor that the engine would crash on.
+    """Raise an error if the engine would crash on this processor.
 
     Raises:
         ModelError: it lacks what the engine is compiled for; the message names it.
@@ -101,7 +101,7 @@ def check_processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
 
 
 def check_engine() -> None:
-    """Refuse where the engine's package is not installed.
+    """Raise an error if the engine's package is not installed.
 
     Raises:
         ModelError: it is not; the message names it.
@@ -114,13 +114,13 @@ def check_engine() -> None:
 
 
 class LocalCompletions:
-    """Chat completions by a local engine."""
+    """Chat completions from a local engine."""
 
     def __init__(self, engine: pool.Engine) -> None:
         self._engine: pool.Engine | None = engine
 
     async def complete(self, body: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
-        """The chunks of one completion; leaving it early returns at once, and stops the engine after its batch.
+        """Yield the chunks of one completion; an early exit returns at once and stops the engine after its batch.
 
         Raises:
             ContextOverflow: the request is longer than the window.
@@ -132,7 +132,7 @@ class LocalCompletions:
                 yield chunk
 
     async def prepare(self, messages: Sequence[Mapping[str, str]], tell: Tell) -> None:
-        """Have the fixed part of a prompt read; `tell` gets the tokens read and in all.
+        """Prefill the fixed part of a prompt; `tell` receives the tokens read and the total.
 
         Raises:
             ModelError: the engine fails, or was closed.
@@ -140,7 +140,7 @@ class LocalCompletions:
         await self._open().read(fixed_part(messages), tell)
 
     async def aclose(self) -> None:
-        """Let go of the engine; its memory is freed when no other model uses it."""
+        """Release the engine; its memory is freed when no other model uses it."""
         engine, self._engine = self._engine, None
         if engine is not None:
             await engine.aclose()
@@ -152,7 +152,8 @@ class LocalCompletions:
 
 
 def translate(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The body as this engine takes it: the schema as a grammar without free white space, and progress while it reads.
+    """Return the body as this engine accepts it: the schema as a grammar without free white space, and progress
+    reports.
 
     Steps without white space are a fifth shorter, and come back byte for byte in the next request.
     """

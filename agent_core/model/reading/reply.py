@@ -1,4 +1,4 @@
-"""The calls that a whole reply is, if it is: the readers, one after another."""
+"""The calls in a reply that consists of calls: the readers, tried one after another."""
 
 import re
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .fenced import read_fence, split_fenced
 from .forms import announces, forms
-from .found import Found, Shown
+from .found import ParsedCall, Shown
 from .objects import read_objects
 from .python import read_python
 from .tagged import read_tagged, split_tagged
@@ -14,14 +14,14 @@ from .tagged import read_tagged, split_tagged
 
 @dataclass(frozen=True, slots=True)
 class ReadText:
-    """What was read out of a text: its lead-in, which stays text, and the calls behind it."""
+    """The result of reading a text: its lead-in, which stays text, and the calls after it."""
 
     lead_in: str
-    calls: tuple[Found, ...]
+    calls: tuple[ParsedCall, ...]
 
 
 def read_text(text: str, shown: Shown) -> ReadText | None:
-    """The calls that the text is; None where it is anything else, or names a function that is not shown."""
+    """Return the calls in the text; None if it is anything else, or names a function that is not shown."""
     if not shown or not text.strip():
         return None
     bare = read_objects(text, shown, marked=False) or read_python(text, shown)
@@ -43,8 +43,8 @@ def _fenced(text: str, shown: Shown) -> ReadText | None:
     return _all(split[0], [read_fence(fence, shown, alone=alone) for fence in split[1]])
 
 
-def _all(lead_in: str, parts: Sequence[tuple[Found, ...]]) -> ReadText | None:
-    """Every part must be calls, else none is."""
+def _all(lead_in: str, parts: Sequence[tuple[ParsedCall, ...]]) -> ReadText | None:
+    """Return the calls of all parts; None if any part is not calls."""
     return ReadText(lead_in.strip(), tuple(call for part in parts for call in part)) if parts and all(parts) else None
 
 

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from .forms import MOST_PARTS, Tag, forms
-from .found import Found, Shown, found, meant
+from .found import ParsedCall, Shown, meant, parsed_call
 from .objects import read_objects
 from .python import read_python
 
@@ -13,7 +13,7 @@ _PARAMETER: Final = re.compile(r"<parameter=([^>\s]{1,80})>\n?(.*?)\n?</paramete
 
 
 def split_tagged(text: str) -> tuple[str, tuple[str, ...]] | None:
-    """The lead-in, and what stands between the tags; None if the text does not end in tags that open a line."""
+    """Return the lead-in and the contents of the tags; None if the text does not end in tags that open a line."""
     starts = [(place, tag) for tag in forms().tags if (place := _opening(text, tag)) is not None]
     function = re.search(r"^[ \t]*<function=", text, re.MULTILINE)
     if function and all(function.start() < place for place, _ in starts):
@@ -25,39 +25,39 @@ def split_tagged(text: str) -> tuple[str, tuple[str, ...]] | None:
     return (text[:place], parts) if parts else None
 
 
-def read_tagged(part: str, shown: Shown) -> tuple[Found, ...]:
-    """The calls that stand between two tags."""
+def read_tagged(part: str, shown: Shown) -> tuple[ParsedCall, ...]:
+    """Return the calls between two tags."""
     return _read_xml(part, shown) or read_objects(part, shown, marked=True) or read_python(part, shown)
 
 
 def _opening(text: str, tag: Tag) -> int | None:
-    """Where the tag first opens a line."""
+    """Return the position at which the tag first opens a line."""
     found_at = re.search(rf"^[ \t]*{re.escape(tag.open)}", text, 0 if tag.whole else re.MULTILINE)
     return found_at.start() if found_at else None
 
 
 def _between(text: str, tag: Tag) -> tuple[str, ...]:
-    """What the tags hold, if they hold the whole text; the last may be left open, as servers cut it off."""
+    """Return the contents of the tags if they hold the whole text; the last may be unclosed, as servers cut it off."""
     parts: list[str] = []
-    rest = text.strip()
-    while rest:
-        if not rest.startswith(tag.open) or len(parts) == MOST_PARTS:
+    remaining = text.strip()
+    while remaining:
+        if not remaining.startswith(tag.open) or len(parts) == MOST_PARTS:
             return ()
-        inner, closed, rest = _cut(rest.removeprefix(tag.open), tag)
+        inner, closed, remaining = _cut(remaining.removeprefix(tag.open), tag)
         parts.append(inner)
-        rest = rest.strip() if closed else ""
+        remaining = remaining.strip() if closed else ""
     return tuple(parts)
 
 
 def _cut(text: str, tag: Tag) -> tuple[str, str, str]:
     if tag.close:
         return text.partition(tag.close)
-    inner, _, rest = text.partition(tag.open)
-    return inner, tag.open if rest else "", tag.open + rest
+    inner, _, tail = text.partition(tag.open)
+    return inner, tag.open if tail else "", tag.open + tail
 
 
-def _read_xml(part: str, shown: Shown) -> tuple[Found, ...]:
-    """`<function=f><parameter=x>1</parameter></function>`, or the same with a JSON object inside."""
+def _read_xml(part: str, shown: Shown) -> tuple[ParsedCall, ...]:
+    """Read `<function=f><parameter=x>1</parameter></function>`, or the same with a JSON object inside."""
     if not 0 < part.count("<function=") == part.count("</function>") <= MOST_PARTS:
         return ()
     calls = [_xml_call(name, inside, shown) for name, inside in _FUNCTION.findall(part)]
@@ -66,14 +66,14 @@ def _read_xml(part: str, shown: Shown) -> tuple[Found, ...]:
     return whole if complete else ()
 
 
-def _xml_call(name: str, inside: str, shown: Shown) -> Found | None:
-    known = meant(name, shown)
-    if known is None:
+def _xml_call(name: str, inside: str, shown: Shown) -> ParsedCall | None:
+    function_name = meant(name, shown)
+    if function_name is None:
         return None
     if not inside.count("<parameter=") == inside.count("</parameter>") <= MOST_PARTS:
         return None
     parameters = dict(_PARAMETER.findall(inside))
     if not _PARAMETER.sub("", inside).strip():
-        return found(known, parameters)
-    written = f'{{"name": "{known}", "arguments": {inside}}}'
+        return parsed_call(function_name, parameters)
+    written = f'{{"name": "{function_name}", "arguments": {inside}}}'
     return next(iter(read_objects(written, shown, marked=True)), None)

@@ -1,22 +1,22 @@
-"""The tour as an endpoint like any other: its server runs for as long as the model is open."""
+"""The tour as an ordinary endpoint: its server runs while the model is open."""
 
 from ...settings import ModelSettings
 from ..endpoint import Endpoint
 from .script import SERVED
-from .server import Server
+from .server import TourServer
 
 
 class TourEndpoint(Endpoint):
-    """Asks the tour's own server."""
+    """A client of the tour's own server."""
 
-    def __init__(self, server: Server, settings: ModelSettings) -> None:
+    def __init__(self, server: TourServer, settings: ModelSettings) -> None:
         super().__init__(server.url, SERVED, settings=settings)
         self._server = server
 
     @classmethod
     async def start(cls, settings: ModelSettings) -> "TourEndpoint":
-        """The server on a free port of the loopback, and who asks it."""
-        return cls(await Server.start(), settings)
+        """Start the server on a free loopback port, and return its client."""
+        return cls(await TourServer.start(), settings)
 
     async def aclose(self) -> None:
         """Close the connections and the server."""

@@ -1,4 +1,4 @@
-"""A small server that speaks chat completions on the loopback, in the standard library. It plays the script.
+"""A small chat completions server on the loopback, built on the standard library. It plays the script.
 
 It keeps nothing: what it answers follows from the request alone.
 """
@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from sandbox.foreign import LOOSE, read_json
 
-from .script import SERVED, Line, play
+from .script import SERVED, TourReply, play
 
 Body: TypeAlias = dict[str, Any]  # Any: JSON of a request, or of an answer
 
@@ -19,8 +19,8 @@ _PIECE: Final = 24
 _CLOSE_S: Final = 2.0
 
 
-class Server:
-    """Serves until it is closed."""
+class TourServer:
+    """A server that runs until it is closed."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -28,15 +28,15 @@ class Server:
         self._open: dict[asyncio.StreamWriter, asyncio.Task[None] | None] = {}
 
     @classmethod
-    async def start(cls) -> "Server":
-        """A server on a free port."""
+    async def start(cls) -> "TourServer":
+        """Start a server on a free port."""
         server = cls()
         server._server = await asyncio.start_server(server._serve, "127.0.0.1", 0, limit=1 << 20)
         server.url = f"http://127.0.0.1:{server._server.sockets[0].getsockname()[1]}/v1"
         return server
 
     async def aclose(self) -> None:
-        """Take nothing more, and let every connection go."""
+        """Stop accepting connections, and close the open ones."""
         if self._server is not None:
             self._server.close()
         serving = [task for task in self._open.values() if task is not None]
@@ -58,7 +58,7 @@ class Server:
 
 
 async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-    """Answer one request; whether another may follow on this connection."""
+    """Answer one request; return whether another may follow on this connection."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
     length = next((int(line[15:]) for line in head.split("\r\n") if line.startswith("content-length:")), 0)
     if length > _MOST_BYTES:
@@ -75,10 +75,10 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 
 
 def _names(request: Body) -> frozenset[str]:
-    return frozenset(str(each["function"]["name"]) for each in request.get("tools") or ())
+    return frozenset(str(tool["function"]["name"]) for tool in request.get("tools") or ())
 
 
-def _completion(request: Body, line: Line) -> bytes:
+def _completion(request: Body, line: TourReply) -> bytes:
     finish = "tool_calls" if line.call else "stop"
     n = len(request["messages"])
     head: Body = {"id": f"tour-{n}", "created": 0, "model": SERVED}
@@ -97,7 +97,7 @@ def _completion(request: Body, line: Line) -> bytes:
     return _response(200, "text/event-stream", events)
 
 
-def _calls(line: Line, n: int) -> list[Body]:
+def _calls(line: TourReply, n: int) -> list[Body]:
     if not line.call:
         return []
     function = {"name": line.call, "arguments": json.dumps(line.arguments, ensure_ascii=False)}
