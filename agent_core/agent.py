@@ -71,7 +71,7 @@ class Agent:
     async def restore(self) -> None:
         """Restore the conversation from storage and settle a turn that was cut off.
 
-        Calls whose outcome nobody saw are answered as unknown, and never run again by themselves.
+        Calls with an unseen outcome are answered as unknown, and never run again automatically.
         """
         self._stepper.own_set = frozenset(await self._store.pins(self.name))
         claimed = await claim(self._store, self.name, self._owner)

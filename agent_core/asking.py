@@ -219,7 +219,7 @@ class ModelSession:
         self._rendered_for = (turn, model.mode)
 
     def _usual_instructions(self, model: Model) -> str:
-        # A model that writes under a schema is a small one: it is told less, and shown the rest.
+        # A model that writes under a schema is a small one: it gets fewer instructions, and is shown the rest.
         if model.mode == "constrained":
             return self.style.brief or FOR_SMALL_MODELS
         return self.style.instructions or INSTRUCTIONS

@@ -76,8 +76,8 @@ class Workspace:
     ) -> AsyncIterator["Workspace"]:
         """Open a workspace: read its settings, its state and its functions, and watch the folder.
 
-        What the folder lacks of a workspace is made. `environment` has keys and secrets, if not this process's own.
-        `approver` puts questions about grants to a human; without one the answer is what `grants.unattended` says.
+        Missing parts of the workspace are created. `environment` has keys and secrets, if not this process's own.
+        `approver` asks the user about grants; without one the answer is what `grants.unattended` says.
 
         Raises:
             WorkspaceError: the folder is not there or cannot be used.

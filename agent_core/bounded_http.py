@@ -6,7 +6,7 @@ from typing import Final
 import httpx2
 
 MOST_BYTES: Final = 8 << 20  # of an answer
-MOST_ERROR_BYTES: Final = 64 << 10  # of an error, whose rest is not read
+MOST_ERROR_BYTES: Final = 64 << 10  # of an error; the rest is not read
 PLAIN: Final = {"Accept-Encoding": "identity"}
 """The header that asks for an answer as it is."""
 

@@ -143,7 +143,7 @@ def _objection(reply: Reply, refused: Sequence[str], created_names: Collection[s
 def stands_refused(refused: Collection[str]) -> str:
     """Return the text for a model that is about to end a turn in which candidates were rejected."""
     names = ", ".join(f"`{name}`" for name in refused)
-    message = f"Nothing was made or changed: {names} stands refused. "
+    message = f"Nothing was made or changed: {names} was rejected. "
     return message + "Mend it with edit_function or create_function, or tell the user that it was not done."
 
 

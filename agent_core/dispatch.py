@@ -1,7 +1,7 @@
 """Answers each call: by a function of the host, or by a function in a sandboxed worker.
 
 Every call of a reply gets exactly one answer, whatever happens to it. Host functions run one after
-another in their order; workers run beside them. The translating edge between the sandbox and the rest.
+another in their order; workers run at the same time. This module translates between the sandbox and the rest.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Interruption of a running turn from outside.
 
-Works as `asyncio.timeout` does: what runs inside the block is cancelled when `request` is called and
+Works as `asyncio.timeout` does: what runs inside the block is canceled when `request` is called and
 the block is left with `Interrupted`, while a cancellation by anybody else stays a cancellation.
 """
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 SEND: Final = "send_message"
-"""The function by which an agent speaks whose text is inner."""
+"""The function that speaks to the user for an agent with inner monologue as its text."""
 
 
 @dataclass(frozen=True, slots=True)

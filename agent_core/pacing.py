@@ -1,6 +1,6 @@
 """The turn policy for agents that reach the user through a function: another step must be requested.
 
-Text that reaches nobody is not lost: who writes it is told once, and if nothing is sent then, the text is.
+Text that reaches nobody is not lost: its writer is notified once; if nothing is sent then, the text is sent.
 """
 
 from collections.abc import Collection, Sequence

@@ -112,7 +112,7 @@ def pending(name: str, pending_version: Shape) -> str:
     source = verdict["source"] or pending_version["code"]
     numbered = _numbered(source, 1)
     reasons = [f"- {_problem(problem)}" for problem in verdict["problems"] if problem["severity"] == "refuses"]
-    return "\n".join([f"`{name}` is not a function yet: it stands refused.", block(numbered, _MAX_SOURCE), *reasons])
+    return "\n".join([f"`{name}` is not a function yet: it is rejected.", block(numbered, _MAX_SOURCE), *reasons])
 
 
 def reloaded(data: Shape) -> str:

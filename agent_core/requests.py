@@ -63,7 +63,7 @@ class WorkerApi:
     grants: Grants = NOTHING  # … what it has, …
     secrets: CallSecrets | None = None  # … and the secrets that it is given, which its callees' are masked with
     watch: Watch | None = None  # who debugs and records it
-    memory: FunctionMemoryApi | None = None  # the blocks of the agent whose turn it is
+    memory: FunctionMemoryApi | None = None  # the blocks of the agent that has the turn
     on_output: OnOutput | None = None  # hears what the call prints, masked; not what those print that it calls
 
     async def run(self, function: Function, arguments: Mapping[str, Any], permit: Permit) -> Outcome:  # Any: JSON

@@ -60,7 +60,7 @@ class CallRecord:
     async def record(self, text: str, word: str, detail: dict[str, Any], writes: Sequence[Write]) -> str:
         """Store the answer together with the writes that belong to it; return the text that is shown at once.
 
-        A longer one is kept whole beside its beginning, for `read_on`.
+        For a longer one, the whole text is stored in addition to its beginning, for `read_on`.
         """
         payload, whole = first_page(text, self._answer_chars)
         entry = result(self.call, text, word, self.seconds(), detail)

@@ -80,7 +80,7 @@ class Settings(BaseSettings):
         """Return only what `load` passes in: it has read the other sources, in their order, from the right folder."""
         return (init_settings,)
 
-    # The folder whose file alone names `model.base_url`, and travels with it: nothing goes there unasked.
+    # The folder with the only file that names `model.base_url`: nothing is sent to that address unasked.
     _address_from: Path | None = PrivateAttr(default=None)
 
     agent: str = Field("main", pattern=r"^[A-Za-z0-9_-]{1,64}$", description="The agent that `run` talks to.")

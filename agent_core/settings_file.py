@@ -26,7 +26,7 @@ def write_values(root: Path, values: Values) -> Path:
     """Set these values (`section.key`) in the workspace's settings file; return the file.
 
     Raises:
-        SettingsError: it cannot be changed safely; the message has the lines to put in by hand.
+        SettingsError: it cannot be changed safely; the message has the lines to add manually.
     """
     path = root / FILE_NAME
     if path.is_symlink():
@@ -143,4 +143,4 @@ def _by_hand(message: str, values: Values) -> SettingsError:
     for key, value in values.items():
         section, _, name = key.rpartition(".")
         lines.append(f"[{section}] {name} = {_toml(value)}" if section else f"{name} = {_toml(value)}")
-    return SettingsError(message, mend="Put it in by hand:\n" + "\n".join(lines))
+    return SettingsError(message, mend="Add it manually:\n" + "\n".join(lines))

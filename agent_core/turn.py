@@ -1,6 +1,6 @@
 """One open turn: its journal, its listeners, and its cancellation.
 
-Every entry is on disk before anybody is told of it, and the history in memory follows the disk.
+Every entry is on disk before anybody is notified of it, and the history in memory follows the disk.
 """
 
 import asyncio

@@ -23,7 +23,7 @@ async def debugger(  # noqa: PLR0913, PLR0917 - what a breakpoint has
         function_name: The function.
         line: A line of its source, with the numbers of introspect_function; 0 for its first.
         condition: A Python expression; it counts only where this is true, such as `i > 10`.
-        expressions: More Python expressions whose values are wanted.
+        expressions: More Python expressions to evaluate there.
         after: Pass so many hits of each call over first.
         every: Then only each so-many-th hit counts.
         once: Only the first hit that counts, then it is gone.

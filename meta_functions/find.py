@@ -19,7 +19,7 @@ async def introspect_function(self: Agent, function_name: str) -> str:
     """Show a function's source with line numbers, its schema, examples, standing, statistics, callers and callees.
 
     Args:
-        function_name: The function to look into; a candidate that stands refused is shown too.
+        function_name: The function to look into; a rejected candidate is shown too.
     """
     pending = await self.workshop.pending(function_name)
     if pending is not None and function_name not in self.workshop.names():

@@ -1,6 +1,6 @@
 """The files, folders and packages that one function may reach beyond the sandbox itself, as plain values.
 
-The host decides what is granted; here it is only a value that workers are told apart by.
+The host decides what is granted; here it is only a value that distinguishes workers.
 """
 
 import os
@@ -25,7 +25,7 @@ class Access:
     packages: tuple[tuple[str, str], ...] = ()  # import name → folder that it is imported from
     preload: tuple[str, ...] = ()  # names that the zygote imports ahead
     home: str = ""  # where the worker stands, instead of in its scratch folder
-    owner: str = ""  # whose alone the zygote is: what it imported ahead may keep what its workers have
+    owner: str = ""  # the only function that uses the zygote: what it imported ahead may keep what its workers have
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Many attempts in one worker. Any of them may spoil the rest, so their outcomes are advice and never proof.
 
 Each has its own time on the host's clock. One that hangs, dies or breaks a rule ends its worker, and
-the rest goes on in another; a module whose import does that ends them all.
+the rest goes on in another; a module that does that on import ends them all.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from .running import WorkerSession
 from .values import Unsendable, encode
 
 _FEW, _PAUSE_S = 4, 0.001
-RESULT: Final = 64 * 1024  # bytes of one value; a larger one is told as ResultTooLarge
+RESULT: Final = 64 * 1024  # bytes of one value; a larger one is reported as ResultTooLarge
 _TOGETHER: Final = 4  # times a call's result: all that is heard, after which nothing more is reached
 
 

@@ -24,7 +24,7 @@ Serve = Callable[[Message], Awaitable[Message]]
 OnOutput = Callable[[str], None]  # hears what is printed, piece by piece, up to the cap
 
 _READ = 1 << 16
-_SLACK = 64 * 1024  # a reply's shown text and frames, beside its value
+_SLACK = 64 * 1024  # a reply's shown text and frames, in addition to its value
 _FLOOD = 64  # times the output limit, after which a worker is stopped
 
 

@@ -65,7 +65,7 @@ class Debug:
     """The debugging options of one call.
 
     `human`: stops are questions. `trace`: which lines ran, with changed locals or (`cover`) without; `covers` is the
-    module and function whose lines are counted. `looks_back`: a call that raised stops where it did.
+    module and function to count the lines of. `looks_back`: a call that raised stops where it did.
     """
 
     points: Sequence[Point] = ()

@@ -61,8 +61,8 @@ class Strictness:
 
 
 STRICT: Final = Strictness()
-MESSAGE: Final = Strictness(unique=False)  # whose shape is checked next
-FRAME: Final = Strictness(unique=False, finite=False)  # whose numbers are, too, and which has to be read fast
+MESSAGE: Final = Strictness(unique=False)  # the shape is checked next
+FRAME: Final = Strictness(unique=False, finite=False)  # the numbers are checked, too, and it must be read fast
 # What an endpoint or a model writes, and our own rows.
 LOOSE: Final = Strictness(unique=False, constants=False, finite=False, whole=False, bare=True)
 

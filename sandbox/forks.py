@@ -43,7 +43,7 @@ class Forks:
 
     def _decide(self) -> None:
         """Answer one question of the kernel."""
-        import fcntl  # noqa: PLC0415 - Windows lacks it, and imports this module too
+        import fcntl  # noqa: PLC0415 - Windows does not have it, and imports this module too
 
         if not self._is_asked():
             self._loop.remove_reader(self._listener)  # nobody is left to ask
@@ -71,7 +71,7 @@ class Forks:
     def is_sound(self, worker: int | None) -> bool:
         """Return whether the answer to a fork order is true, with the number of the new worker if it has one.
 
-        No leave may be used for anything but a worker that was ordered, and no thread runs beside the zygote's own.
+        No leave may be used for anything but a worker that was ordered, and no thread runs besides the zygote's own.
         """
         if worker is not None:
             if worker <= 0 or worker in self._workers or not self._given:

@@ -150,7 +150,7 @@ class Sandbox:
         """Return the attempts' outcomes in order, from one worker if possible: advice, to be confirmed by `call`.
 
         `limits.wall_s` is for all of them; what was not reached is None. `then` gives more, once all were tried; what
-        stands beside the module is said by the first of them.
+        runs next to the module is given by the first of them.
         """
         job = {"kind": "attempts", "module": module, "function": function}
         code_text = " ".join(text for attempt in attempts for text in attempt.said)

@@ -26,7 +26,7 @@ def enter(control: socket.socket) -> None:
 
 def _watch(control: socket.socket, child: int) -> NoReturn:
     watched = select.poll()
-    watched.register(control, 0)  # that the host has closed its end: a hang-up is told unasked
+    watched.register(control, 0)  # that the host has closed its end: a hang-up is reported unasked
     watched.register(os.pidfd_open(child), select.POLLIN)
     watched.poll()
     with suppress(ProcessLookupError):

@@ -1,6 +1,6 @@
 """The self-test at start, which checks that a real worker holds: canaries, and the kernel's view of the worker.
 
-No flag of the platform is believed: each canary is an attempt whose success the host would see.
+No flag of the platform is believed: each canary is an attempt, and the host would see its success.
 """
 
 import asyncio

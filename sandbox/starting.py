@@ -21,7 +21,7 @@ _CORE: Final = tuple(layer for layer in LAYERS if layer != "namespaces")
 _NOBODY_BASE: Final = 0x60000000  # users above here belong to no account; each host process takes its own
 _NOBODY: Final = 65534
 _CHOICES: Final = (
-    "Function code does not run without it. The choices: a Linux machine (x86-64) whose kernel has Landlock and "
+    "Function code does not run without it. The choices: a Linux machine (x86-64) with Landlock and "
     "seccomp, also as WSL2, a container or a virtual machine; or TOOLWRIGHT_SANDBOX_UNSAFE=true, which "
     "runs function code with whatever layers hold, with your own rights."
 )

@@ -1,7 +1,7 @@
 """Sets and mappings as a worker claims them: kept in order, and never put into a hash table.
 
 Whoever chooses values chooses their hashes, and values that collide are compared each with each: a set of 30,000
-numbers can take a minute to build. What is compared here is compared by canonical text, whose hash nobody can choose.
+numbers can take a minute to build. What is compared here is compared by canonical text; nobody can choose its hash.
 """
 
 import hashlib

@@ -76,7 +76,7 @@ def _processor_time(pid: int) -> float | None:
 
 def number_of(pidfd: int) -> int:
     """Return the same as `pid_of`, for a descriptor that is certainly a process's: others would misread the order."""
-    import fcntl  # noqa: PLC0415 - Windows lacks it, and imports this module too
+    import fcntl  # noqa: PLC0415 - Windows does not have it, and imports this module too
 
     buffer = bytearray(_ASKED)
     try:

@@ -27,7 +27,7 @@ class Budget:
     """The token budget of a request: the window, and the part of it that the reply needs.
 
     `fixed` is what stands before the conversation, in bytes: the system message, and what the model in use writes
-    beside it, the functions above all. `correction`: how many tokens the endpoint reported for each that was estimated.
+    next to it, mainly the functions. `correction`: how many tokens the endpoint reported for each that was estimated.
     """
 
     window: int

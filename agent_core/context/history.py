@@ -36,8 +36,8 @@ PRESSURE: Final = Notice(
 class Summary:
     """The summary of the older part: it covers `covers` messages up to the entry `upto`; `seq` is its own entry.
 
-    `told` is what a model made of it (or all there is, of an entry that has no more); `said` are sentences, each
-    after whose it is; `asked` is what the user wants of the turn that goes on.
+    `model_text` is the model's summary (or all there is, in an entry that has no more); `quotes` are sentences, each
+    after its author; `open_request` is what the user wants of the current turn.
     """
 
     model_text: str

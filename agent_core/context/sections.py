@@ -13,7 +13,7 @@ from ..messages import System
 from ..storage import Counts, SectionRow
 from ..untrusted import shorten
 
-_GROWN, _MORE = 1.5, 10  # the number of messages is told anew when it has grown by so much, or another part changed
+_GROWN, _MORE = 1.5, 10  # the number of messages is updated when it has grown by so much, or another part changed
 _MOST: Final = 0.5  # of the window
 _LEAST_CHARS: Final = 200
 

@@ -1,7 +1,7 @@
 """The breakpoints of a workspace; they follow their line when the function is edited above it, or in it.
 
 A breakpoint is anchored to its function and to the text of its line; where the text stands several times, the one that
-is nearest to the old place counts. One whose line is gone stays, says so, and is armed again should the line come back.
+is nearest to the old place counts. One that lost its line stays, says so, and is armed again if the line comes back.
 """
 
 import ast
@@ -46,7 +46,7 @@ class Breakpoint:
 class Placed:
     """A breakpoint at its current place; line 0 means that its line or its function is gone.
 
-    `asked` is the line that it was wanted at, where that is another one and it has just been set.
+    `requested_line` is the line that was asked for, if that is another one and it has just been set.
     """
 
     breakpoint: Breakpoint
@@ -91,8 +91,8 @@ class Breakpoints:
     def arm(self, spec: Breakpoint, line: int, snapshot: Snapshot) -> Placed:
         """Arm a breakpoint at a line of its module (0: the function's first); its id and anchor are assigned here.
 
-        It takes the place of one of its kind there; one that counts once stands beside one that stays, and where that
-        stops at each hit anyway, that one is it.
+        It replaces one of its kind there; one that counts once is kept next to one that stays, and if that
+        stops at each hit anyway, that one is returned.
 
         Raises:
             UsageError: there is no such function or line, or an expression cannot be read.

@@ -101,7 +101,7 @@ class Watch:
         self.records: list[BreakpointRecord] = []
         self.passed = 0  # records beyond those that are kept
         self.lines: tuple[TraceLine, ...] = ()
-        self.can_run: tuple[int, ...] = ()  # lines of the function whose coverage is asked for
+        self.can_run: tuple[int, ...] = ()  # lines of the function with requested coverage
         self.is_cut = False
         self.recording = Recording(random.SystemRandom().getrandbits(48))
 

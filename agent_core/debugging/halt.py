@@ -193,7 +193,7 @@ class Halt:
     def _undisplay(self, expression: str) -> str:
         was_displayed = expression in self.displayed
         self.displayed = [entry for entry in self.displayed if entry != expression]
-        return f"`{visible(expression[:80])}` is {'shown no more' if was_displayed else 'not shown at stops'}."
+        return f"`{visible(expression[:80])}` is {'no longer shown' if was_displayed else 'not shown at stops'}."
 
 
 _ACTS: Final[dict[str, Callable[[Halt, str], Order | str]]] = {

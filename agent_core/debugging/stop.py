@@ -25,7 +25,7 @@ class DebugStop:
     """The place where a call is stopped. Every text is masked and has no terminal control characters.
 
     `frames` begin with the outermost, `current` is the number of the one that is looked at. `source` is the text of its
-    module from the host's own copy. `said` answers the last command; it is empty when the call has just stopped.
+    module from the host's own copy. `message` answers the last command; it is empty when the call has just stopped.
     """
 
     call: str  # the function that was called
@@ -120,7 +120,7 @@ COMMANDS: Final = (
     CommandHelp("ignore", "ignore", "pass a breakpoint over: ignore NUMBER TIMES", "two numbers", "ignore 1 20"),
     CommandHelp("clear", "cl", "take a breakpoint away by its number", "a number", "clear 1"),
     CommandHelp("display", "display", "show an expression at each stop", "an expression", "display total"),
-    CommandHelp("undisplay", "undisplay", "show it no more", "an expression", "undisplay total"),
+    CommandHelp("undisplay", "undisplay", "stop showing it", "an expression", "undisplay total"),
     CommandHelp("retval", "retval", "the value that is about to be returned"),
     CommandHelp("quit", "q", "end the call"),
     CommandHelp("help", "h", "this list, or one command: help [COMMAND]"),

@@ -1,6 +1,6 @@
 """wordllama: the average of one vector per word piece. 0.06 ms a text, with the weights in its wheel.
 
-Its own way to find the tokenizer looks beside the folder where the wheel has it, and then goes to the
+Its own search for the tokenizer looks next to the folder where the wheel has it, and then goes to the
 network; named as the cache, the package's own folder works offline.
 """
 

@@ -62,7 +62,7 @@ class Subject:
 class Bitten:
     """The mutants that the examples noticed; `usable` counts the examples that also agree in a shared worker.
 
-    A stub that returns one of `stubs` passes every example; what one of `near` passes counts for nothing, and
+    A stub that returns one of `stubs` passes every example; what one of `weak_stubs` passes counts for nothing, and
     without it no two different results are left.
     """
 
@@ -257,8 +257,8 @@ def _constants(examples: Sequence[Example | GivenExample]) -> list[str]:
 def findings(bitten: Bitten, name: str, line: int) -> Iterator[Finding]:
     """Yield the findings about the survivors."""
     for value in bitten.stubs[:1]:
-        message = f"a `{name}` whose body is only {fence(f'return {value}', 120)} would pass every example"
-        yield Finding("stub-passes", message, f"add an example whose result is not {fence(value, 80)}", line)
+        message = f"a `{name}` with a body of only {fence(f'return {value}', 120)} would pass every example"
+        yield Finding("stub-passes", message, f"add an example with a result other than {fence(value, 80)}", line)
     for value in bitten.weak_stubs[: 0 if bitten.stubs else 1]:
         message = f"all examples of `{name}` but those of one result would also pass if its body were only"
         mend = f"add an example with another result, which is not {fence(value, 80)}"

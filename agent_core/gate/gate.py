@@ -150,7 +150,7 @@ class Gate:
         verdict = ModuleVerdict(saved.reading, admitted, saved.problems, clock.reports, saved.standings)
         return replace(verdict, disagreements=saved.disagreements, breakages=saved.breakages)
 
-    async def look_closer(  # noqa: PLR0913 - as `judge_module`, and whose name
+    async def look_closer(  # noqa: PLR0913 - as `judge_module`, plus the name
         self,
         name: str,
         verdict: ModuleVerdict,

@@ -35,7 +35,7 @@ ADVICE: Mapping[str, str] = MappingProxyType(
     }
 )
 Way: TypeAlias = Literal["none", "joining", "calling", "file"]
-"""How a human comes to be asked: not at all, before a candidate joins, before a call, or by hand in the file."""
+"""The way the user is asked: not at all, before a candidate is accepted, before a call, or manually in the file."""
 
 MENDS: Mapping[Way, str] = MappingProxyType(
     {

@@ -1,7 +1,7 @@
 """Stage 8, examples: each example runs in a worker of its own, and its result is compared here with the docstring.
 
 A disagreement shows both sides and presumes neither. A pure function needs two examples with different
-results; one whose effects cannot run here is a draft, and says so.
+results; one with effects that cannot run here is a draft, and says so.
 """
 
 import asyncio

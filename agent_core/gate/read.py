@@ -147,7 +147,7 @@ def _shape(draft: Draft) -> Iterator[Finding]:
     if not promised:
         yield _absent(name, others)
     elif others:
-        message = f"the code defines {', '.join(f'`{extra}`' for extra in others)} beside `{name}`"
+        message = f"the code defines {', '.join(f'`{extra}`' for extra in others)} besides `{name}`"
         mend = f"send one function at a time, or name helpers `_{others[0]}`"
         yield Finding("several-functions", message, mend, public[0].lineno)
     if len(promised) > 1:

@@ -26,7 +26,7 @@ from .substance import HOLLOW
 from .trial import TrialTools
 
 STAGE = "robust"
-_MOST = 3  # failures that are told
+_MOST = 3  # failures that are reported
 _ALONE_S = 1.0  # for a call that seems to hang
 _FIRST = 0.5  # the part of the time in which all calls are tried once
 _LONG = 3600.0

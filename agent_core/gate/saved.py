@@ -1,7 +1,7 @@
 """A saved file before the gate: it is rejected if it cannot be called; all other findings are warnings.
 
-The text stages look at every public function; one import in a worker decides; only the examples of functions
-whose own code, or code that it depends on, changed are run again, here and in the modules that use this one.
+The text stages check every public function; one import in a worker decides; examples only run again for functions
+with changed code of their own, or changed code that they depend on, here and in the modules that use this one.
 """
 
 import ast

@@ -131,7 +131,7 @@ def _walk(stack: list[Any], *, within: bool) -> Iterator[ast.AST]:  # Any: whate
         yield node
         if within or kind not in _INNER:
             for name in parts:
-                value = getattr(node, name, None)  # absent in a tree made by hand
+                value = getattr(node, name, None)  # absent in a tree built manually
                 if value.__class__ is list:
                     stack.extend(reversed(value))
                 else:

@@ -64,7 +64,7 @@ class Workers(Protocol):
 class Granted:
     """The terms for judging a candidate: its grants, its package paths, and the functions that need a call grant.
 
-    And how a human comes to be asked for what it lacks.
+    Also how the user is asked for missing grants.
     """
 
     grants: Grants = NOTHING

@@ -15,7 +15,7 @@ GRANTABLE: Final = frozenset(
 """Findings that a human's yes may settle."""
 
 TOO_FEW: Final = frozenset({"too-few-examples", "one-sided-examples", "same-results"})
-"""Findings that say what the examples lack."""
+"""Findings about what is missing from the examples."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class Question:
 
     `granted` is what the version before had, `diff` what became different since; `is_again` says that nothing new is
     asked for, and only the content is new. It comes up before a function joins, before a call, while one runs, or
-    when a human grants by hand; `caller` is the function that calls it, if one does. `installs` says what a yes
+    when the user grants manually; `caller` is the function that calls it, if one does. `installs` says what a yes
     installs, `doubts` what is not known of what it gives, a line each. Texts are a model's: they are shown as
     untrusted. `id` names the question where an answer comes from elsewhere.
     """

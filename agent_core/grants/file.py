@@ -1,6 +1,6 @@
 """`functions/grants.toml`: what functions may reach, reviewable, one entry per function. Only the host writes it.
 
-It only proposes. What cannot be understood grants nothing, is told as a problem, and is never written over.
+It only proposes. What cannot be understood grants nothing, is reported as a problem, and is never overwritten.
 """
 
 import json
@@ -35,7 +35,7 @@ _HEAD = """\
 _HEADER = re.compile(r"\s*\[\s*\"?([A-Za-z_][A-Za-z0-9_]*)\"?\s*\]")
 _MOST_SECONDS = 86_400
 _MEMORY_MIB = range(64, (1 << 20) + 1)
-_MEND = "fix it by hand, or take the entry out and grant it anew"
+_MEND = "fix it manually, or remove the entry and grant it again"
 Stamp: TypeAlias = tuple[int, int, int] | None
 
 

@@ -1,7 +1,7 @@
 """From grants to a worker's access: paths, packages and limits, checked again before every call.
 
 What can never be granted: to write what decides about the workspace (its functions, its state, its settings, what its
-agents are told, its repository) or about another workspace, to read where secrets and yeses are kept, and the
+agents' instructions, its repository) or about another workspace, to read where secrets and yeses are kept, and the
 system's own trees.
 """
 
@@ -49,7 +49,7 @@ def raised(limits: Limits, grants: Grants) -> Limits:
 class Permit:
     """Permission for one call: the function's grants, and the modules, limits and access it runs with.
 
-    `keep` names its own worker if it is stateful; `note` says what it lacks, should it fail.
+    `keep` names its own worker if it is stateful; `note` says what is missing, in case it fails.
     """
 
     modules: Modules

@@ -1,6 +1,6 @@
 """Repositories and workspaces in a folder: programs that find them run what their settings say, as their owner.
 
-Git and programs like it do so with a repository, Toolwright with a workspace, whose `.toolwright` nobody else may read.
+Git and programs like it do so with a repository, Toolwright with a workspace: nobody else may read its `.toolwright`.
 The search is bounded, so that it can run before and after each call; what it did not reach is said where a human is
 asked. What a call leaves behind that makes a repository or a workspace gets another name, so that it makes none.
 """

@@ -11,7 +11,7 @@ from agent_core.untrusted import one_line
 from sandbox.foreign import Malformed, read_toml
 
 ASK, DENY = "ask", "deny"
-_NOTES = ("by", "at")  # what `functions/grants.toml` has beside grants: such a file can be given too
+_NOTES = ("by", "at")  # what `functions/grants.toml` has besides grants: such a file is accepted, too
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ ENTRIES = (
     CommandEntry(
         "pending",
         "[NAME [drop]]",
-        "The candidates that stand refused, and why; `drop` gives one up.",
+        "The rejected candidates, and why; `drop` discards one.",
         (("<candidate>",), ("drop",)),
         in_turn=True,
     ),

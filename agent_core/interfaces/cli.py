@@ -103,7 +103,7 @@ def main(arguments: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         tell("interrupted", "Interrupted.", "", as_json=as_json)
         return REFUSED
-    except Exception as error:  # noqa: BLE001  (the interface's top: each is told, and its traceback kept)
+    except Exception as error:  # noqa: BLE001  (the interface's top: each is reported, and its traceback kept)
         return _failed(innermost(error), as_json=as_json, root=_root(arguments))
     return answer if isinstance(answer, int) else 0
 

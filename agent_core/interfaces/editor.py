@@ -13,7 +13,7 @@ from agent_core import programs
 from agent_core.errors import UsageError
 from agent_core.own_environment import environment, without_secrets
 
-# How an editor is told the line; those that are not named get `+LINE FILE`, which most understand.
+# How to pass the line to an editor; editors not listed get `+LINE FILE`, which most understand.
 _GOTO = {"code", "codium", "cursor", "windsurf"}
 _COLON = {"subl", "hx", "helix", "zed"}
 _SET = "Set EDITOR to one that is installed, such as: export EDITOR=nano"

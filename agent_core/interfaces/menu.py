@@ -73,7 +73,7 @@ def _choices() -> list[Line]:
     about = f"{model['bytes'] / 1e9:.1f} GB, {model['licence']}, by {model['publisher']}"
     source = f"from {_host(model['url'])}, else from data packages of the package registry"
     return [
-        line(("strong", "What shall answer you?")),
+        line(("strong", "Which model should answer you?")),
         line(("name", "  1 "), "a key, or the address of an endpoint"),
         line(("name", "  2 "), f"the local model: {model['title']}"),
         *(line("    ", ("dim", text)) for text in (["it is here already"] if model["here"] else [about, source])),

@@ -135,7 +135,7 @@ async def _show(talk: Conversation, words: str) -> None:
 async def _edit(talk: Conversation, words: str) -> None:
     name = needed(words, "edit")
     async with talk.aside():
-        # What came of it is announced, as any change by hand is.
+        # The result is announced, like any manual change.
         await edit_function(talk.workspace.workshop, name)
 
 

@@ -41,7 +41,7 @@ async def _create(talk: Conversation, words: str) -> None:
         return
     into = [module.strip() or str(pending.get("module") or "")]
     verdict = await shop.create(name, code, *filter(None, into), reason="written at the prompt")
-    hint = line(("dim", f"  /create {name} opens it again; /pending lists what stands refused."))
+    hint = line(("dim", f"  /create {name} opens it again; /pending lists rejected candidates."))
     talk.voice.lines([*verdict_lines(verdict), *([] if verdict["admitted"] else [hint])])
 
 

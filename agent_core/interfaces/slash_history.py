@@ -55,7 +55,7 @@ async def _pending(talk: Conversation, words: str) -> None:
     candidates = {
         candidate_name: candidate for candidate_name, candidate in everything.items() if name in ("", candidate_name)
     }
-    hint = pending_hint(candidates, "/confirm") if candidates else "No candidate stands refused."
+    hint = pending_hint(candidates, "/confirm") if candidates else "There are no rejected candidates."
     talk.voice.lines([*pending_lines(candidates), *([line(("dim", hint))] if hint else [])])
 
 

@@ -41,7 +41,7 @@ def typed_command(text: str) -> Command:
     """Return the command that a line asks for.
 
     Raises:
-        UsageError: it lacks something.
+        UsageError: something is missing.
     """
     if text.startswith("!"):
         text = f"p {text[1:].strip()}"

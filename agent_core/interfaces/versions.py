@@ -68,7 +68,7 @@ def pending_lines(candidates: Mapping[str, Document]) -> list[Line]:
     lines: list[Line] = []
     for name, candidate in candidates.items():
         verdict = candidate["verdict"]
-        lines.append(line(("bad", "✗ "), ("name", name), f" would join {candidate['module']}; it stands refused"))
+        lines.append(line(("bad", "✗ "), ("name", name), f" would join {candidate['module']}; it is rejected"))
         lines += [(("", "  "), *spans) for spans in problem_lines(_refusing(verdict))]
         lines += [(("", "    "), *spans) for spans in coloured(bare_lines(str(candidate.get("conflict") or "")))]
     return lines

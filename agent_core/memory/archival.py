@@ -1,6 +1,6 @@
 """Archival memory: passages that an agent stored, or that were cut from its sources, found by words and meaning.
 
-A passage has no form of a talk: what counts is its words, its meaning, and a little what stands beside it.
+A passage is not part of a dialog: its words and its meaning count, and a little the passages next to it.
 """
 
 from collections.abc import Iterable, Sequence

@@ -20,7 +20,7 @@ from .old_names import ALIASES, renamed
 from .planned import Deed, EditAuthor, EditRequest, PlannedEdit, adding, called, plan, refused
 from .rows import BlockDifference, StoredMemory, opened, undo_of
 
-_TRIES = 100  # each time that an edit is too late, another hand has made its own
+_TRIES = 100  # each time that an edit is too late, someone else has made one
 _LONGEST_PAUSE_S = 0.2
 
 
@@ -246,4 +246,4 @@ class Blocks:
             return f"A block is new in your memory:\n{text}"
         later = [change for change in await self._kept.block_history(row.id) if change.version > previous.version]
         hands = {f"agent `{change.agent}`" if change.by == "agent" else f"a {change.by}" for change in later}
-        return f"Your memory was changed by {' and '.join(sorted(hands)) or 'another hand'}. It reads now:\n{text}"
+        return f"Your memory was changed by {' and '.join(sorted(hands)) or 'someone else'}. It reads now:\n{text}"

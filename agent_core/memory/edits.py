@@ -85,7 +85,7 @@ def _holding(lines: Sequence[str], line: str) -> int | None:
 def _denied(old: str, facts: Sequence[repeated.Fact]) -> str | None:
     """Return the rest of a line after the clause that one of these facts denies, or None if none does."""
     for first, remainder in repeated.clauses(old):
-        # "A and B are no friends" may mean of each other, where the line says whose friend A is.
+        # "A and B are no friends" may mean of each other, where the line names the friend of A.
         if any(repeated.opposite(first, fact) and (len(facts) < 2 or fact.whom or not first.whom) for fact in facts):
             return remainder
     return None

@@ -60,7 +60,7 @@ Deed: TypeAlias = Callable[[Memory], Any]  # Any: what a human's method returns,
 class EditRequest:
     """An edit as requested: `action` names it in the history, `seen` is what the requester knew.
 
-    `is_plain`: `what` says it all.
+    `is_plain`: `action` says it all.
     """
 
     deed: Deed
@@ -163,4 +163,4 @@ def _reads_now(block: Block) -> str:
 def _overtaken(lost_lines: Mapping[str, Sequence[str]], now: StoredMemory) -> str:
     listing = "; ".join(f"`{label}`: {listed(lines, range(len(lines)))}" for label, lines in lost_lines.items())
     texts = "\n".join(_reads_now(now.memory[label]) for label in lost_lines)
-    return f"Another hand changed it meanwhile, and this would take out what was just added ({listing}).\n{texts}"
+    return f"Someone else changed it meanwhile, and this would remove what was just added ({listing}).\n{texts}"

@@ -63,7 +63,7 @@ class Recall:
     async def catch_up(self) -> int:
         """Index and embed what was said since the last time; return the number of new messages.
 
-        More than a batch of vectors that lack is left to `vectors.embed_all`, in the background.
+        More than one batch of missing vectors is left to `vectors.embed_all`, in the background.
         """
         async with self._following:
             last = await self._kept.last_said(self._agent)

@@ -1,6 +1,6 @@
 """Signals that measure how well each gathered row fits a question; their weighted sum is its score. Pure values.
 
-Rows come in the order of the conversation. What belongs to neighbours counts within a session; a neighbour that was
+Rows come in the order of the conversation. What belongs to neighbors counts within a session; a neighbor that was
 not gathered counts nothing. Scores of words are shares of the best row's.
 """
 

@@ -118,7 +118,7 @@ class Sources:
     async def _keep(self, row: DocumentRow, cut: Cut, old: Sequence[DocumentRow], on_progress: OnProgress) -> None:
         """Store what is not stored yet; with the last of it, remove what it replaces.
 
-        While a batch is kept, vectors are made for the one before: they are derived, and made later where they lack.
+        While a batch is kept, vectors are made for the one before: they are derived, and missing ones are made later.
         """
         on_progress(row.done, row.total, row.name)
         for start in range(row.done, row.total, BATCH):

@@ -13,7 +13,7 @@ class Weighing:
 
     def __init__(self, embedder: Embedder | None) -> None:
         self._words = embedder.lexicon if embedder else None
-        self._lexicon: Any = None  # Any: a Lexicon, whose module is loaded late
+        self._lexicon: Any = None  # Any: a Lexicon; its module is loaded late
 
     async def order(self, evidence: Evidence, recipe: str) -> list[int]:
         """Return the positions of the rows, best first; among equal rows the newest first."""

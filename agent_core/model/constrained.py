@@ -1,7 +1,7 @@
 """Constrained mode, for a model that cannot call functions natively: each step is one JSON object under a schema.
 
-Works with any endpoint that holds its model to a JSON schema. The reply's text and the thought are told
-while they are written. What the endpoint cuts off is said to be cut off.
+Works with any endpoint that constrains its model to a JSON schema. The reply's text and the thought are shown
+while they are written. What the endpoint cuts off is reported as cut off.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence

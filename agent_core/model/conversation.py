@@ -1,7 +1,7 @@
 """The form of a conversation in constrained mode: the model's own steps as JSON objects, results as messages.
 
 The fixed part (instructions, the functions that are always there, the demonstration) comes first and is
-the same, byte for byte, from step to step; what is new is told in the message it came with, and stays
+the same, byte for byte, from step to step; what is new is announced in the message it came with, and stays
 there. So a server that caches the longest known prefix reads each message once.
 """
 

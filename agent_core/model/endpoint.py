@@ -47,7 +47,7 @@ class Endpoint:
     async def complete(self, body: Body) -> AsyncGenerator[Chunk | RetryPiece, None]:
         """Yield the chunks of one completion, or the one whole response if the body does not say `"stream": True`.
 
-        The model's name is filled in. Every wait before another try is told by a `RetryPiece`.
+        The model's name is filled in. Every wait before another try is reported by a `RetryPiece`.
 
         Raises:
             ContextOverflow: the endpoint says that the request is too long.

@@ -1,7 +1,7 @@
 """The functions that a small model is shown, and their short descriptions. Pure values.
 
 Every function shown costs a small model time and attention. So the fixed text lists a handful; a function
-of the workspace is told of where it may help: its words are in the user's message, or it is new.
+of the workspace is shown when it may help: its words are in the user's message, or it is new.
 """
 
 import json

@@ -17,7 +17,7 @@ NOTES: Final[dict[str, str]] = {
     "refusal": "The model refused to answer: say it in other words, or use another model.",
     "length": "The reply was cut off at its longest: ask for less at once, or raise `model.max_tokens`.",
 }
-"""What a human is told about a reply that ended so."""
+"""The note for the user about a reply with this finish reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from .reply import NOTES, Finish, Piece, Reply, TextPiece, ThoughtPiece, TokenUs
 from .thought import Splitter
 from .wire import Entry, Fragment, is_object, read_chunk, read_usage
 
-MOST_CALLS: Final = 128  # of one reply; what follows is left out, and the model is told
+MOST_CALLS: Final = 128  # of one reply; what follows is left out, and the model is notified
 _LONGEST_ID: Final = 200
 _LONGEST_NAME: Final = 64  # of a function: a longer one names none
 _FILTERED: Final = frozenset({"content_filter", "safety", "recitation"})
@@ -44,7 +44,7 @@ class Assembly:
         self._finish = ""
         self.usage: TokenUsage | None = None
         self.extras: dict[str, Mapping[str, Any]] = {}
-        """By the ids of the reply's calls: what the endpoint wants back beside them."""
+        """By the ids of the reply's calls: what the endpoint wants back with them."""
 
     @property
     def text(self) -> str:

@@ -43,7 +43,7 @@ class Fragment:
     name: str
     arguments: str
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """What the endpoint wants back beside the call, such as a signature of its thought."""
+    """Data that the endpoint wants back with the call, such as a signature of its thought."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class RequestWriter:
 
     def __init__(self, dialect: Dialect | None = None) -> None:
         self.extras: dict[str, Mapping[str, Any]] = {}
-        """By the ids of calls: what goes back beside them."""
+        """By the ids of calls: what goes back with them."""
         self.speak(dialect or Dialect())
 
     def speak(self, dialect: Dialect) -> None:
@@ -108,7 +108,7 @@ class RequestWriter:
         groups, texts = {}, []
         for group in _groups(one_by_one(messages) if self.dialect.one_call else messages, self.dialect.system):
             key = tuple(map(id, group))
-            # The group is kept beside its text, so that no other message can get its ids.
+            # The group is kept with its text, so that no other message can get its ids.
             entry = self._known.get(key) or (group, dumps(self._entry(group)))
             groups[key] = entry
             texts.append(entry[1])

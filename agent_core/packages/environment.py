@@ -141,7 +141,7 @@ class Environment:
         locked = self._lock.read()
         if locked.problem:
             raise PackagesError(
-                locked.problem, mend="Mend it by hand, or remove it: it is made anew when it is needed."
+                locked.problem, mend="Mend it manually, or remove it: it is regenerated when it is needed."
             )
         return locked.sections
 

@@ -9,8 +9,8 @@ from ..untrusted import fence, one_line
 
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 NO_PIP = f"Next: {one_line(sys.executable)} -m ensurepip"
-_ONLY_SOURCE = "Packages whose own build would have to run are never installed."
-# What pip says, by a part of it that has stood for years, and what that means; the first that fits is told.
+_ONLY_SOURCE = "Packages that would have to run a build of their own are never installed."
+# A part of pip's message that has been stable for years, and its meaning; the first match is reported.
 _MEANINGS = (
     (
         r"No module named pip",
@@ -19,7 +19,7 @@ _MEANINGS = (
     ),
     (
         r"DO NOT MATCH THE HASHES",
-        "A package is not the file whose hash was agreed to, so nothing was installed.",
+        "A package is not the file with the approved hash, so nothing was installed.",
         "Whoever changed it should say why. To agree to the new file, take its section out of the lock.",
     ),
     (

@@ -82,7 +82,7 @@ class Lock:
         locked = self.read()
         if locked.problem:
             raise PackagesError(
-                locked.problem, mend="Mend it by hand, or remove it: it is made anew when it is needed."
+                locked.problem, mend="Mend it manually, or remove it: it is regenerated when it is needed."
             )
         return locked.sections
 

@@ -164,7 +164,7 @@ def _content(folder: Path, most: int | None = None) -> tuple[int, str]:
     """Return how many files and folders there are, and a digest of their paths, kinds, sizes and times.
 
     Reading them whole would hold up the first call; nobody who adds or changes a file from outside hits its time to the
-    nanosecond. Of more than `most` no more are looked at.
+    nanosecond. At most `most` of them are examined.
     """
     rows: list[str] = []
     for path in _below(folder):

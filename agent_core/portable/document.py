@@ -15,7 +15,7 @@ VERSION = 1
 LONGEST = 16 << 20
 """Characters of one text."""
 SHAPED = ("user", "notice", "assistant", "call", "result", "summary")
-"""The kinds of entries whose payload has a shape that the program relies on."""
+"""The kinds of entries with a payload in a shape that the program relies on."""
 
 
 class FilePart(BaseModel):
@@ -157,7 +157,7 @@ class KeptPart(EntryPayload):
 class Summed(TextPayload):
     """A summary: it replaces so many messages, up to the entry with this number, counted through the file from 1.
 
-    Beside a model's `text` it may have sentences that were kept, and what the user `asked` in the turn that goes on.
+    With a model's `text` it may have sentences that were kept, and what the user `asked` in the turn that goes on.
     """
 
     covers: Count

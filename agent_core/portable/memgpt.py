@@ -86,5 +86,5 @@ def _leave(raw: Json, many: int, report: AgentReport) -> None:
     )
     total = raw.get("messages_total")
     if isinstance(total, int) and not isinstance(total, bool) and many - 1 < total < 1 << 40:
-        why = "MemGPT keeps them, and its archival memory, in files beside this one"
+        why = "MemGPT keeps them, and its archival memory, in files next to this one"
         report.leaves("messages before these", why, total - max(many - 1, 0))

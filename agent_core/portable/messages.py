@@ -2,7 +2,7 @@
 source.
 
 A user's message begins a turn; what a program packed into a message of the user's role (a heartbeat, a login) is a
-notice. Every call gets one answer, also one whose answer the file lacks.
+notice. Every call gets one answer, even if the answer is missing from the file.
 """
 
 from collections import deque
@@ -73,7 +73,7 @@ class Turns:
             case "tool" | "function":
                 self._answer(message)
             case "system":
-                self.report.leaves("system messages", "what the model is told is made anew for every request")
+                self.report.leaves("system messages", "the system message is rebuilt for every request")
             case role:
                 self.report.leaves(f"messages of the role `{role[:40]}`", "there is no such role here")
 

@@ -169,7 +169,7 @@ def _instructions(folder: Traversable, file: str, functions: str) -> str:
     if not file:
         return ""
     if not re.fullmatch(r"[A-Za-z0-9_-]+\.(txt|md)", file) or not (folder / file).is_file():
-        raise SettingsError(f"There is no file of instructions {file!r} beside the preset.")
+        raise SettingsError(f"There is no file of instructions {file!r} next to the preset.")
     root = folder.parent if isinstance(folder, Path) else Path()
     return _text(root, folder / file).replace("\\\n", "").replace("{functions}", functions).strip()
 

@@ -28,7 +28,7 @@ def read(
     try:
         value = read_object(raw, limit_chars)
     except NotJson as error:
-        mend = "send one JSON object whose keys are the parameters' names"
+        mend = "send one JSON object with the parameters' names as keys"
         return (Problem("arguments-not-json", str(error), _WHERE, mend),)
     return _fitted(value, schema, len(raw))
 

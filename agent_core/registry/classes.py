@@ -34,7 +34,7 @@ def schema_of(node: ast.ClassDef, types: Types) -> Schema:
     """Return the schema of a class that this module defines.
 
     Raises:
-        Unresolved: it is no class whose fields or members are written out.
+        Unresolved: it is no class with fields or members that are written out.
     """
     members = enum_members(node, types.scope)
     if members is not None:

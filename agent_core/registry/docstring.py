@@ -1,6 +1,6 @@
 """Descriptions from docstrings of any style: Google, NumPy, reST and Epydoc, through `docstring-parser`.
 
-The styles are told apart by cheap marks first, because trying all of them costs three times as much.
+The styles are distinguished by cheap marks first, because trying all of them costs three times as much.
 """
 
 import re
@@ -13,7 +13,7 @@ from docstring_parser import parse as parse_style
 
 from .examples import without_examples
 
-# In order of likelihood. A docstring may mix styles, so each style whose mark shows is read. The plain
+# In order of likelihood. A docstring may mix styles, so each style with a mark in it is read. The plain
 # texts come first because a search for a pattern costs ten times as much as one for a text.
 _MARKS = (
     (
@@ -65,7 +65,7 @@ def read(docstring: str | None) -> Described:
         _tidy(text[:start], has_examples=has_examples), styles=tuple(found_style.name.lower() for found_style in starts)
     )
     for style in starts:
-        # A field goes on to the next one, past a heading whose examples were taken out.
+        # A field goes on to the next one, past a heading from which the examples were removed.
         section = _EMPTY_HEADING.sub("", text[start:]) if has_examples and style in _FIELDS else text[start:]
         # The line break keeps `cleandoc` from taking the first section's indentation for the margin.
         described = _merge(described, _parsed(f"\n{section}", style))

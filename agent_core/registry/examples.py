@@ -70,7 +70,7 @@ def find(docstring: str) -> Iterator[DoctestEntry]:
     """Yield every `>>>` entry of a docstring, in order.
 
     Raises:
-        ValueError: prompts are not indented alike, or lack the space after them; the message says where.
+        ValueError: prompts are not indented alike, or have no space after them; the message says where.
     """
     text = docstring.expandtabs()
     line, position = 0, 0
@@ -150,7 +150,7 @@ def _lines(match: re.Match[str], line: int) -> tuple[str, str]:
     shown = match["source"].split("\n")
     for number, text in enumerate(shown, line + 1):
         if len(text) >= indent + 4 and text[indent + 3] != " ":
-            raise ValueError(f"line {number} of the docstring lacks a space after `{text[indent : indent + 3]}`")
+            raise ValueError(f"line {number} of the docstring has no space after `{text[indent : indent + 3]}`")
     _check_indent(shown[1:], " " * indent + ".", line + 1)
     want = match["want"].rstrip().split("\n") if match["want"].strip() else []
     _check_indent(want, " " * indent, line + len(shown))

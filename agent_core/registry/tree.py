@@ -13,7 +13,7 @@ from .source import FOLDER
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _BUILTINS = frozenset(dir(builtins))
 _ALL = "__all__"
-# What `from … import *` brings, for the modules of the standard library whose types we read.
+# The names that `from … import *` brings, for the standard library modules with types that we read.
 _STARS = {"typing": typing.__all__, "datetime": datetime.__all__, "dataclasses": dataclasses.__all__}
 
 

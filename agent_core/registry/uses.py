@@ -17,7 +17,7 @@ from .snapshot import Snapshot
 from .spans import bound_names, last_line
 from .tree import survey
 
-_GROUND = ""  # the name of what a module does beside binding names
+_GROUND = ""  # the name of what a module does besides binding names
 
 
 def callers(name: str, snapshot: Snapshot) -> list[str]:

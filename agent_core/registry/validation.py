@@ -16,7 +16,7 @@ _DEEPEST = 40
 _FOREIGN = frozenset(
     {"$schema", "$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor", "$vocabulary"}
 )
-# Keywords whose keys are names that the schema's author chose, not keywords; and those that hold plain values.
+# Keywords with keys that the schema's author chose, not keywords; and those that hold plain values.
 _NAMED = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
 _VALUES = frozenset({"const", "enum", "default", "examples", "required", "dependentRequired"})
 

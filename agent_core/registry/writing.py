@@ -23,7 +23,7 @@ CANDIDATE = "candidate"
 def place_function(module_text: str, candidate: str, name: str, *, path: str = "module") -> str | Problem:
     """Return the module's text with the candidate's function in place of the old one, or at the end.
 
-    Imports that the module lacks go to its top, helpers that it lacks stand before the function, and a name
+    Missing imports go to the top of the module, missing helpers go before the function, and a name
     that means something else in the module is a problem. A module without statements becomes the candidate.
     """
     brought, module = _read(candidate, CANDIDATE), _read(module_text, path)
@@ -110,7 +110,7 @@ def _definition(text: ParsedText, name: str, path: str) -> Definition | Problem 
     if isinstance(holder, ast.FunctionDef | ast.AsyncFunctionDef):
         return holder
     message = f"`{name}` is not a plain function at the top level of its module (line {holder.lineno})"
-    return Problem("not-a-plain-function", message, where, "choose another name, or edit the file by hand")
+    return Problem("not-a-plain-function", message, where, "choose another name, or edit the file manually")
 
 
 def _loose(candidate: ParsedText) -> Problem | None:

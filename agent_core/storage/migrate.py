@@ -1,6 +1,6 @@
 """The numbered migrations: each file runs once, in order, and the state file records its number.
 
-Two processes may start at once: the number is read again under the write lock. A file whose schema is not what these
+Two processes may start at once: the number is read again under the write lock. A file with another schema than these
 files make counts as damaged: whoever made it may have put anything in the place of a table.
 """
 

@@ -1,6 +1,6 @@
 """A library read as texts: a `.py` file, a folder, a `.zip`, a `.tar` or `.tar.gz`. Nothing is unpacked to disk.
 
-An archive may be hostile: names that leave it, links, devices and encrypted members are told and passed over; sizes
+An archive may be hostile: names that leave it, links, devices and encrypted members are reported and skipped; sizes
 and counts are capped while reading, whatever its directory claims.
 """
 

@@ -89,7 +89,7 @@ class ChangePlanner:
         code = pending["verdict"]["source"] or pending["code"] if pending else self.source(name)
         count = code.count(old_text) if old_text else 0
         if count != 1:
-            which = "the candidate that stands refused" if pending else "the function"
+            which = "the rejected candidate" if pending else "the function"
             how = "is not in it" if count == 0 else f"is in it {count} times: give more of the lines around it"
             text = f"Nothing was changed: `old_text` {how}. {which.capitalize()} reads:\n{block(code, 6_000)}"
             return PlannedChange(text, "refused", {"name": name, "admitted": False, "error": text})
@@ -103,7 +103,7 @@ class ChangePlanner:
         """Plan a pending candidate with the values that were really returned, if only expected results disagreed."""
         pending = await self._store.pending(name)
         if pending is None:
-            text = f"No candidate named `{name}` stands refused, so there is nothing to confirm."
+            text = f"No candidate named `{name}` was rejected, so there is nothing to confirm."
             return PlannedChange(text, "refused", {"name": name, "admitted": False, "error": text})
         snapshot = await self._ground.settled(pending["module"], name, self._registry.snapshot())
         candidate = _candidate(pending, reason, name in snapshot.functions)
@@ -176,7 +176,7 @@ class ChangePlanner:
         """
         pending = await self._store.pending(name)
         if pending is None:
-            raise UsageError(f"No candidate named `{name}` stands refused.", mend="Nothing was changed.")
+            raise UsageError(f"No candidate named `{name}` was rejected.", mend="Nothing was changed.")
         text = f"The candidate for `{name}` is given up."
         return PlannedChange(
             text, "returned", {"name": name, "dropped": pending["verdict"]}, writes=(DropPending(name),)

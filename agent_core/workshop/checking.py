@@ -1,6 +1,6 @@
 """Judging of files without admitting anything: modules, folders of them, or one candidate per line of a `.jsonl` file.
 
-Verdicts are told in the order of what was given, each as soon as it and all before it are known; only a window
+Verdicts are reported in the order of what was given, each as soon as it and all before it are known; only a window
 of candidates is held at a time.
 """
 

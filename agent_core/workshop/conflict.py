@@ -45,7 +45,7 @@ def kept(candidate: Candidate, verdict: Verdict, error: WorkspaceError, theirs: 
     mend = f"keep what is on disk, or take the other with confirm_function or /confirm {name}"
     problem = Problem(error.code, error.message.rstrip("."), Place(path), mend)
     rejected = replace(verdict, admitted=False, standing="", problems=(*verdict.problems, problem), disagreements=())
-    apart = diff(theirs, yours, (f"{name} on disk", f"{name} kept beside it"))
+    apart = diff(theirs, yours, (f"{name} on disk", f"{name} kept as pending"))
     pending = {
         **{"code": candidate.code, "module": candidate.module, "reason": candidate.reason, "over": base},
         "examples": [[example.call, example.expected, example.approx] for example in candidate.examples],
@@ -59,7 +59,7 @@ def kept(candidate: Candidate, verdict: Verdict, error: WorkspaceError, theirs: 
 def _conflict_text(name: str, error: WorkspaceError, apart: str) -> str:
     edit = f"edit_function(function_name={name!r}, old_text=…, new_text=…)"
     return (
-        f"{error.message} What is on disk stays, and yours is kept beside it. The difference:\n"
+        f"{error.message} What is on disk stays, and yours is kept as pending. The difference:\n"
         f"{block(apart, _LONGEST) if apart else 'none: both say the same.'}\n"
         f"Next: bring your change into what is on disk with {edit}. "
         f"Only if the user wants yours instead: confirm_function(function_name={name!r}, reason=…)."

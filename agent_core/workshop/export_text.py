@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 class Context:
-    """Hand one to a function whose first parameter is `self`: `f(Context(), …)`."""
+    """Pass one to a function with `self` as its first parameter: `f(Context(), …)`."""
 
     def __init__(self):
         self._folder = None
@@ -164,6 +164,6 @@ The examples in the docstrings are the tests: `python -m unittest` (or `python -
 """
 
 WITH_CONTEXT = """
-Functions whose first parameter is `self` are given a context, `{package}.Context()`: it shows progress, has a scratch
+Functions with `self` as first parameter get a context, `{package}.Context()`: it shows progress, has a scratch
 folder, and calls other functions of the package.
 """

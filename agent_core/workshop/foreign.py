@@ -18,7 +18,7 @@ from ..registry.tree import Definition
 _Edit: TypeAlias = tuple[int, int, int, int, str]  # from and to, as lines and columns; what stands there instead
 _ROOTS = frozenset({"memgpt", "letta"})
 _OWN = frozenset({"progress", "scratch", "call"})
-# What the agent showed while it thought; here it is a note beside the progress of the call.
+# What the agent showed while it thought; here it is a note next to the progress of the call.
 _NOTES = frozenset({"internal_monologue", "function_message", "system_message", "user_message"})
 _MENDS = {
     "interface.assistant_message": "return the text instead, and the agent says it",

@@ -276,7 +276,7 @@ def _unnamed(function: str, grants: Grants) -> str:
         return ""
     flag = "--write" if UNSAID in grants.write else "--read"
     named = ", ".join(map(fence, dict.fromkeys(path for path in grants.write + grants.read if path != UNSAID)))
-    sentence = f"`{function}` is told its paths by who calls it, and reaches those in folders that a human named"
+    sentence = f"`{function}` gets its paths from its caller, and reaches those in folders that the user named"
     return f"{sentence} (so far {named or 'none'}). To name one: toolwright functions grant {function} {flag} FOLDER"
 
 

@@ -47,7 +47,7 @@ class GrantCommands:
         """Return the question for an approval: the typed grants, or all that the function or candidate still needs.
 
         Raises:
-            UsageError: there is no such function, and no candidate of that name that lacks nothing but grants.
+            UsageError: there is no such function, and no candidate of that name that only needs grants.
         """
         pending = await self._pending(name)
         if pending is not None:

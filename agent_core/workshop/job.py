@@ -15,14 +15,14 @@ from ..registry.snapshot import Snapshot
 from ..registry.source import ModuleSource
 
 Row = dict[str, Any]  # Any: JSON of a verdict, with the `path` of what was judged
-_AT_ONCE = 2  # functions of a file that are looked at: other files are judged beside it
+_AT_ONCE = 2  # functions of a file that are looked at: other files are judged in parallel
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """A candidate, or a whole file, or (with neither) a problem that stands for its verdict.
 
-    `path` is what the verdict calls it. `around` are modules that stand beside it, or in the place of those of the
+    `path` is what the verdict calls it. `around` are modules next to it, or in the place of those of the
     workspace; one without text is taken away.
     """
 

@@ -19,7 +19,7 @@ from . import ratchet, telling
 from .granting import CandidateGrants, GrantService, ungranted
 from .plan import ChangeSummary, PlannedChange, planned
 
-_ENOUGH = 2  # examples in a docstring, from which on it needs none of those that were given beside it
+_ENOUGH = 2  # examples in a docstring, from which on it needs none of those that were given with it
 _MOST_GIVEN = 8
 _UNPROVEN = frozenset({"example-disagrees", "example-raises", "example-hangs", "example-stopped"})
 

@@ -36,7 +36,7 @@ class PlannedChange:
     """The result of a verb: the answer, the change of a file if any, and the writes that go with it.
 
     `text` is for a model, `detail` is JSON of a published shape. `refused` names a candidate that now
-    stands refused; `excluded` names functions that the next step should not offer. `again` plans the same
+    is rejected; `excluded` names functions that the next step should not offer. `replan` plans the same
     anew, on what the file has become meanwhile. `giving` is what a human lets a function have from now on, `lent` what
     its next call may have; `revoked` is a function that loses all. `done` is called once it is on disk.
     """
@@ -71,7 +71,7 @@ class Author:
 class ChangeSummary:
     """A change in words and values: created, changed or deleted, which function, by whom and why. `done` describes it.
 
-    `given` is what a human has granted for it already.
+    `preset_grants` is what the user has granted for it already.
     """
 
     deed: Deed

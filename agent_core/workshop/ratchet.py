@@ -50,7 +50,7 @@ def problem(before: Function | None, after: Function | None, severity: Severity,
     missing = [pair for pair in lost if pair not in unfit]
     if missing:
         message = f"{_count(len(missing))} that `{after.name}` had {'is' if len(missing) == 1 else 'are'} gone: {_listed(missing)}"
-        mend = "put it back, and add others beside it; where it must go, say why in `reason`"
+        mend = "put it back, and add others next to it; if it must go, say why in `reason`"
         return Problem(CODE, message, where, mend, severity)
     if fresh < len(unfit):
         message = f"{_count(len(unfit))} of `{after.name}` do not fit its new signature, and {fresh} took their place"

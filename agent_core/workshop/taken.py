@@ -36,7 +36,7 @@ class GoodVersions:
 class LoadedFile:
     """The result for one file: a good reading, the problems that reject its newest text, and the writes.
 
-    `standings` says of each function that was judged how it stands, `disagreeing` of one whose examples do not hold how
+    `standings` says of each function that was judged how it stands, `disagreeing` of one with failing examples how
     they differ, `noted` of one that promises less what; `verdict` is the one on a text that is taken, `previous` what
     there was before.
     """

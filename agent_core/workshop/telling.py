@@ -153,7 +153,7 @@ def changes(change_events: Iterable[FunctionsChanged], functions: dict[str, Func
             + (f" That line reads {fence(change.lines[problem], 200)}." if problem in change.lines else "")
             for problem in change.rejected
         ]
-    return shorten("Functions changed by another hand. " + " ".join(dict.fromkeys(sentences)), 4_000)
+    return shorten("Functions changed by someone else. " + " ".join(dict.fromkeys(sentences)), 4_000)
 
 
 def heard(change: RegistryChange, root: Path) -> FunctionsChanged:

@@ -137,7 +137,7 @@ class FunctionService:
     async def reload_after(self, work: Awaitable[object]) -> dict[str, Any]:
         """Wait for the user's work on the files, then reload the folder. Return the differences since it began.
 
-        What was saved in between may have been taken at once, and is told all the same.
+        What was saved in between may have been taken at once, and is reported all the same.
         """
         heard: list[events.FunctionsChanged] = []
         quiet = self.on_change(heard.append)

@@ -1,6 +1,6 @@
 """A small assembler for classic BPF, so that the filter is written with labels instead of offsets.
 
-Offsets written by hand cost a day once: one wrong, and every worker dies. Here a jump names a
+Manually written offsets cost a day once: one wrong, and every worker dies. Here a jump names a
 label, and a jump that does not reach is an error when the filter is built.
 """
 

@@ -157,7 +157,7 @@ def require_rights(grants: Sequence[OpenedGrant]) -> None:
     """Raise AccessRefused unless this process, as its current user, may do what was granted.
 
     Raises:
-        AccessRefused: it may not; the message says whose the file is.
+        AccessRefused: it may not; the message names the owner of the file.
     """
     for grant in grants:
         mode = os.R_OK | (os.X_OK if grant.is_folder else 0) | (os.W_OK if grant.writable else 0)

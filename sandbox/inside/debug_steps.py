@@ -56,7 +56,7 @@ class Stepper(bdb.Bdb):
         self._woven = woven  # lines that are not of the source
         self._tracer = tracer
         self._why = Why("breakpoint")
-        self.slow: set[CodeType] = set()  # whose lines are watched
+        self.slow: set[CodeType] = set()  # code with watched lines
 
     def stop_in(self, frame: FrameType, why: Why) -> None:
         """Stop at the next line that runs in this frame, or in what it calls."""

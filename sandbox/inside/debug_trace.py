@@ -1,6 +1,6 @@
 """A trace of a call: each line once, with its count and the first and last changes of locals.
 
-What is told is bounded by the lines that there are, not by how often they ran. For coverage only the lines count.
+The report is bounded by the lines that there are, not by how often they ran. For coverage only the lines count.
 """
 
 import inspect
@@ -14,7 +14,7 @@ from typing import Any, Final
 from ..caps import ITEM, MOST_CHANGES, MOST_CLAIM, MOST_NAME, MOST_ROWS
 from .debug_stop import text_of
 
-_MOST_TOLD: Final = MOST_CLAIM * 4 // 5  # of all rows: the lines that can run are told with them
+_MOST_TOLD: Final = MOST_CLAIM * 4 // 5  # of all rows: the lines that can run are reported with them
 _CAREFUL: Final = 200  # times that a line's changes are looked at; after that only at the frame's end
 _TELL_EVERY_S: Final = 0.5  # of a call that may never end
 _LOOK_EVERY: Final = 512  # lines

@@ -1,7 +1,7 @@
 """The debugger in a worker. It runs only where something is armed, and reports what it sees to the host.
 
 With a human behind it a stop is a question, and the commands come as answers until one lets the function go on.
-Without, it is a record: the first ones are told at once, the last one with its number at the end.
+Without, it is a record: the first ones are sent at once, the last one with its number at the end.
 """
 
 import builtins
@@ -23,7 +23,7 @@ from .debug_trace import Tracer, lines_of_code
 from .edge import attempt
 from .failure import clean, shown
 
-FIRST: Final = 8  # records of a breakpoint that are told as they come
+FIRST: Final = 8  # records of a breakpoint that are sent as they come
 NOW: Final = signal.SIGUSR1
 _FIELDS: Final = {field.name for field in fields(ArmedPoint)} - {"hits", "off"}
 
@@ -57,7 +57,7 @@ class WorkerDebugger:
         self._slow: dict[tuple[CodeType, int], list[ArmedPoint]] = {}
         self._steppers: dict[int, Stepper] = {}
         self._one_at_a_time = threading.RLock()
-        self._replaced: set[int] = set()  # points whose woven calls count no more
+        self._replaced: set[int] = set()  # points with woven calls that no longer count
         self._last: dict[int, Frame] = {}
         self._displayed: list[str] = []
         self._woven: set[tuple[str, int]] = set()

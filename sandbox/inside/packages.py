@@ -37,4 +37,4 @@ def install(folders: Mapping[str, str], listed: Sequence[str] = ()) -> None:
     finder = PackageFinder(folders, listed)
     sys.meta_path.append(finder)
     for name in folders:
-        finder.find_spec(name)  # the folder's listing is kept: a worker may read the packages, not list what is beside
+        finder.find_spec(name)  # the folder's listing is kept: a worker may read the packages, not list the rest

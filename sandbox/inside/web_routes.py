@@ -1,7 +1,7 @@
 """HTTP clients with the host in place of a network, from the moment that they are imported.
 
 `urllib.request` goes through `http.client`, `requests` through `urllib3`, `httpx` through `httpcore`. What imports
-none of them pays for nothing. Clients on asyncio are told so, in words.
+none of them pays for nothing. Clients on asyncio get an error that says so.
 """
 
 import importlib.machinery

@@ -85,7 +85,7 @@ async def test_examples_that_an_echo_of_the_argument_passes_prove_nothing(
 ) -> None:
     verdict = await bitten(gate, "return abs(a) + 0 * b", "f(1, 2) → 1", "f(7, 3) → 7", policy=policy)
     assert ("stub-passes", severity) in found(verdict)
-    assert "whose body is only `return a` would pass every example" in str(verdict.problems)
+    assert "with a body of only `return a` would pass every example" in str(verdict.problems)
     assert verdict.admitted is (severity == "warns")
 
 

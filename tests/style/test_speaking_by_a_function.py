@@ -152,7 +152,7 @@ def beats(request_heartbeat: int) -> int:
 async def test_who_speaks_while_a_candidate_stands_refused_gets_one_more_step(at_desk: OpenDesk) -> None:
     create = {"function_name": "hollow", "function_code_with_docstring": "def hollow(x: int) -> int:\n    pass\n"}
     asks = Ask(Wanted("create_function", {**create, "request_heartbeat": False}))
-    script: Script = [asks, send("It is made."), Expect(send("It is not made."), contains("stands refused"))]
+    script: Script = [asks, send("It is made."), Expect(send("It is not made."), contains("was rejected"))]
     desk = await memgpt(at_desk, script)
     assert ended(await desk.say("Make it.")).reply == "It is made.\n\nIt is not made."
 

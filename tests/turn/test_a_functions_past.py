@@ -103,7 +103,7 @@ async def test_a_candidate_that_waits_is_settled_in_a_later_conversation(at_desk
     create = Ask(Wanted("create_function", {**NAME, "function_code_with_docstring": FLAWED}))
     settle = Ask(Wanted("confirm_function", NAME))
     desk = await at_desk(
-        [create, Say("No."), Expect(Say("Not made."), contains("stands refused")), settle, Say("Made.")]
+        [create, Say("No."), Expect(Say("Not made."), contains("was rejected")), settle, Say("Made.")]
     )
     assert ended(await desk.say("Make it.")).reply == "Not made."
     assert list(await desk.workspace.workshop.all_pending()) == ["count_vowels"]

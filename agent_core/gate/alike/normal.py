@@ -86,7 +86,7 @@ def _written(node: FunctionNode, around: OuterNames) -> list[str]:
     node_facts = facts(node)
     first = CanonicalWriter(node_facts, around.meaning, {})
     words = first.whole(node)
-    if first.is_tied:  # what looked alike is told apart by where its names are used
+    if first.is_tied:  # what looked alike is distinguished by where its names are used
         words = CanonicalWriter(node_facts, around.meaning, _colours(words)).whole(node)
     return _numbered(words)
 

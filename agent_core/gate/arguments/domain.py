@@ -18,7 +18,7 @@ class Domain:
 
     arguments: Mapping[str, Likeness]
     relations: tuple[Relation, ...]
-    typed: frozenset[str] = frozenset()  # parameters whose type is declared to the last item
+    typed: frozenset[str] = frozenset()  # parameters with a type that is declared to the last item
 
     def outside(self, call: Mapping[str, Value]) -> list[CallDifference]:
         """Return how a call differs from every readable example, the most serious differences first."""

@@ -1,6 +1,6 @@
 """The properties that the values of the examples share, and how another value differs from them.
 
-Nothing says that a function must take the empty list when no example shows one; so a value is told from
+Nothing says that a function must take the empty list when no example shows one; so a value is distinguished from
 those seen by the ways in which it differs, in words and by their weight. Pure.
 """
 

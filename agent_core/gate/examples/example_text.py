@@ -35,7 +35,7 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
     node = survey(tree).definitions.get(name) if isinstance(tree, ast.Module) else None
     if node is None:
         return Problem(
-            "no-docstring", f"`{name}` is not at the top level of its text", Place(name), "edit its file by hand"
+            "no-docstring", f"`{name}` is not at the top level of its text", Place(name), "edit its file manually"
         )
     call = ast.unparse(ast.parse(call, mode="eval")) if "\n" in call else call
     if expected.strip() == "None":  # nothing is shown of it, and what has nothing below it is no example

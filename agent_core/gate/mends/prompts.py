@@ -1,6 +1,6 @@
 """Turns examples that a docstring writes in another form (`f(2) -> 4`, `f(2) == 4`, `f(2)  # 4`) into doctests.
 
-Only a call of the promised function beside a literal is taken for an example; both stay as they are written.
+Only a call of the promised function next to a literal counts as an example; both stay as they are written.
 """
 
 import ast

@@ -30,7 +30,7 @@ def stubs(text: str, name: str, constants: Sequence[str]) -> dict[str, Mutant]:
     by_value = {}
     for value in dict.fromkeys([*names, *constants]):
         new = f"return {value}; " if lead.strip() else f"return {value}\n{lead}"
-        notices = f"an example whose result is not {f'`{value}` itself' if value in names else value}"
+        notices = f"an example with a result other than {f'`{value}` itself' if value in names else value}"
         by_value[value] = whole.mutant("stub", TextChange(start, start, new, notices), node)
     return by_value
 

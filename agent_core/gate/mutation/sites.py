@@ -1,7 +1,7 @@
 """The places of a function where a small change could be made: each node of its body with its context.
 
 Pure. What an example can hardly see is left out: the signature, docstrings, what is raised, asserted
-or told as progress, and f-strings, whose inner places Python does not tell.
+or reported as progress, and f-strings, because Python does not give their inner positions.
 """
 
 import ast

@@ -35,7 +35,7 @@ ASKED = (
 @click.command()
 @click.option("--model", metavar="NAME", help="The model's name, without being asked.")
 @click.option("--base-url", metavar="URL", help="The endpoint's address, without being asked.")
-@click.option("--confirm-address", is_flag=True, help="Confirm the address that toolwright.toml names, and no more.")
+@click.option("--confirm-address", is_flag=True, help="Confirm the address that toolwright.toml names, only.")
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing: what is given and what is in force is taken.")
 @scene
 def configure(scene: CliContext, model: str | None, base_url: str | None, **flags: bool) -> int:

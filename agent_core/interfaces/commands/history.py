@@ -105,12 +105,12 @@ def pending(scene: CliContext, name: str, drop: bool) -> None:  # noqa: FBT001  
         return
     candidates = with_workshop(scene, lambda shop: shop.all_pending())
     if name and name not in candidates:
-        raise UsageError(f"No candidate named `{name}` stands refused.", mend="Next: toolwright functions pending")
+        raise UsageError(f"No candidate named `{name}` was rejected.", mend="Next: toolwright functions pending")
     shown = {name: candidates[name]} if name else candidates
     source = shown[name]["verdict"]["source"] or shown[name]["code"] if name else ""
     scene.result(shown, [*pending_lines(shown), *(line(text) for text in bare_lines(source))])
     confirm, drop_it = "toolwright functions confirm", "toolwright functions pending NAME --drop"
-    scene.hint(pending_hint(shown, confirm, drop_it) if shown else "No candidate stands refused.")
+    scene.hint(pending_hint(shown, confirm, drop_it) if shown else "There are no rejected candidates.")
 
 
 def _judged(scene: CliContext, verdict: dict[str, Any]) -> int:  # Any: JSON

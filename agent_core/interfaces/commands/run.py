@@ -116,7 +116,7 @@ def _names_address(root: Path) -> bool:
     try:
         model = read_toml(read_plain(root / "toolwright.toml", 1 << 20)).get("model")
     except (OSError, Malformed):
-        return False  # what is wrong with it is told where the settings are read
+        return False  # problems in it are reported where the settings are read
     return isinstance(model, dict) and "base_url" in model
 
 

@@ -152,7 +152,7 @@ class Repl:
         error = context.get("exception") or RuntimeError(context.get("message"))
         place = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)[-1:]]
         if (kind := f"{type(error)} {place}") in self._faults:
-            return  # what fails at each drawing is told once, and kept once
+            return  # what fails at each drawing is reported once, and kept once
         self._faults.add(kind)
         self.prompt.print_above(painted([crash_line(error, self._options.root)], sys.stdout))
 

@@ -1,7 +1,7 @@
 """Code in colors, line by line as it comes: drawn lines never change. Slow to import, like `render`.
 
 The lexer sees one line at a time and keeps its place between two, so that no text makes it look far. Only lexers that
-were measured are used, and only for lines that people write: everything else is drawn without colours.
+were measured are used, and only for lines that people write: everything else is drawn without colors.
 """
 
 from collections.abc import Iterable, Iterator

@@ -127,7 +127,7 @@ def _paths(typed: str) -> Iterable[Completion]:
     return [
         Completion(completion.text, completion.start_position, display=certain(one_line(completion.display_text)))
         for completion in islice(completions, _MOST_PATHS)
-        if one_line(completion.text) == completion.text  # what would act on the screen is typed by hand
+        if one_line(completion.text) == completion.text  # what would act on the screen must be typed manually
     ]
 
 

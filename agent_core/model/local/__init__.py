@@ -1,6 +1,6 @@
 """The local model: weights that are downloaded once, and an engine process that runs them.
 
-Nothing is fetched but by `toolwright models get`, and nothing is loaded whose hash is not the pinned one.
+Only `toolwright models get` downloads anything, and only a file with the pinned hash is loaded.
 `server` needs the `local` extra, so it is imported only when a local model is opened.
 """
 

@@ -3,7 +3,7 @@
     {"model", "threads", "context", …}                first: what to load → {"ready": version} or {"failed": why}
     {"id", "body"}                                    a completion → {"id", "chunk"} …, {"id", "end": true}
     {"id", "action": "save" | "restore", "file"}      the state of what was read → {"id", "end": whether}
-    {"stop": id}                                      no more of this completion
+    {"stop": id}                                      stop this completion
 
 It imports nothing of this package, so that it starts fast, and ends when nobody can write to it any more.
 """
@@ -88,7 +88,7 @@ class EngineProgram:
 
 def load(plan: Line) -> tuple[Any, str]:
     """Return the engine with its weights, and its version."""
-    import xllamacpp  # noqa: PLC0415 - a failure to import it is told
+    import xllamacpp  # noqa: PLC0415 - a failure to import it is reported
 
     parameters = xllamacpp.CommonParams()
     parameters.model.path = plan["model"]

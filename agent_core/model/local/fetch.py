@@ -1,7 +1,7 @@
 """Download of weights: from the first source that has them, resumed after an interruption, verified, and moved into
 place.
 
-A file has its final name only after its hash was found right. Until then it is `….partial` beside it, which
+A file gets its final name only after its hash was verified. Until then it is `….partial` next to it, which
 one process at a time may write.
 """
 

@@ -111,7 +111,7 @@ class Engine:
         try:
             return await child.act("restore", file_name)
         except ModelError:
-            (where / file_name).unlink(missing_ok=True)  # the next engine shall not die of it
+            (where / file_name).unlink(missing_ok=True)  # the next engine must not die of it
             raise
 
 

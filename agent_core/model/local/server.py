@@ -87,7 +87,7 @@ def check_processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
     """Raise an error if the engine would crash on this processor.
 
     Raises:
-        ModelError: it lacks what the engine is compiled for; the message names it.
+        ModelError: it does not have what the engine is compiled for; the message names it.
     """
     if platform.machine() not in ("x86_64", "AMD64") or not cpuinfo.is_file():
         return
@@ -95,7 +95,7 @@ def check_processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
     missing = sorted(_NEEDED_FLAGS - {*next(lines, " ".join(_NEEDED_FLAGS)).split()})
     if missing:
         raise ModelError(
-            f"This processor is too old for the local model: it lacks {', '.join(missing)}.",
+            f"This processor is too old for the local model: it does not have {', '.join(missing)}.",
             mend="Use an endpoint instead: toolwright run --base-url URL",
         )
 
