@@ -243,7 +243,7 @@ class Agent:
 
     def _must_be_idle(self) -> None:
         if self._one_at_a_time.locked():
-            raise WorkspaceError("A turn is running.", mend="End it with Ctrl-C first.")
+            raise WorkspaceError("A turn is running.", fix="End it with Ctrl-C first.")
 
     async def _events(self, message: str | None) -> AsyncGenerator[events.Event, None]:
         queue: asyncio.Queue[events.Event | None] = asyncio.Queue()

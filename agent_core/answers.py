@@ -83,7 +83,7 @@ def answer(outcome: CallOutcome, limit_chars: int) -> str:
         case Raised():
             return _with_output(_raised(outcome.failure), outcome.output)
         case TimedOut():
-            advice = "Ask for less at once, or mend the function: it may never end with these arguments."
+            advice = "Ask for less at once, or fix the function: it may never end with these arguments."
             return _with_output(f"Stopped after {outcome.limit_s:g} s. {advice}", outcome.output)
         case Killed():
             return _with_output(
@@ -116,9 +116,9 @@ def outcome_json(outcome: CallOutcome) -> dict[str, Any]:  # Any: values of JSON
 
 def bad_arguments(name: str, problems: Sequence[Problem]) -> str:
     """Return the reasons why arguments were rejected, one line each, and what to do."""
-    lines = [f"- {problem.message}" + (f" ({problem.mend})" if problem.mend else "") for problem in problems]
+    lines = [f"- {problem.message}" + (f" ({problem.fix})" if problem.fix else "") for problem in problems]
     return "\n".join(
-        [f"`{name}` was not called, because its arguments do not fit:", *lines, "Mend them and call again."]
+        [f"`{name}` was not called, because its arguments do not fit:", *lines, "Fix them and call again."]
     )
 
 
@@ -166,7 +166,7 @@ def _not_called(reason: str, limit_chars: int) -> str:
 def _raised(failure: Failure) -> str:
     frames = [_frame(frame) for frame in failure.frames[-MAX_FRAMES:]]
     lines = [f"The function raised {_says(failure)}", *frames, *_causes(failure)]
-    return "\n".join([*lines, "Mend the arguments or the function, then call again."])
+    return "\n".join([*lines, "Fix the arguments or the function, then call again."])
 
 
 def _causes(failure: Failure) -> Iterator[str]:

@@ -21,7 +21,7 @@ from .crew import WorkspaceDeps, recruit, sources_of
 from .debugging import Debugging
 from .embedding import Embedder, embedder
 from .errors import NoWorkspace, SettingsError, UsageError, WorkspaceError
-from .gate import MENDS, Gate, Rules
+from .gate import FIXES, Gate, Rules
 from .grants import AccessResolver, Approver, GrantStore
 from .grants.addresses import is_confirmed
 from .memory.classes import Memory
@@ -114,7 +114,7 @@ class Workspace:
         """
         if not (root / "functions").is_dir() and not (root / FILE_NAME).is_file():
             message = f"{root.resolve()} is no workspace: it has neither functions/ nor {FILE_NAME}."
-            raise NoWorkspace(message, mend=f"Next: toolwright init {root}")
+            raise NoWorkspace(message, fix=f"Next: toolwright init {root}")
         return root
 
     @classmethod
@@ -148,7 +148,7 @@ class Workspace:
         """
         name = name or self.settings.agent
         if name != self.settings.agent and await self._store.memory.agent_settings(name) is None:
-            raise UsageError(f"There is no agent {name}.", mend="Type: toolwright agents list")
+            raise UsageError(f"There is no agent {name}.", fix="Type: toolwright agents list")
         return sources_of(self._ground(), name)
 
     def _ground(self) -> WorkspaceDeps:
@@ -221,17 +221,17 @@ class Workspace:
 def _folder(root: Path | str) -> Path:
     root = Path(root).resolve()
     if not root.is_dir():
-        raise WorkspaceError(f"There is no folder {root}.", mend=f"Next: toolwright init {root}")
+        raise WorkspaceError(f"There is no folder {root}.", fix=f"Next: toolwright init {root}")
     try:
         (root / "functions").mkdir(exist_ok=True)
     except OSError as error:
         raise WorkspaceError(
-            f"{root} cannot hold functions: {error.strerror}.", mend="Choose another folder."
+            f"{root} cannot hold functions: {error.strerror}.", fix="Choose another folder."
         ) from error
     if not (root / "functions").resolve().is_relative_to(root):
         raise WorkspaceError(
             f"{root / 'functions'} is a link that leaves the workspace, so nothing is read or written there.",
-            mend="Put the folder itself there.",
+            fix="Put the folder itself there.",
         )
     return root
 
@@ -253,7 +253,7 @@ def _workshop(root: Path, settings: Settings, store: Store, cage: SandboxClient)
         candidate_bytes=settings.gate.candidate_kib << 10,
         module_bytes=settings.gate.module_kib << 10,
         strict=settings.gate.strict,
-        off=_mends_off(settings),
+        off=_fixes_off(settings),
         packages=settings.sandbox.packages,
         reserved=reserved,
     )
@@ -277,12 +277,12 @@ def _workshop(root: Path, settings: Settings, store: Store, cage: SandboxClient)
     )
 
 
-def _mends_off(settings: Settings) -> frozenset[str]:
-    unknown = sorted({*settings.gate.mends_off} - MENDS)
+def _fixes_off(settings: Settings) -> frozenset[str]:
+    unknown = sorted({*settings.gate.fixes_off} - FIXES)
     if unknown:
-        mend = f"Known are: {', '.join(sorted(MENDS))}."
-        raise SettingsError(f"`gate.mends_off` names `{unknown[0]}`, which is no mend.", mend=mend)
-    return frozenset(settings.gate.mends_off if settings.gate.mends else "*")
+        fix = f"Known are: {', '.join(sorted(FIXES))}."
+        raise SettingsError(f"`gate.fixes_off` names `{unknown[0]}`, which is no fix.", fix=fix)
+    return frozenset(settings.gate.fixes_off if settings.gate.fixes else "*")
 
 
 def _best_installed() -> str | None:

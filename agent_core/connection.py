@@ -36,7 +36,7 @@ class Tested:
     why: str = ""
     seconds: float = 0.0
     problem: str = ""
-    mend: str = ""
+    fix: str = ""
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the `tested` shape of `toolwright configure`."""
@@ -54,7 +54,7 @@ async def try_model(settings: ModelSettings, environment: Mapping[str, str], roo
         await _ask(chosen, patient)
     except ModelError as error:
         name, address = (chosen.model_name, chosen.endpoint_url) if chosen else (settings.name or "", "")
-        return Tested(False, name, address, "", time.monotonic() - began, error.message, error.mend)
+        return Tested(False, name, address, "", time.monotonic() - began, error.message, error.fix)
     name = f"local/{chosen.model_name}" if chosen.kind == "local" else chosen.model_name
     return Tested(True, name, chosen.endpoint_url, chosen.why, time.monotonic() - began)
 
@@ -88,10 +88,10 @@ def check_new_address(url: str) -> str:
     except ValueError:
         is_valid = False
     if not is_valid:
-        raise UsageError("That is not an address of an endpoint.", mend="It looks like http://127.0.0.1:8080/v1.")
+        raise UsageError("That is not an address of an endpoint.", fix="It looks like http://127.0.0.1:8080/v1.")
     if parts.username or parts.password or parts.query or parts.fragment:
         message = "An address in the settings file has no user, password or query: they may be secrets."
-        raise UsageError(message, mend=f"Leave them out, and: export {KEY}=…")
+        raise UsageError(message, fix=f"Leave them out, and: export {KEY}=…")
     return url
 
 
@@ -102,9 +102,9 @@ def check_new_name(name: str) -> str:
         UsageError: it looks like a key, or it is the tour, which is no setting.
     """
     if name == TOUR:
-        raise UsageError("The tour is taken, not set.", mend="Next: toolwright run --model tour")
+        raise UsageError("The tour is taken, not set.", fix="Next: toolwright run --model tour")
     if name.startswith("sk-") or any(char.isspace() or not char.isprintable() for char in name):
-        raise UsageError("That is not the name of a model.", mend=f"A key goes into the environment: export {KEY}=…")
+        raise UsageError("That is not the name of a model.", fix=f"A key goes into the environment: export {KEY}=…")
     return name
 
 

@@ -144,7 +144,7 @@ def stands_refused(refused: Collection[str]) -> str:
     """Return the text for a model that is about to end a turn in which candidates were rejected."""
     names = ", ".join(f"`{name}`" for name in refused)
     message = f"Nothing was made or changed: {names} was rejected. "
-    return message + "Mend it with edit_function or create_function, or tell the user that it was not done."
+    return message + "Fix it with edit_function or create_function, or tell the user that it was not done."
 
 
 def _sameness(done: Done) -> _Same:

@@ -60,7 +60,7 @@ async def embedding(name: str, factory: Callable[[], Embedder | None]) -> dict[s
         if embedder is not None:
             await embedder.embed(["word"])
     except ToolwrightError as error:
-        return {"ok": False, "name": name, "problem": f"{name}: {error.message}", "mend": error.mend}
+        return {"ok": False, "name": name, "problem": f"{name}: {error.message}", "fix": error.fix}
     return {
         "ok": True,
         "name": name,
@@ -111,10 +111,10 @@ async def _model(settings: Settings, choose: Choose, functions: Iterable[Functio
         check_address(settings)
         chosen = await choose(settings.model)
     except ModelError as error:
-        return {"ok": False, "problem": error.message, "mend": error.mend}
+        return {"ok": False, "problem": error.message, "fix": error.fix}
     if chosen.kind == "local" and find_spec("xllamacpp") is None:
         message = "The engine of the local model is not installed."
-        return {"ok": False, "problem": message, "mend": "pip install xllamacpp, or `make run` in a clone."}
+        return {"ok": False, "problem": message, "fix": "pip install xllamacpp, or `make run` in a clone."}
     report = {"ok": True, "name": chosen.model_name, "endpoint": chosen.endpoint_url, "why": chosen.why}
     return {**report, "loosened": _loosened(chosen.endpoint_url, functions)}
 

@@ -21,18 +21,18 @@ What is expected and comes in numbers is a value instead: `problem.Problem`.
 class ToolwrightError(Exception):
     """The root of everything that a caller may want to catch.
 
-    `mend` says what to do next, as a sentence or a command to type; `code` is stable.
+    `fix` says what to do next, as a sentence or a command to type; `code` is stable.
     """
 
     code = "error"
 
-    def __init__(self, message: str, *, mend: str = "") -> None:
+    def __init__(self, message: str, *, fix: str = "") -> None:
         super().__init__(message)
         self.message = message
-        self.mend = mend
+        self.fix = fix
 
     def __str__(self) -> str:
-        return f"{self.message} {self.mend}".rstrip()
+        return f"{self.message} {self.fix}".rstrip()
 
 
 class UsageError(ToolwrightError):

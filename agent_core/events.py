@@ -142,7 +142,7 @@ class FunctionsChanged(_Base):
 
     `standings` says by name how a function stands that was judged, `disagreeing` how one differs from its examples,
     `noted` which of them it lost, whom it breaks or, in a later event and a line each, what else was found in it;
-    `mended` are files that are good again. `lines` are the source lines that files are rejected for, by the words of
+    `fixed` are files that are good again. `lines` are the source lines that files are rejected for, by the words of
     `rejected`.
     """
 
@@ -152,7 +152,7 @@ class FunctionsChanged(_Base):
     removed: tuple[str, ...] = ()
     rejected: tuple[str, ...] = ()
     by: str = "human"
-    mended: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
     disagreeing: dict[str, str] = field(default_factory=dict)
     noted: dict[str, str] = field(default_factory=dict)
     lines: dict[str, str] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from .model.reply import Reply
 from .turn import Turn
 
 ASKED: Final = "you asked for it (request_heartbeat), and the calls are done."
-FAILED: Final = "a call failed. Mend it, do something else, or tell the user with send_message."
+FAILED: Final = "a call failed. Fix it, do something else, or tell the user with send_message."
 UNHEARD: Final = "The user was not shown that text: it is your inner monologue. Say it to the user with send_message."
 SILENT: Final = "The agent handed back without a message."
 

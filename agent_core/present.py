@@ -148,7 +148,7 @@ def _quarantine(case: Shape | None) -> list[str]:
         return []
     back = "rollback_function, " if len(case["ways"]) > 1 else ""
     failed = "; ".join(fence(failure, 160) for failure in case["failures"])
-    return [f"It kept failing, so you cannot call it: {failed}. Mend it with edit_function, {back}or tell the user."]
+    return [f"It kept failing, so you cannot call it: {failed}. Fix it with edit_function, {back}or tell the user."]
 
 
 def _statistics(statistics: Shape) -> list[str]:
@@ -191,5 +191,5 @@ def _outcome(outcome: Shape) -> str:
 
 
 def _problem(problem: Shape) -> str:
-    mend = f" Mend: {problem['mend']}" if problem["mend"] else ""
-    return f"{problem['path']}:{problem['line']} {problem['message']}.{mend}"
+    fix = f" Fix: {problem['fix']}" if problem["fix"] else ""
+    return f"{problem['path']}:{problem['line']} {problem['message']}.{fix}"

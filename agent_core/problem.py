@@ -24,16 +24,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One finding: `code` is stable; `message` and `mend` are sentences for the user and the model."""
+    """One finding: `code` is stable; `message` and `fix` are sentences for the user and the model."""
 
     code: str
     message: str
     where: Place
-    mend: str | None = None
+    fix: str | None = None
     severity: Severity = "refuses"
 
     def __str__(self) -> str:
-        advice = f" — {self.mend}" if self.mend else ""
+        advice = f" — {self.fix}" if self.fix else ""
         return f"{self.where} {self.code}: {self.message}{advice}"
 
     def to_json(self) -> dict[str, str | int | None]:
@@ -41,7 +41,7 @@ class Problem:
         return {
             "code": self.code,
             "message": self.message,
-            "mend": self.mend,
+            "fix": self.fix,
             "path": self.where.path,
             "line": self.where.line,
             "column": self.where.column,

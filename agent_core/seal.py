@@ -80,10 +80,10 @@ class Sealer:
         except FileExistsError:
             pass  # made by another process in this moment, or not fit to be used
         except (OSError, RuntimeError) as error:
-            raise WorkspaceError(f"The key of your grants and state cannot be made: {error}.", mend=_MEND) from error
+            raise WorkspaceError(f"The key of your grants and state cannot be made: {error}.", fix=_FIX) from error
         if not self._awaited():
             message = f"The key of your grants and state, {self._file()}, is not yours alone, or not whole."
-            raise WorkspaceError(message, mend=_REMOVE)
+            raise WorkspaceError(message, fix=_REMOVE)
 
     def _awaited(self) -> bytes:
         """Return the key; another process may have created its file and be about to write it."""
@@ -94,7 +94,7 @@ class Sealer:
         return self._read()
 
 
-_MEND = "Set XDG_DATA_HOME to a folder that you may write to."
+_FIX = "Set XDG_DATA_HOME to a folder that you may write to."
 _REMOVE = (
     "Remove it; every grant is then asked for once more, and `toolwright state adopt` takes over state from before."
 )

@@ -67,8 +67,8 @@ class GateSettings(SettingsSection):
     """The fixes that the gate makes, and how strict it is with the user's files."""
 
     strict: bool = Field(False, description="Hold saved files to the rules for the agent's functions.")
-    mends: bool = Field(True, description="Mend what is mechanical.")
-    mends_off: tuple[str, ...] = Field((), description="Codes of mends that are not made, such as `inferred-hints`.")
+    fixes: bool = Field(True, description="Fix what is mechanical.")
+    fixes_off: tuple[str, ...] = Field((), description="Codes of fixes that are not made, such as `inferred-hints`.")
     candidate_kib: int = Field(64, ge=1, description="Largest candidate in KiB.")
     module_kib: int = Field(256, ge=1, description="Largest module in KiB.")
 

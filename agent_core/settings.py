@@ -123,7 +123,7 @@ def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any
         set_now = ", ".join(f"`{key}`" for key in known_keys() if _variable(key) in os.environ)
         raise SettingsError(
             f"A {PREFIX} variable cannot be read (set are those for {set_now}).",
-            mend=f"A list is written as JSON: {PREFIX}SANDBOX_PACKAGES='[\"pydantic\"]'.",
+            fix=f"A list is written as JSON: {PREFIX}SANDBOX_PACKAGES='[\"pydantic\"]'.",
         ) from error
 
 
@@ -146,17 +146,17 @@ def _check_file(values: Mapping[str, Any]) -> None:
     if _section(values, "sandbox").get("unsafe"):
         raise SettingsError(
             f"`sandbox.unsafe` cannot be set in {FILE_NAME}, which travels with the folder.",
-            mend=f"To run functions without protection on this machine: {PREFIX}SANDBOX_UNSAFE=true.",
+            fix=f"To run functions without protection on this machine: {PREFIX}SANDBOX_UNSAFE=true.",
         )
     if _section(values, "memory").get("class_name", "chat") != "chat":
         raise SettingsError(
             f"`memory.class_name` cannot be set in {FILE_NAME}, which travels with the folder.",
-            mend=f"It names code to be run. If you know it: export {PREFIX}MEMORY_CLASS_NAME=package.module:Class",
+            fix=f"It names code to be run. If you know it: export {PREFIX}MEMORY_CLASS_NAME=package.module:Class",
         )
     if _section(values, "grants").get("unattended", "deny") != "deny":
         raise SettingsError(
             f"`grants.unattended` cannot be set in {FILE_NAME}, which travels with the folder.",
-            mend=f"To let functions/grants.toml decide on this machine: {PREFIX}GRANTS_UNATTENDED=file.",
+            fix=f"To let functions/grants.toml decide on this machine: {PREFIX}GRANTS_UNATTENDED=file.",
         )
 
 
@@ -191,7 +191,7 @@ def _read_file(path: Path) -> dict[str, Any]:
     except (FileNotFoundError, IsADirectoryError):
         return {}
     except Malformed as error:
-        raise SettingsError(f"{path} is not valid TOML: {error}.", mend="Mend it and try again.") from error
+        raise SettingsError(f"{path} is not valid TOML: {error}.", fix="Fix it and try again.") from error
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror}.") from error
 
@@ -211,11 +211,11 @@ def _explain(error: ValidationError) -> SettingsError:
         return _unknown(key, known_keys())
     return SettingsError(
         f"The setting `{key}` cannot be {finding['input']!r}: {finding['msg']}.",
-        mend=f"Mend it in {FILE_NAME}, in its {PREFIX} variable or in the flag.",
+        fix=f"Fix it in {FILE_NAME}, in its {PREFIX} variable or in the flag.",
     )
 
 
 def _unknown(key: str, keys: list[str]) -> SettingsError:
     matches = nearest(key, keys)
     hint = f"Did you mean `{matches[0]}`?" if matches else f"Known are: {', '.join(sorted(keys))}."
-    return SettingsError(f"`{key}` is not a setting.", mend=hint)
+    return SettingsError(f"`{key}` is not a setting.", fix=hint)

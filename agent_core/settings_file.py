@@ -143,4 +143,4 @@ def _by_hand(message: str, values: Values) -> SettingsError:
     for key, value in values.items():
         section, _, name = key.rpartition(".")
         lines.append(f"[{section}] {name} = {_toml(value)}" if section else f"{name} = {_toml(value)}")
-    return SettingsError(message, mend="Add it manually:\n" + "\n".join(lines))
+    return SettingsError(message, fix="Add it manually:\n" + "\n".join(lines))

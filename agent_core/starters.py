@@ -35,7 +35,7 @@ def create(root: Path) -> list[str]:
         root.mkdir(parents=True, exist_ok=True)
         if link := within.leaving(root, [FOLDER, FILE_NAME, *(f"{FOLDER}/{file.name}" for file in starters)]):
             message = f"{link} is a link that leaves the workspace, or leads nowhere, so nothing was made."
-            raise WorkspaceError(message, mend="Remove it, or put the file or folder itself there.")
+            raise WorkspaceError(message, fix="Remove it, or put the file or folder itself there.")
         with within.folder(root.resolve(), _inside(root), make=True) as folder_fd:
             new = [file.name for file in starters if within.create(file.name, folder_fd, file.read_bytes())]
         created += [f"{FOLDER}/{name}" for name in new]
@@ -43,7 +43,7 @@ def create(root: Path) -> list[str]:
             created += [FILE_NAME] if within.create(FILE_NAME, folder_fd, _SETTINGS.encode()) else []
     except OSError as error:
         raise WorkspaceError(
-            f"The workspace {root} cannot be made: {error}.", mend="Choose a folder that you may write to."
+            f"The workspace {root} cannot be made: {error}.", fix="Choose a folder that you may write to."
         ) from error
     return created
 

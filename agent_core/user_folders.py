@@ -12,7 +12,7 @@ class NoHome(WorkspaceError):
     code = "no-home"
 
     def __init__(self, what: str, fix: str) -> None:
-        super().__init__(what, mend=fix)
+        super().__init__(what, fix=fix)
 
 
 def data_folder() -> Path:

@@ -33,11 +33,11 @@ HEAD = """\
 Generated from the program by `python docs/generate.py`; a test compares the two.
 
 Every command takes `--json` and `--workspace DIR` (both also right after `toolwright`), prints its result on standard output and all else on
-standard error, and exits with 0 (done), 1 (refused or failed) or 2 (usage). The JSON shapes: `problem` `{code, message, mend, path, line, column, severity}`,
-`verdict` `{name, module, admitted, standing, version, mends, problems, stages, source, agreed, confirmed, disagreements, denied}`, `outcome`
+standard error, and exits with 0 (done), 1 (refused or failed) or 2 (usage). The JSON shapes: `problem` `{code, message, fix, path, line, column, severity}`,
+`verdict` `{name, module, admitted, standing, version, fixes, problems, stages, source, agreed, confirmed, disagreements, denied}`, `outcome`
 `{outcome, value, output, seconds, memory, cpu_s, error}` with `error` `{type, message, frames, cause}` (`cause`: the error that it was raised from or,
 with `was_handled`, while that was handled), and one `event` a line for `run --json`. A command that could not do its work prints
-`{"error": {code, message, mend}}`.
+`{"error": {code, message, fix}}`.
 """
 
 

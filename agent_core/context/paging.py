@@ -101,7 +101,7 @@ class PageReader:
         size = _size(self._page_chars())
         pages = max(-(-len(text) // size), 1)
         if not 1 <= page <= pages:
-            raise UsageError(f"`{name}` has {pages} page{'' if pages == 1 else 's'}.", mend="Ask for one of them.")
+            raise UsageError(f"`{name}` has {pages} page{'' if pages == 1 else 's'}.", fix="Ask for one of them.")
         more = f" Next: read_on(name={name!r}, page={page + 1})." if page < pages else " This is its end."
         return f"Page {page} of {pages} of {name}.{more}\n{text[(page - 1) * size : page * size]}"
 
@@ -110,7 +110,7 @@ class PageReader:
         entries = await self._store.history(self._agent, since=seq - 1, kinds=_PAGED, most=1) if seq > 0 else []
         entry = next((row for row in entries if row.seq == seq), None)
         if entry is None:
-            raise UsageError(f"There is no long text named {name!r}.", mend="Take the name from where it was shown.")
+            raise UsageError(f"There is no long text named {name!r}.", fix="Take the name from where it was shown.")
         whole = await self._store.text(entry.payload["whole"]) if "whole" in entry.payload else None
         return str(whole if whole is not None else entry.payload["text"])
 

@@ -57,8 +57,8 @@ class Room:
             before = history.summary.covers if history.summary else 0
             history.compact(*summary)
             turn.warn(
-                f"The oldest {summary[0].covers - before:,} messages in the context are a summary now; all of them can be"
-                " searched."
+                f"The oldest {summary[0].covers - before:,} messages in the context are a summary now;"
+                " all of them can be searched."
             )
         history.fit(room)
         return summary[0] if summary else None

@@ -103,7 +103,7 @@ class Breakpoints:
         stop_line = nearest(text, line - function.line + 1 if line else 0)
         if stop_line is None or (line and not function.line <= line <= function.end_line):
             raise UsageError(
-                f"`{function.name}` does not stop at line {line}.", mend=f"It stops at {_range(text, function)}."
+                f"`{function.name}` does not stop at line {line}.", fix=f"It stops at {_range(text, function)}."
             )
         line_points = [
             point for point in self._held.values() if point.function == spec.function and point.offset == stop_line - 1
@@ -112,7 +112,7 @@ class Breakpoints:
             return Placed(stands, function.path, function.line + stop_line - 1)
         same = [point for point in line_points if point.once == spec.once]
         if not same and len(self._held) >= MOST:
-            raise UsageError(f"{MOST} breakpoints are armed already.", mend="Clear some.")
+            raise UsageError(f"{MOST} breakpoints are armed already.", fix="Clear some.")
         self._last += not same
         id = same[0].id if same else self._last
         armed_point = replace(spec, id=id, anchor=bare_lines(text)[stop_line - 1].strip(), offset=stop_line - 1)
@@ -201,7 +201,7 @@ def _function(name: str, snapshot: Snapshot) -> Function:
     if function is None:
         suggestions = matching.nearest(name, snapshot.functions)
         raise UsageError(
-            f"There is no function `{name}`.", mend=f"Did you mean `{suggestions[0]}`?" if suggestions else ""
+            f"There is no function `{name}`.", fix=f"Did you mean `{suggestions[0]}`?" if suggestions else ""
         )
     return function
 

@@ -109,7 +109,7 @@ class Halt:
         name, _, expression = argument.partition(" ")
         expression = expression.strip().removeprefix("=").strip()
         if not expression:
-            raise UsageError("`set` needs a name and a value.", mend="For example: set total 0")
+            raise UsageError("`set` needs a name and a value.", fix="For example: set total 0")
         return {"do": "set", "name": name, "expression": expression_of(expression), "frame": self.stop.current}
 
     def _locals(self, do: str) -> str:
@@ -225,7 +225,7 @@ def _help(name: str) -> str:
         return "\n".join(f"{command.name:10} {command.short:4} {command.description}" for command in COMMANDS)
     command = BY_NAME.get(name)
     if command is None:
-        raise UsageError(f"There is no command `{visible(name[:40])}`.", mend="`help` lists them.")
+        raise UsageError(f"There is no command `{visible(name[:40])}`.", fix="`help` lists them.")
     example = f"\nFor example: {command.example}" if command.example else ""
     return f"{', '.join(dict.fromkeys((command.name, command.short)))}: {command.description}{example}"
 
@@ -238,7 +238,7 @@ def _range(argument: str, line: int, listed: int) -> tuple[int, int]:
     if argument in ("", "."):
         return line - 5, line + 5
     if not first.isdecimal() or (comma and not last.isdecimal()) or len(argument) > 2 * MOST_DIGITS:
-        raise UsageError("`list` takes nothing, a dot, a line, or two.", mend="For example: l 10,14")
+        raise UsageError("`list` takes nothing, a dot, a line, or two.", fix="For example: l 10,14")
     begin, end = int(first), int(last or 0)
     if not comma:
         return begin - 5, begin + 5
@@ -297,5 +297,5 @@ def _numbered(stop: DebugStop, lines: Any) -> str:  # Any: pairs of number and t
 
 def _counted(text: str) -> int:
     if not text.isdecimal() or len(text) > MOST_DIGITS:
-        raise UsageError(f"`{visible(text[:20])}` is no number that counts something.", mend="For example: ignore 1 20")
+        raise UsageError(f"`{visible(text[:20])}` is no number that counts something.", fix="For example: ignore 1 20")
     return int(text)

@@ -32,7 +32,7 @@ def order_of(text: str, names: Container[str] = ()) -> Order:
     """
     word = text.split(" ", 1)[0].strip()
     if word in _ABSENT and (_parsed(text, "eval") is None or (text.strip() == word and word not in names)):
-        raise UsageError(f"The debugger has no `{word}`.", mend=_ABSENT[word])
+        raise UsageError(f"The debugger has no `{word}`.", fix=_ABSENT[word])
     module = _parsed(text, "exec") if _parsed(text, "eval") is None else None
     return _statement(text, module) if module is not None else {"do": "evaluate", "expression": expression_of(text)}
 
@@ -70,12 +70,12 @@ def _statement(text: str, module: ast.AST) -> Order:
             return {"do": "act", "statement": text.strip()}
         case ast.Module(body=[ast.Import() | ast.ImportFrom(), *_]):
             raise UsageError(
-                "The debugger runs no `import`.", mend="Within an expression: __import__('math').sqrt(total)"
+                "The debugger runs no `import`.", fix="Within an expression: __import__('math').sqrt(total)"
             )
         case _:
             raise UsageError(
                 "The debugger takes expressions, and assignments to one name, item or attribute.",
-                mend="For example: total = 0, or numbers[0] = 5, or [one * 2 for one in numbers]",
+                fix="For example: total = 0, or numbers[0] = 5, or [one * 2 for one in numbers]",
             )
 
 

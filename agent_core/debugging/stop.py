@@ -79,7 +79,7 @@ class Command:
         if entry is None or _ASSIGNS.match(remainder.lstrip()):
             return cls("p", line.strip()) if line.strip() else cls("repeat")
         if entry.needs and not remainder.strip():
-            raise UsageError(f"`{entry.name}` needs {entry.needs}.", mend=f"For example: {entry.example}")
+            raise UsageError(f"`{entry.name}` needs {entry.needs}.", fix=f"For example: {entry.example}")
         return cls(entry.name, remainder.strip())
 
 

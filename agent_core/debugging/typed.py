@@ -24,7 +24,7 @@ def typed_breakpoint(text: str, *, once: bool = False) -> tuple[Breakpoint, int]
     condition, behind = _counts(condition.strip(), is_condition=True)
     if remainder or (has_if and not condition):
         message = f"`{remainder[:40]}` is nothing that a breakpoint knows." if remainder else "`if` needs a condition."
-        raise UsageError(message, mend=f"Type it as FUNCTION:LINE {USAGE}.")
+        raise UsageError(message, fix=f"Type it as FUNCTION:LINE {USAGE}.")
     counts = before | behind
     name, line = _place(place)
     return Breakpoint(
@@ -65,5 +65,5 @@ def _place(place: str) -> tuple[str, int]:
     if not colon and not line.isdecimal():
         return line, 0
     if not line.isdecimal():
-        raise UsageError(f"{line!r} is no line.", mend=f"Type it as FUNCTION:LINE {USAGE}.")
+        raise UsageError(f"{line!r} is no line.", fix=f"Type it as FUNCTION:LINE {USAGE}.")
     return name, int(line)

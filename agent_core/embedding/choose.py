@@ -30,9 +30,7 @@ def embedder(
         case "minilm":
             return minilm()
     if not (url and model):
-        raise UsageError(
-            "An endpoint that embeds needs an address and a model.", mend="Set `[memory] embedding_model`."
-        )
+        raise UsageError("An endpoint that embeds needs an address and a model.", fix="Set `[memory] embedding_model`.")
     endpoint_model: Embedder = import_module(f"{__package__}.endpoint").EndpointModel(
         url, model, key, check
     )  # httpx2 is slow to import

@@ -64,8 +64,8 @@ class EndpointModel:
             raise self._unavailable("its answer has no list of vectors") from error
 
     def _unavailable(self, why: str) -> EmbeddingUnavailable:
-        mend = "Check `embedding_model` and the endpoint, or set `[memory] embedding` to `wordllama`."
-        return EmbeddingUnavailable(f"`{self._model}` cannot embed at {self._url}: {why}.", mend=mend)
+        fix = "Check `embedding_model` and the endpoint, or set `[memory] embedding` to `wordllama`."
+        return EmbeddingUnavailable(f"`{self._model}` cannot embed at {self._url}: {why}.", fix=fix)
 
 
 def _vectors(answer: Any, count: int) -> list[bytes]:  # Any: JSON

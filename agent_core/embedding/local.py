@@ -61,5 +61,5 @@ def folder_of(package: str, extra: str) -> Path:
     """
     spec = find_spec(package)
     if spec is None or spec.origin is None:
-        raise EmbeddingUnavailable(f"The package `{package}` is not installed.", mend=f"Type: pip install {extra}")
+        raise EmbeddingUnavailable(f"The package `{package}` is not installed.", fix=f"Type: pip install {extra}")
     return Path(spec.origin).parent

@@ -39,7 +39,7 @@ def checked(path: Path, sha256: str) -> bytes:
         raise IntegrityError(f"`{path.name}` of the embedding model cannot be read: {error.strerror}.") from error
     if hashlib.sha256(content).hexdigest() != sha256:
         raise IntegrityError(
-            f"`{path}` is not the file that was chosen: its hash differs.", mend=f"Install {_EXTRA} anew."
+            f"`{path}` is not the file that was chosen: its hash differs.", fix=f"Install {_EXTRA} anew."
         )
     return content
 

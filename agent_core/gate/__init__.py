@@ -5,29 +5,29 @@ reported at once. May touch: registry and sandbox. A verdict is computed here, n
 """
 
 from .candidate import Candidate, GivenExample, Policy
+from .fix import REPAIRS
 from .gate import Gate
-from .mend import REPAIRS
 from .proof import ExampleResult
-from .read import MENDS as _READ
+from .read import FIXES as _READ
 from .rules import Rules
-from .verdict import Breakage, Disagreement, Look, Mend, ModuleVerdict, StageReport, Standing, Verdict
+from .verdict import Breakage, Disagreement, Fix, Look, ModuleVerdict, StageReport, Standing, Verdict
 
 CONTEXT = "context"
 """The code of what an import makes of `self` where functions were written for another agent."""
-MENDS = frozenset([*_READ, *(repair.code for repair in REPAIRS), CONTEXT])
-"""The codes of all mends."""
+FIXES = frozenset([*_READ, *(repair.code for repair in REPAIRS), CONTEXT])
+"""The codes of all fixes."""
 
 __all__ = [
     "CONTEXT",
-    "MENDS",
+    "FIXES",
     "Breakage",
     "Candidate",
     "Disagreement",
     "ExampleResult",
+    "Fix",
     "Gate",
     "GivenExample",
     "Look",
-    "Mend",
     "ModuleVerdict",
     "Policy",
     "Rules",

@@ -1,4 +1,4 @@
-"""Stage 9, bite: mutation testing, which checks that the examples would notice other behavior.
+"""Stage 9, mutation testing: checks that the examples would notice other behavior.
 
 They run against stubs and small mutants of the body, many in one worker: what comes back is advice, compared
 here as in stage 8. A stub that passes every example refuses; survivors among the mutants are said, with
@@ -30,7 +30,7 @@ from .verdict import TOO_FEW, Survivor
 
 T = TypeVar("T")
 _Steps: TypeAlias = Generator[list[Attempt], Sequence[Outcome | None], T]
-STAGE: Final = "bite"
+STAGE: Final = "mutation"
 MOST_EXAMPLES: Final = 12
 MOST_SHOWN: Final = 2
 _AT_LEAST_S, _AT_MOST_S, _TIMES = 0.05, 0.25, 20  # what an attempt may take: times what the function itself takes
@@ -59,7 +59,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Bitten:
+class MutationResult:
     """The mutants that the examples noticed; `usable` counts the examples that also agree in a shared worker.
 
     A stub that returns one of `stubs` passes every example; what one of `weak_stubs` passes counts for nothing, and
@@ -89,16 +89,16 @@ class Bitten:
         return f"{late}{len(self.survivors)} of {self.tried} mutants survived"
 
 
-async def bite(draft: Draft, bench: TrialTools) -> Draft:
+async def check_mutants(draft: Draft, bench: TrialTools) -> Draft:
     """Return the draft with the changes that its examples would not notice."""
     subject = _subject(draft)
     if isinstance(subject, str):
         return draft.skip(subject)
-    bitten = await gnaw(subject, bench, draft.rules)
+    outcome = await run_mutants(subject, bench, draft.rules)
     line = draft.function.lineno if draft.function else 0
-    survivors = tuple(Survivor(mutant.diff, mutant.notices, mutant.operator) for mutant in bitten.survivors)
-    draft = replace(draft, survivors=survivors, note=bitten.note)
-    return draft.with_findings(STAGE, findings(bitten, subject.function.name, line))
+    survivors = tuple(Survivor(mutant.diff, mutant.notices, mutant.operator) for mutant in outcome.survivors)
+    draft = replace(draft, survivors=survivors, note=outcome.note)
+    return draft.with_findings(STAGE, findings(outcome, subject.function.name, line))
 
 
 def _subject(draft: Draft) -> Subject | str:
@@ -133,7 +133,7 @@ _NO_PROOF: Final = {
 }
 
 
-async def gnaw(subject: Subject, bench: TrialTools, rules: Rules) -> Bitten:
+async def run_mutants(subject: Subject, bench: TrialTools, rules: Rules) -> MutationResult:
     """Return what the examples notice, tried in one worker as far as it gets."""
     rounds, function = _Rounds(_bitten(subject, rules)), subject.function
     outcomes = await bench.sandbox.attempt(
@@ -142,13 +142,13 @@ async def gnaw(subject: Subject, bench: TrialTools, rules: Rules) -> Bitten:
         function.name,
         rounds.more(()),
         each_s=_AT_MOST_S,
-        limits=replace(bench.limits, wall_s=rules.bite_s),
+        limits=replace(bench.limits, wall_s=rules.mutation_s),
         then=rounds.more,
     )
     return rounds.ended(outcomes)
 
 
-def _bitten(subject: Subject, rules: Rules) -> _Steps[Bitten]:
+def _bitten(subject: Subject, rules: Rules) -> _Steps[MutationResult]:
     """Try stubs on every example, then mutants on the first, then the survivors on the others."""
     trial = _Trial(subject)
     name, text = subject.function.name, subject.text
@@ -156,10 +156,10 @@ def _bitten(subject: Subject, rules: Rules) -> _Steps[Bitten]:
     own, *others = yield from trial.agreement([None, *hollow.values()], subject.examples)
     usable = [at for at, agreed in enumerate(own) if agreed]
     if not usable:
-        return Bitten(late=None in own)
+        return MutationResult(late=None in own)
     passed = {stub: [row[at] for at in usable] for stub, row in zip(hollow, others, strict=True)}
     examples = [subject.examples[at] for at in usable]
-    all_mutants = mutants(text, name, rules.bite_mutants)
+    all_mutants = mutants(text, name, rules.max_mutants)
     verdicts = [row[0] for row in (yield from trial.agreement(all_mutants, examples[:1]))]
     alive = [mutant for mutant, agreed in zip(all_mutants, verdicts, strict=True) if agreed]
     rows = yield from trial.agreement(alive, examples[1:])
@@ -168,7 +168,8 @@ def _bitten(subject: Subject, rules: Rules) -> _Steps[Bitten]:
     survivors.sort(key=lambda mutant: (list(OPERATORS).index(mutant.operator), mutant.line))
     passing = tuple(value for value, row in passed.items() if all(row))
     weak_stubs = tuple(value for value, row in passed.items() if value not in passing and _spoils(value, row, examples))
-    return Bitten(passing, weak_stubs, tuple(survivors), len(all_mutants) - missed, len(all_mutants), len(usable))
+    mutant_count = len(all_mutants) - missed
+    return MutationResult(passing, weak_stubs, tuple(survivors), mutant_count, len(all_mutants), len(usable))
 
 
 def _spoils(value: str, passed: Sequence[bool | None], examples: Sequence[Example | GivenExample]) -> bool:
@@ -190,11 +191,11 @@ def _promise(example: Example | GivenExample) -> str:
 class _Rounds:
     """Rounds of attempts as the sandbox requests them; those that were not reached have no outcome."""
 
-    def __init__(self, steps: _Steps[Bitten]) -> None:
+    def __init__(self, steps: _Steps[MutationResult]) -> None:
         self._steps = steps
         self._attempts: list[Attempt] | None = None
         self._known = 0
-        self._result: Bitten | None = None
+        self._result: MutationResult | None = None
 
     def more(self, outcomes: Sequence[Outcome | None]) -> Sequence[Attempt]:
         """Return the next attempts, given the outcomes of all before; none at the end."""
@@ -207,7 +208,7 @@ class _Rounds:
             self._result, self._attempts = end.value, []
         return self._attempts
 
-    def ended(self, outcomes: Sequence[Outcome | None]) -> Bitten:
+    def ended(self, outcomes: Sequence[Outcome | None]) -> MutationResult:
         """Return the result when nothing more is tried."""
         all_outcomes = list(outcomes)
         while self._result is None:
@@ -254,16 +255,16 @@ def _constants(examples: Sequence[Example | GivenExample]) -> list[str]:
     return ["None", *map(repr, values[:1]), *nothings]
 
 
-def findings(bitten: Bitten, name: str, line: int) -> Iterator[Finding]:
+def findings(outcome: MutationResult, name: str, line: int) -> Iterator[Finding]:
     """Yield the findings about the survivors."""
-    for value in bitten.stubs[:1]:
+    for value in outcome.stubs[:1]:
         message = f"a `{name}` with a body of only {fence(f'return {value}', 120)} would pass every example"
         yield Finding("stub-passes", message, f"add an example with a result other than {fence(value, 80)}", line)
-    for value in bitten.weak_stubs[: 0 if bitten.stubs else 1]:
+    for value in outcome.weak_stubs[: 0 if outcome.stubs else 1]:
         message = f"all examples of `{name}` but those of one result would also pass if its body were only"
-        mend = f"add an example with another result, which is not {fence(value, 80)}"
-        yield Finding("weak-examples", f"{message} {fence(f'return {value}', 120)}", mend, line)
-    for survivor in bitten.survivors[:MOST_SHOWN]:
+        fix = f"add an example with another result, which is not {fence(value, 80)}"
+        yield Finding("weak-examples", f"{message} {fence(f'return {value}', 120)}", fix, line)
+    for survivor in outcome.survivors[:MOST_SHOWN]:
         was = f" in place of {fence(survivor.before.strip(), 120)}" if survivor.before else " added"
         message = f"with {fence(survivor.after.strip(), 120)}{was}, every example of `{name}` still agrees"
         yield Finding("weak-examples", message, f"add {survivor.notices}", line + survivor.line)

@@ -22,7 +22,7 @@ class GivenExample:
 class Candidate:
     """A submitted function, as it was sent; `replaces` allows it to replace one of the same name.
 
-    `file` is where its text stands, if it was read from one; `exact` says that its text is not to be mended.
+    `file` is where its text stands, if it was read from one; `exact` says that its text is not to be fixed.
     """
 
     name: str

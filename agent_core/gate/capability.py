@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ..grants import NOTHING, Grants
 from .draft import Draft, Finding
-from .grants import MENDS, Way
+from .grants import FIXES, Way
 from .uses import Use, needs_of, uses
 
 STAGE = "capability"
@@ -34,8 +34,8 @@ def lacking(uses: Iterable[Use], granted: Grants, approval_mode: Way = "none") -
     findings: dict[tuple[int, str], Finding] = {}
     for use in uses:
         if not (use.kind and granted.gives(use.kind, use.item)):
-            mend = MENDS[approval_mode].format(use.finding.mend) if use.kind else use.finding.mend
-            findings.setdefault((use.finding.line, use.finding.code), replace(use.finding, mend=mend))
+            fix = FIXES[approval_mode].format(use.finding.fix) if use.kind else use.finding.fix
+            findings.setdefault((use.finding.line, use.finding.code), replace(use.finding, fix=fix))
     return list(findings.values())
 
 

@@ -78,7 +78,7 @@ def undefined(text: str, tree: ast.Module, known_names: frozenset[str] = frozens
     for name in sorted(missing):
         line = lines.get(name, 0)
         message = f"`{name}` is used but defined nowhere"
-        yield Finding("undefined-name", message, f"define `{name}`, import it, or mend the spelling", line)
+        yield Finding("undefined-name", message, f"define `{name}`, import it, or fix the spelling", line)
 
 
 def _docstring(node: FunctionNode) -> Iterator[Finding]:
@@ -88,9 +88,9 @@ def _docstring(node: FunctionNode) -> Iterator[Finding]:
     entries = "".join(f"\n    {parameter.arg}: …" for parameter in parameters(node))
     arguments = f"\n\nArgs:{entries}" if entries else ""
     example = f"\n\nExamples:\n    >>> {node.name}(…)\n    …"
-    mend = f'begin the body with """What it returns, in one sentence.{arguments}\n\nReturns:\n    …{example}\n"""'
+    fix = f'begin the body with """What it returns, in one sentence.{arguments}\n\nReturns:\n    …{example}\n"""'
     yield Finding(
-        "no-docstring", f"`{node.name}` has no docstring, so the model cannot know what it is for", mend, node.lineno
+        "no-docstring", f"`{node.name}` has no docstring, so the model cannot know what it is for", fix, node.lineno
     )
 
 
@@ -116,8 +116,8 @@ def _defaults(node: FunctionNode) -> Iterator[Finding]:
         if _is_mutable(default):
             message = f"the default `{ast.unparse(default)}` of `{parameter.arg}` is shared by all calls"
             name, shown = parameter.arg, ast.unparse(default)
-            mend = f"write `{name}: … | None = None`, and `{name} = {shown} if {name} is None else {name}` in the body"
-            yield Finding("mutable-default", message, mend, default.lineno, default.col_offset + 1)
+            fix = f"write `{name}: … | None = None`, and `{name} = {shown} if {name} is None else {name}` in the body"
+            yield Finding("mutable-default", message, fix, default.lineno, default.col_offset + 1)
 
 
 def _is_mutable(default: ast.expr) -> bool:
@@ -130,8 +130,8 @@ def _names(node: FunctionNode) -> Iterator[Finding]:
         if parameter.arg in _COMMON:
             better = _BETTER.get(parameter.arg, f"{parameter.arg}_value")
             message = f"the parameter `{parameter.arg}` hides the builtin of that name"
-            mend = f"rename `{parameter.arg}` to `{better}`, in the body and under `Args:` too"
-            yield Finding("hides-builtin", message, mend, parameter.lineno, parameter.col_offset + 1)
+            fix = f"rename `{parameter.arg}` to `{better}`, in the body and under `Args:` too"
+            yield Finding("hides-builtin", message, fix, parameter.lineno, parameter.col_offset + 1)
 
 
 def _self(node: FunctionNode) -> Iterator[Finding]:

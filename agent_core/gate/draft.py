@@ -18,7 +18,7 @@ from .candidate import Candidate, Policy
 from .grants import Way
 from .rules import Rules, severity
 from .tree import FunctionNode, bound_names, find, parse
-from .verdict import Disagreement, Mend, Survivor
+from .verdict import Disagreement, Fix, Survivor
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Finding:
 
     code: str
     message: str
-    mend: str | None = None
+    fix: str | None = None
     line: int = 0
     column: int = 0
 
@@ -59,7 +59,7 @@ class Draft:
     text: str
     tree: ast.Module | None = None
     problems: tuple[Problem, ...] = ()
-    mends: tuple[Mend, ...] = ()
+    fixes: tuple[Fix, ...] = ()
     note: str = ""
     skipped: bool = False
     own: ModuleReading | None = None  # the candidate's text alone
@@ -118,7 +118,7 @@ class Draft:
                 code=finding.code,
                 message=finding.message,
                 where=Place(self.candidate.path, finding.line, finding.column),
-                mend=finding.mend,
+                fix=finding.fix,
                 severity=severity(self.policy, stage, finding.code),
             )
             for finding in findings
@@ -133,15 +133,15 @@ class Draft:
         """Return the draft unchanged, with the reason why a stage could not run."""
         return replace(self, note=f"not run: {reason}", skipped=True)
 
-    def with_mend(self, code: str, message: str, text: str) -> "Draft":
+    def with_fix(self, code: str, message: str, text: str) -> "Draft":
         """Return the draft with a fixed text, and the fix on record with its diff."""
         tree = parse(text)
-        mend = Mend(code, message, unified(self.text, text, self.candidate.path))
+        fix = Fix(code, message, unified(self.text, text, self.candidate.path))
         return replace(
             self,
             text=text,
             tree=tree if isinstance(tree, ast.Module) else self.tree,
-            mends=(*self.mends, mend),
+            fixes=(*self.fixes, fix),
         )
 
 

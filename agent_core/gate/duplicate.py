@@ -76,25 +76,25 @@ def _like(draft: Draft, existing: Function, nearest: Similarity) -> Iterator[Fin
     name = draft.candidate.name
     if nearest.words >= SAME_WORDS and nearest.body >= SAME_BODY:
         message = f"`{name}` is described as `{existing.name}` is, and does nearly the same: {_shown(existing)}"
-        yield Finding("copy", message, _mend(draft, existing), draft.function.lineno if draft.function else 0)
+        yield Finding("copy", message, _fix(draft, existing), draft.function.lineno if draft.function else 0)
     elif nearest.score >= NEAR and not draft.candidate.replaces:
         message = f"`{name}` is much like {_shown(existing)}"
-        mend = f"if `{existing.name}` does what is needed, call it; if it nearly does, change it with edit_function"
-        yield Finding("near-copy", message, mend, draft.function.lineno if draft.function else 0)
+        fix = f"if `{existing.name}` does what is needed, call it; if it nearly does, change it with edit_function"
+        yield Finding("near-copy", message, fix, draft.function.lineno if draft.function else 0)
 
 
 def _copy(draft: Draft, existing: Function) -> Finding:
     message = f"`{draft.candidate.name}` computes the same as a function that is there: {_shown(existing)}"
-    return Finding("copy", message, _mend(draft, existing), draft.function.lineno if draft.function else 0)
+    return Finding("copy", message, _fix(draft, existing), draft.function.lineno if draft.function else 0)
 
 
 def _other_types(draft: Draft, existing: Function) -> Finding:
     message = f"`{draft.candidate.name}` computes the same as {_shown(existing)}, for arguments of other types"
-    mend = f"one function can serve both: give `{existing.name}` the wider type with edit_function"
-    return Finding("near-copy", message, mend, draft.function.lineno if draft.function else 0)
+    fix = f"one function can serve both: give `{existing.name}` the wider type with edit_function"
+    return Finding("near-copy", message, fix, draft.function.lineno if draft.function else 0)
 
 
-def _mend(draft: Draft, existing: Function) -> str:
+def _fix(draft: Draft, existing: Function) -> str:
     place = "its docstring" if draft.candidate.file else "`reason`"
     return f"call `{existing.name}` instead, or say in {place} how yours differs from `{existing.name}`"
 

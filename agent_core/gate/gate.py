@@ -19,14 +19,14 @@ from ..registry.snapshot import Snapshot
 from ..registry.source import ModuleSource
 from .alike.index import Alike
 from .alike.kept import IndexStore
-from .bite import bite
+from .bite import check_mutants
 from .candidate import Candidate, Policy
 from .capability import capability
 from .confirm import with_returned_values
 from .conform import conform
 from .draft import TOO_DEEP, Draft
 from .duplicate import duplicate
-from .mend import mend
+from .fix import fix
 from .neighbours import neighbours
 from .proof import ExampleResult, prove, run
 from .read import read
@@ -65,14 +65,14 @@ def on_text(judge: Callable[[Draft], Draft]) -> Run:
 
 STAGES: tuple[Stage, ...] = (
     Stage("read", on_text(read)),
-    Stage("mend", on_text(mend)),
+    Stage("fix", on_text(fix)),
     Stage("conform", on_text(conform)),
     Stage("substance", on_text(substance)),
     Stage("duplicate", duplicate),
     Stage("capability", on_text(capability)),
     Stage("import", load),
     Stage("examples", prove),
-    Stage("bite", bite),
+    Stage("mutation", check_mutants),
     Stage("robust", robust, beside=True),
     Stage("neighbours", neighbours),
 )
@@ -178,12 +178,12 @@ class Gate:
         """
         if not verdict.can_be_confirmed:
             message = "there is nothing to confirm: more than a written result stands against this candidate"
-            mend = "mend the problems that are listed, with edit_function"
-            problem = Problem("cannot-confirm", message, Place(candidate.path), mend)
+            fix = "fix the problems that are listed, with edit_function"
+            problem = Problem("cannot-confirm", message, Place(candidate.path), fix)
             return replace(verdict, problems=(*verdict.problems, problem))
         confirmed = tuple(disagreement.call for disagreement in verdict.to_confirm)
         after = await self.judge(with_returned_values(candidate, verdict), snapshot)
-        after = replace(after, mends=(*verdict.mends, *after.mends), confirmed=confirmed)
+        after = replace(after, fixes=(*verdict.fixes, *after.fixes), confirmed=confirmed)
         if verdict.agreed or not after.admitted:
             return after
         message = f"no example of `{after.name}` agreed before its results were confirmed, so it joins as a draft"
@@ -258,7 +258,7 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
         admitted=admitted,
         standing=standing,
         version=source.version if source else "",
-        mends=draft.mends,
+        fixes=draft.fixes,
         problems=draft.problems,
         stages=reports,
         source=draft.text,

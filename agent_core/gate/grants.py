@@ -37,7 +37,7 @@ ADVICE: Mapping[str, str] = MappingProxyType(
 Way: TypeAlias = Literal["none", "joining", "calling", "file"]
 """The way the user is asked: not at all, before a candidate is accepted, before a call, or manually in the file."""
 
-MENDS: Mapping[Way, str] = MappingProxyType(
+FIXES: Mapping[Way, str] = MappingProxyType(
     {
         "none": "{}; a grant is a human's decision",
         "joining": "leave it if the task needs it, the user is asked before it joins; else {}",

@@ -105,8 +105,8 @@ def caller_finding(broken: BrokenCaller, name: str) -> Finding:
     """Return the finding about a caller that a change breaks."""
     user = broken.caller
     message = f"`{user.name}` ({user.path}:{user.line}) uses `{name}`: {differs(broken)}"
-    mend = f"keep what `{user.name}` relies on, or give the new behaviour a function of its own"
-    return Finding("breaks-caller", message, mend)
+    fix = f"keep what `{user.name}` relies on, or give the new behaviour a function of its own"
+    return Finding("breaks-caller", message, fix)
 
 
 def differs(broken: BrokenCaller) -> str:
@@ -130,8 +130,8 @@ def _misfits(draft: Draft, node: FunctionNode) -> Iterator[tuple[str, Finding]]:
             message = (
                 f"`{user.name}` ({user.path}:{call.lineno}) calls `{ast.unparse(call)[:120]}`, but {misfit(call, node)}"
             )
-            mend = f"keep the signature, with a default for what is new in `{name}`"
-            yield user.name, Finding("breaks-caller", message, mend)
+            fix = f"keep the signature, with a default for what is new in `{name}`"
+            yield user.name, Finding("breaks-caller", message, fix)
 
 
 def _definition(snapshot: Snapshot, function: Function) -> FunctionNode | None:

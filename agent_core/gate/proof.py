@@ -138,8 +138,8 @@ def _offering(finding: Finding, offered: Disagreement | None) -> Finding:
     if offered is None or finding.code not in ALIKE:
         return finding
     first = "take one of the two out; " if finding.code == "contradictory-examples" else ""
-    mend = f"{first}add a line `>>> {offered.call}`, which gives another result, and that result on the line below"
-    return replace(finding, mend=mend)
+    fix = f"{first}add a line `>>> {offered.call}`, which gives another result, and that result on the line below"
+    return replace(finding, fix=fix)
 
 
 def wants_grant(result: ExampleResult, needs: Grants) -> bool:
@@ -200,16 +200,16 @@ def example_finding(result: ExampleResult, name: str) -> Finding:
     match result.outcome:
         case Returned():
             back = fence(result.returned)
-            mend = f"if {back} is right, write it there; if not, mend the body"
-            return Finding("example-disagrees", f"{wrote}, it returned {back}", mend, result.line)
+            fix = f"if {back} is right, write it there; if not, fix the body"
+            return Finding("example-disagrees", f"{wrote}, it returned {back}", fix, result.line)
         case Raised(failure=failure):
             frame = failure.frames[-1] if failure.frames else None
             at = f" at {fence(frame.source.strip(), 120)}" if frame and frame.source else ""
-            mend = "mend that line; an error that is meant is written as a `Traceback (most recent call last):`"
-            return Finding("example-raises", f"{wrote}, it raised {fence(result.returned)}{at}", mend, result.line)
+            fix = "fix that line; an error that is meant is written as a `Traceback (most recent call last):`"
+            return Finding("example-raises", f"{wrote}, it raised {fence(result.returned)}{at}", fix, result.line)
         case TimedOut():
-            mend = "look for a loop that never ends, or give the example less to do"
-            return Finding("example-hangs", f"{wrote}, there was {result.returned}", mend, result.line)
+            fix = "look for a loop that never ends, or give the example less to do"
+            return Finding("example-hangs", f"{wrote}, there was {result.returned}", fix, result.line)
         case Killed() | Refused():
-            mend = "mend the call, or the body where it asks for too much"
-            return Finding("example-stopped", f"{wrote}, it was stopped: {fence(result.returned)}", mend, result.line)
+            fix = "fix the call, or the body where it asks for too much"
+            return Finding("example-stopped", f"{wrote}, it was stopped: {fence(result.returned)}", fix, result.line)

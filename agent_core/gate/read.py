@@ -1,6 +1,6 @@
 """Stage 1, read: requires one function of the promised name, in a text of reasonable size that parses.
 
-Pure. The wrapping around the code is taken off (each a mend); all else that is not as promised is a problem.
+Pure. The wrapping around the code is taken off (each a fix); all else that is not as promised is a problem.
 """
 
 import ast
@@ -30,7 +30,7 @@ _REPAIRS: tuple[tuple[str, str, Callable[[str, str], str]], ...] = (
 )
 
 ESCAPES = "hidden-characters"
-MENDS = frozenset({ESCAPES, *(repair[0] for repair in (*UNWRAPPINGS, *_REPAIRS))})
+FIXES = frozenset({ESCAPES, *(repair[0] for repair in (*UNWRAPPINGS, *_REPAIRS))})
 
 
 def read(draft: Draft) -> Draft:
@@ -48,7 +48,7 @@ def read(draft: Draft) -> Draft:
     draft = replace(draft, tree=tree).with_findings(STAGE, _flaws(name_flaw_of(draft.text, tree)))
     for code, message, repair in _REPAIRS:
         text = repair(draft.text, draft.candidate.name) if draft.rules.makes(code) else draft.text
-        draft = draft.with_mend(code, message, text) if text != draft.text else draft
+        draft = draft.with_fix(code, message, text) if text != draft.text else draft
     return draft.with_findings(STAGE, _shape(draft))
 
 
@@ -78,7 +78,7 @@ def _names(draft: Draft) -> Iterator[Finding]:
         yield Finding("bad-name", what, f"choose another name, say `my_{name}`")
     unusable = check_module_name(module)
     if unusable:
-        yield Finding("bad-module", f"the module cannot be `{module[:80]}`: {unusable.message}", unusable.mend or "")
+        yield Finding("bad-module", f"the module cannot be `{module[:80]}`: {unusable.message}", unusable.fix or "")
     yield from _name_conflict(draft)
 
 
@@ -87,8 +87,8 @@ def _name_conflict(draft: Draft) -> Iterator[Finding]:
     present = draft.snapshot.functions.get(name)
     if present is None or (draft.candidate.replaces and present.module == draft.candidate.module):
         return
-    mend = f'call replace_function or edit_function on "{name}" to change it, or choose another name'
-    yield Finding("name-taken", f"there is already a function `{name}` ({present.path}:{present.line})", mend)
+    fix = f'call replace_function or edit_function on "{name}" to change it, or choose another name'
+    yield Finding("name-taken", f"there is already a function `{name}` ({present.path}:{present.line})", fix)
 
 
 def _bad_name(name: str, reserved: frozenset[str]) -> str:
@@ -109,14 +109,14 @@ def _unwrap(draft: Draft) -> Draft:
     for code, message, unwrapping in UNWRAPPINGS:
         text = unwrapping(draft.text)
         if text != draft.text and draft.rules.makes(code):
-            draft = draft.with_mend(code, message, text)
+            draft = draft.with_fix(code, message, text)
     return draft
 
 
 def _escape(draft: Draft) -> Draft:
     text = write_escapes(draft.text) if draft.rules.makes(ESCAPES) else draft.text
     message = "wrote characters that cannot be seen as escapes, in its strings"
-    return draft.with_mend(ESCAPES, message, text) if text != draft.text else draft
+    return draft.with_fix(ESCAPES, message, text) if text != draft.text else draft
 
 
 def _flaws(flaw: Flaw | None) -> list[Finding]:
@@ -134,7 +134,7 @@ def _unparsable(error: Unparsable, text: str) -> Finding:
             "cut-off", message, "send the whole function again, shorter if need be", error.line, error.column
         )
     message = f"line {error.line} is not Python: {error.message}" + (f": `{quoted}`" if quoted else "")
-    return Finding("syntax-error", message, "mend that line and send the whole function", error.line, error.column)
+    return Finding("syntax-error", message, "fix that line and send the whole function", error.line, error.column)
 
 
 def _shape(draft: Draft) -> Iterator[Finding]:
@@ -148,8 +148,8 @@ def _shape(draft: Draft) -> Iterator[Finding]:
         yield _absent(name, others)
     elif others:
         message = f"the code defines {', '.join(f'`{extra}`' for extra in others)} besides `{name}`"
-        mend = f"send one function at a time, or name helpers `_{others[0]}`"
-        yield Finding("several-functions", message, mend, public[0].lineno)
+        fix = f"send one function at a time, or name helpers `_{others[0]}`"
+        yield Finding("several-functions", message, fix, public[0].lineno)
     if len(promised) > 1:
         message = f"`{name}` is defined {len(promised)} times"
         yield Finding("several-functions", message, "keep one definition", promised[1].lineno)
@@ -182,5 +182,5 @@ def _belongs(node: ast.stmt) -> bool:
 def _statement(node: ast.stmt) -> Finding:
     shown = bare_lines(ast.unparse(node))[0][:80]
     message = f"`{shown}` would run whenever the module is imported"
-    mend = "move it into the function, or leave it out; only imports, constants, classes and functions stand at the top"
-    return Finding("top-level-statement", message, mend, node.lineno, node.col_offset + 1)
+    fix = "move it into the function, or leave it out; only imports, constants, classes and functions stand at the top"
+    return Finding("top-level-statement", message, fix, node.lineno, node.col_offset + 1)

@@ -14,7 +14,7 @@ from sandbox import Attempt, Killed, Outcome, Raised, Refused, Returned, TimedOu
 
 from ..registry.function import Function
 from .arguments.domain import Domain, domain
-from .arguments.failing import FailedCall, described, line_of, mend_of
+from .arguments.failing import FailedCall, described, fix_of, line_of
 from .arguments.fitting import fits
 from .arguments.generate import Arguments, generate, shown, written
 from .arguments.likeness import CallDifference, Weight
@@ -167,7 +167,7 @@ class Trial:
     def told(self, failure: FailedCall) -> Finding:
         """Return the finding about a call that fails."""
         call = written(self._function.name, failure.call, list(self._function.parameters["properties"]))
-        return Finding(failure.code, described(failure, call), mend_of(failure), self._line(failure))
+        return Finding(failure.code, described(failure, call), fix_of(failure), self._line(failure))
 
     def _line(self, failure: FailedCall) -> int:
         """Return the line in the candidate's text, which may be further down in the module."""

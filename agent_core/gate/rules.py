@@ -21,7 +21,7 @@ STAGES: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
                 "duplicate": "warns",
                 "capability": "warns",
                 "examples": "warns",
-                "bite": "warns",
+                "mutation": "warns",
                 "robust": "warns",
                 "neighbours": "warns",
             }
@@ -76,8 +76,8 @@ class Rules:
     packages: tuple[str, ...] = ("pydantic",)
     reserved: frozenset[str] = field(default_factory=frozenset)
     duplicate_s: float = 1.0
-    bite_s: float = 0.75  # the worker's start in it
-    bite_mutants: int = 40
+    mutation_s: float = 0.75  # the worker's start in it
+    max_mutants: int = 40
     neighbours_s: float = 2.0
     robust_s: float = 2.5
     robust_calls: int = 200

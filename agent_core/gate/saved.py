@@ -72,7 +72,7 @@ class Saved:
                 finding.code,
                 finding.message,
                 Place(path, finding.line, finding.column),
-                finding.mend,
+                finding.fix,
                 severity(self.policy, stage, finding.code),
             )
             for finding in findings

@@ -18,7 +18,7 @@ from .saved import around
 from .tree import parse
 from .verdict import ModuleVerdict
 
-STAGES: Final = frozenset({"duplicate", "bite", "robust"})
+STAGES: Final = frozenset({"duplicate", "mutation", "robust"})
 """What a save is not held up for."""
 
 

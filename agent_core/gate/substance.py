@@ -57,8 +57,8 @@ def _hollow(node: FunctionNode, own: list[ast.AST]) -> Iterator[Finding]:
     unfinished = _not_implemented(own)
     if unfinished:
         message = f"`{node.name}` raises NotImplementedError, so a part of it is not written"
-        mend = "write that part; for input that is not supported raise ValueError with a reason"
-        yield Finding("not-implemented", message, mend, unfinished.lineno)
+        fix = "write that part; for input that is not supported raise ValueError with a reason"
+        yield Finding("not-implemented", message, fix, unfinished.lineno)
         return
     yield from _same_answer(node, real, own)
 
@@ -75,8 +75,8 @@ def _same_answer(node: FunctionNode, statements: list[ast.stmt], own: list[ast.A
     answer = constant_answer(live, answers, own)
     if answer == "None" and not any(statement.value for statement in answers):
         prints = any(isinstance(child, ast.Name) and child.id == "print" for child in own_nodes(live))
-        mend = "return the result instead of printing it" if prints else "end with `return` and the result"
-        yield Finding("constant", f"`{node.name}` returns nothing, so nobody gets its result", mend, live[-1].lineno)
+        fix = "return the result instead of printing it" if prints else "end with `return` and the result"
+        yield Finding("constant", f"`{node.name}` returns nothing, so nobody gets its result", fix, live[-1].lineno)
         return
     if answer is not None:
         line = next((statement.lineno for statement in answers), live[0].lineno)
@@ -98,8 +98,8 @@ def _unused(node: FunctionNode) -> Iterator[Finding]:
     for parameter in parameters(node):
         if parameter.arg not in loaded and not parameter.arg.startswith("_"):
             message = f"the parameter `{parameter.arg}` of `{node.name}` is never used"
-            mend = f"use `{parameter.arg}` in the body, or leave it out of the parameters and of `Args:`"
-            yield Finding("dead-parameter", message, mend, parameter.lineno, parameter.col_offset + 1)
+            fix = f"use `{parameter.arg}` in the body, or leave it out of the parameters and of `Args:`"
+            yield Finding("dead-parameter", message, fix, parameter.lineno, parameter.col_offset + 1)
     yield from _unreachable(node)
 
 

@@ -156,7 +156,7 @@ async def load(draft: Draft, bench: TrialTools) -> Draft:
 def _where(draft: Draft, around: ModuleSource | None, where: Place) -> Place:
     """Translate a place in the module to one in the candidate; keep its line if the candidate is the whole module."""
     path = draft.candidate.path
-    if around is not None or draft.mends or not where.line:
+    if around is not None or draft.fixes or not where.line:
         return Place(path)
     return Place(path, where.line + draft.text[: -len(draft.text.lstrip())].count("\n"))
 
@@ -215,13 +215,13 @@ def import_problem(outcome: Outcome, where: Place) -> Problem | None:
             place = Place(where.path, frame.line) if frame else where
             error = fence(f"{failure.type}: {failure.message}")
             at = f" at {fence(frame.source.strip(), 120)}" if frame else ""
-            return Problem("import-fails", f"importing it raised {error}{at}", place, "mend what runs at the top level")
+            return Problem("import-fails", f"importing it raised {error}{at}", place, "fix what runs at the top level")
         case TimedOut(limit_s=limit_s):
             message = f"importing it did not end within {limit_s:g} s"
             return Problem("import-hangs", message, where, "move what takes long from the top level into the function")
         case Killed(reason=reason) | Refused(reason=reason):
-            mend = "keep the top level to imports, constants, classes and functions"
-            return Problem("import-fails", f"importing it was stopped: {fence(reason)}", where, mend)
+            fix = "keep the top level to imports, constants, classes and functions"
+            return Problem("import-fails", f"importing it was stopped: {fence(reason)}", where, fix)
 
 
 def resolve(reading: ModuleReading, claimed: Any) -> tuple[ModuleReading, tuple[Problem, ...]]:  # Any: a worker's claim

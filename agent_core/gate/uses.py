@@ -31,7 +31,7 @@ _PLAIN = ("os", "asyncio", "concurrent.futures")  # their import says nothing ye
 class Use:
     """One use: the kind of grant (empty if no grant allows it), the item, and the gate's finding.
 
-    The mend of the finding is how to do without.
+    The fix of the finding is how to do without.
     """
 
     kind: str
@@ -100,8 +100,8 @@ def _never(grant: str, shown: str, node: ast.AST) -> Use:
     return Use("", "", _finding(f"needs-{grant}", message, INSTEAD.get(grant, "do without it"), node))
 
 
-def _finding(code: str, message: str, mend: str, node: ast.AST) -> Finding:
-    return Finding(code, message, mend, getattr(node, "lineno", 0), getattr(node, "col_offset", -1) + 1)
+def _finding(code: str, message: str, fix: str, node: ast.AST) -> Finding:
+    return Finding(code, message, fix, getattr(node, "lineno", 0), getattr(node, "col_offset", -1) + 1)
 
 
 def _imports(node: ast.Import | ast.ImportFrom, text: _Text) -> Iterator[Use]:
@@ -235,8 +235,8 @@ def _builtin(name: str, node: ast.Call, scratch: set[str], own: Held) -> Iterato
         yield _use("write" if _writes(node) else "read", path, "open()", node)
     elif name == "input":
         message = "`input()` would wait for a terminal, and there is none"
-        mend = "take what it would ask for as a parameter"
-        yield Use("", "", _finding("needs-terminal", message, mend, node))
+        fix = "take what it would ask for as a parameter"
+        yield Use("", "", _finding("needs-terminal", message, fix, node))
     elif name in _BUILTINS - {"open"}:
         yield _dynamic(f"{name}()", node)
 
@@ -254,8 +254,8 @@ def _writes(node: ast.Call, at: int = 1) -> bool:
 
 def _dynamic(shown: str, node: ast.Call) -> Use:
     message = f"`{shown}` runs code that nobody has read"
-    mend = "for literals use `ast.literal_eval`, for arithmetic walk `ast.parse(text, mode='eval')`"
-    return Use("", "", _finding("dynamic-code", message, mend, node))
+    fix = "for literals use `ast.literal_eval`, for arithmetic walk `ast.parse(text, mode='eval')`"
+    return Use("", "", _finding("dynamic-code", message, fix, node))
 
 
 def _context(text: _Text) -> Iterator[Use]:

@@ -19,7 +19,7 @@ TOO_FEW: Final = frozenset({"too-few-examples", "one-sided-examples", "same-resu
 
 
 @dataclass(frozen=True, slots=True)
-class Mend:
+class Fix:
     """One automatic fix, shown as a unified diff."""
 
     code: str
@@ -72,7 +72,7 @@ class Verdict:
     admitted: bool
     standing: Standing
     version: str
-    mends: tuple[Mend, ...]
+    fixes: tuple[Fix, ...]
     problems: tuple[Problem, ...]
     stages: tuple[StageReport, ...]
     source: str
@@ -118,7 +118,7 @@ class Verdict:
             "admitted": self.admitted,
             "standing": self.standing,
             "version": self.version,
-            "mends": [{"code": mend.code, "message": mend.message, "diff": mend.diff} for mend in self.mends],
+            "fixes": [{"code": fix.code, "message": fix.message, "diff": fix.diff} for fix in self.fixes],
             "problems": [problem.to_json() for problem in self.problems],
             "stages": [_stage_json(report) for report in self.stages],
             "source": self.source,

@@ -28,7 +28,7 @@ class UnconfirmedAddress(ModelError):
         message = f"{FILE_NAME} names {shown(url)}, which you did not confirm here, so it gets no key and no message."
         why = "With your yes the conversation and a key in your environment would be sent there."
         super().__init__(
-            f"{message} {why}", mend=f"If you know it: {CONFIRM} (or export TOOLWRIGHT_MODEL_BASE_URL={url})"
+            f"{message} {why}", fix=f"If you know it: {CONFIRM} (or export TOOLWRIGHT_MODEL_BASE_URL={url})"
         )
 
 

@@ -35,7 +35,7 @@ _HEAD = """\
 _HEADER = re.compile(r"\s*\[\s*\"?([A-Za-z_][A-Za-z0-9_]*)\"?\s*\]")
 _MOST_SECONDS = 86_400
 _MEMORY_MIB = range(64, (1 << 20) + 1)
-_MEND = "fix it manually, or remove the entry and grant it again"
+_FIX = "fix it manually, or remove the entry and grant it again"
 Stamp: TypeAlias = tuple[int, int, int] | None
 
 
@@ -96,10 +96,10 @@ class GrantsFile:
         """
         if before.problems:
             raise WorkspaceError(
-                f"{before.problems[0].message}, so nothing is written there.", mend=f"{_MEND}.".capitalize()
+                f"{before.problems[0].message}, so nothing is written there.", fix=f"{_FIX}.".capitalize()
             )
         if self.stamp() != before.stamp:
-            raise WorkspaceError(f"`{PATH}` was changed meanwhile, so it was not written.", mend="Do it again.")
+            raise WorkspaceError(f"`{PATH}` was changed meanwhile, so it was not written.", fix="Do it again.")
         text = text_of(entries, before.text)
         if text != before.text:
             _replace(self._file, text)
@@ -211,7 +211,7 @@ def checked(grants: Mapping[str, object]) -> Grants:
     for key, value in values.items():
         if value is None:
             message = f"{_shown(key, grants[key])} cannot be granted{_holding(key, grants[key])}."
-            raise WorkspaceError(message, mend=_HOW.get(key, _PLAINLY))
+            raise WorkspaceError(message, fix=_HOW.get(key, _PLAINLY))
     return Grants.from_json(values)
 
 
@@ -239,7 +239,7 @@ _HOW = {
 
 
 def _problem(message: str, line: int = 0) -> Problem:
-    return Problem("grants-file", f"`{PATH}` {message}", Place(PATH, line), _MEND)
+    return Problem("grants-file", f"`{PATH}` {message}", Place(PATH, line), _FIX)
 
 
 def _reason(error: OSError | UnicodeDecodeError) -> str:
@@ -262,4 +262,4 @@ def _replace(path: Path, text: str) -> None:
     except OSError as error:
         if temporary:
             Path(temporary).unlink(missing_ok=True)
-        raise WorkspaceError(f"`{PATH}` cannot be written: {error.strerror}.", mend="Check its rights.") from error
+        raise WorkspaceError(f"`{PATH}` cannot be written: {error.strerror}.", fix="Check its rights.") from error

@@ -22,7 +22,7 @@ from ..seal import is_private
 from ..user_folders import data_folder
 
 _LARGEST = 1 << 20
-_MEND = "Set XDG_DATA_HOME to a folder of yours that you may write to."
+_FIX = "Set XDG_DATA_HOME to a folder of yours that you may write to."
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +100,10 @@ class GrantRecord:
                 statements = self.read()
                 if not statements.is_trusted:
                     message = f"{self._file()} is not yours alone, or not whole, so no yes counts here."
-                    raise WorkspaceError(
-                        message, mend="Remove it; what was confirmed here is then asked for once more."
-                    )
+                    raise WorkspaceError(message, fix="Remove it; what was confirmed here is then asked for once more.")
                 _write(folder, self._file(), different(statements).to_text())
         except (OSError, RuntimeError) as error:
-            raise WorkspaceError(f"What you said here cannot be kept: {error}.", mend=_MEND) from error
+            raise WorkspaceError(f"What you said here cannot be kept: {error}.", fix=_FIX) from error
 
 
 def _counted(statements: Statements, function: str) -> Statements:

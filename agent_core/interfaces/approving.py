@@ -34,8 +34,8 @@ def chosen(approve: str | None, human: Approver | None) -> Approver | None:
         UsageError: nobody can be asked, or the file cannot be taken.
     """
     if approve == ASK and human is None:
-        mend = "Give --approve deny, or a file of what may be granted."
-        raise UsageError("There is no terminal to ask at.", mend=mend)
+        fix = "Give --approve deny, or a file of what may be granted."
+        raise UsageError("There is no terminal to ask at.", fix=fix)
     if approve in (None, ASK):
         return human
     return None if approve == DENY else listed(Path(str(approve)))
@@ -51,13 +51,13 @@ def listed(file: Path) -> Listed:
         tables = read_toml(file.read_bytes())
         return Listed({name: _grants(name, table) for name, table in tables.items()})
     except (OSError, Malformed) as error:
-        mend = "--approve takes ask, deny, or a file such as functions/grants.toml."
-        raise UsageError(f"{file} cannot be read: {one_line(str(error), 200)}.", mend=mend) from error
+        fix = "--approve takes ask, deny, or a file such as functions/grants.toml."
+        raise UsageError(f"{file} cannot be read: {one_line(str(error), 200)}.", fix=fix) from error
     except WorkspaceError as error:
-        raise UsageError(f"{file}: {error.message}", mend=error.mend) from error
+        raise UsageError(f"{file}: {error.message}", fix=error.fix) from error
 
 
 def _grants(name: str, table: object) -> Grants:
     if not isinstance(table, dict):
-        raise WorkspaceError(f"`{one_line(name, 60)}` is no entry.", mend="An entry is [FUNCTION] and lines below it.")
+        raise WorkspaceError(f"`{one_line(name, 60)}` is no entry.", fix="An entry is [FUNCTION] and lines below it.")
     return checked({key: value for key, value in table.items() if key not in _NOTES})

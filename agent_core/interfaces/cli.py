@@ -111,10 +111,10 @@ def main(arguments: Sequence[str]) -> int:
 def _misused(error: click.ClickException, *, as_json: bool) -> int:
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context else "toolwright"
-    mend = f"Try: {path} --help"
+    fix = f"Try: {path} --help"
     if isinstance(error, click.NoSuchOption) and error.option_name in _LAST and context and context.parent:
-        mend = f"Put {error.option_name} at the end of the line, after the command."
-    tell("usage", error.format_message(), mend, as_json=as_json)
+        fix = f"Put {error.option_name} at the end of the line, after the command."
+    tell("usage", error.format_message(), fix, as_json=as_json)
     return USAGE
 
 

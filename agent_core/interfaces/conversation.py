@@ -168,7 +168,7 @@ class Conversation:
     def explain(self, error: ToolwrightError) -> None:
         """Show a failure that does not end the conversation."""
         self.failed = True
-        self.voice.lines(fault_lines(error.message, error.mend))
+        self.voice.lines(fault_lines(error.message, error.fix))
 
     async def greet(self) -> None:
         """Show what was recovered at startup, which model answers, and whether a conversation continues.
@@ -230,7 +230,7 @@ def _check_preset(options: RunOptions, agent: Agent) -> None:
     had = agent.talk.style.preset
     if options.preset not in (None, had):
         message = f"The agent {agent.name} has been of the preset {had} since its first use."
-        raise UsageError(message, mend=f"For another agent: toolwright run --preset {options.preset} --agent NAME")
+        raise UsageError(message, fix=f"For another agent: toolwright run --preset {options.preset} --agent NAME")
 
 
 @asynccontextmanager

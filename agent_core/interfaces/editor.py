@@ -35,7 +35,7 @@ async def open_editor(path: Path, line: int) -> None:
             start_new_session=False,  # the terminal is its own for the while
         )
     except OSError as error:
-        raise UsageError(f"The editor `{command[0]}` cannot be started: {error.strerror}.", mend=_SET) from error
+        raise UsageError(f"The editor `{command[0]}` cannot be started: {error.strerror}.", fix=_SET) from error
     await running.wait()
 
 
@@ -69,11 +69,11 @@ def _chosen(variable: str) -> list[str]:
     try:
         return shlex.split(os.environ.get(variable, ""))
     except ValueError as error:
-        raise UsageError(f"{variable} is no command line: {error}.", mend=_SET) from error
+        raise UsageError(f"{variable} is no command line: {error}.", fix=_SET) from error
 
 
 def _installed() -> str:
     for name in ("nano", "vim", "vi"):
         if shutil.which(name):
             return name
-    raise UsageError("No editor was found.", mend=_SET)
+    raise UsageError("No editor was found.", fix=_SET)

@@ -22,16 +22,16 @@ from .wrap import write
 REFUSED, USAGE = 1, 2
 
 
-def fault_lines(message: str, mend: str = "") -> list[Line]:
+def fault_lines(message: str, fix: str = "") -> list[Line]:
     """Return what went wrong, and what to do next."""
     first, *others = bare_lines(message) or [""]
     lines = [line(("bad", "✗ "), first), *(line("  ", text) for text in others)]
-    return [*lines, *(line("  ", ("strong", text)) for text in bare_lines(mend))]
+    return [*lines, *(line("  ", ("strong", text)) for text in bare_lines(fix))]
 
 
 def report(error: ToolwrightError, *, as_json: bool) -> int:
     """Report an expected error, and return the exit code."""
-    tell(error.code, error.message, error.mend, as_json=as_json)
+    tell(error.code, error.message, error.fix, as_json=as_json)
     return USAGE if isinstance(error, UsageError) else REFUSED
 
 
@@ -46,12 +46,12 @@ def crash_line(error: BaseException, root: Path) -> Line:
     return line(("bad", "✗ "), f"{_crashed(error)} {_save_traceback(error, root)} ", ("strong", "Type on, or /retry."))
 
 
-def tell(code: str, message: str, mend: str, *, as_json: bool) -> None:
+def tell(code: str, message: str, fix: str, *, as_json: bool) -> None:
     """Print one failure: on standard error for people, as a document for scripts."""
     if as_json:
-        print_json({"error": {"code": code, "message": message, "mend": mend or None}})
+        print_json({"error": {"code": code, "message": message, "fix": fix or None}})
     else:
-        write(fault_lines(message, mend), sys.stderr)
+        write(fault_lines(message, fix), sys.stderr)
 
 
 def innermost(error: BaseException) -> BaseException:

@@ -10,7 +10,7 @@ Document: TypeAlias = Mapping[str, Any]  # Any: JSON of the report
 
 _MARKS: dict[str, tuple[Role, str]] = {
     "joined": ("ok", "✓ "),
-    "mended": ("ok", "✓ "),
+    "fixed": ("ok", "✓ "),
     "skipped": ("dim", "· "),
     "refused": ("bad", "✗ "),
 }
@@ -21,14 +21,14 @@ def function_lines(row: Document, *, is_tried: bool) -> list[Line]:
     outcome = row["outcome"]
     text = {
         "joined": f" {'could join' if is_tried else 'joins'} {row['module']} as {row['standing']}",
-        "mended": f" {'could join' if is_tried else 'joins'} {row['module']} as {row['standing']}, mended",
+        "fixed": f" {'could join' if is_tried else 'joins'} {row['module']} as {row['standing']}, fixed",
         "skipped": f" is in {row['module']} already",
         "refused": " refused",
     }[outcome]
     tail: Span = ("dim", f"  {row['from']}")
     return [
         line(_MARKS[outcome], ("name", row["name"]), text, tail),
-        *indented(line(("warn", "~ "), ("dim", "mended: "), str(mend["message"])) for mend in row["mends"]),
+        *indented(line(("warn", "~ "), ("dim", "fixed: "), str(fix["message"])) for fix in row["fixes"]),
         *indented(problem_line(problem) for problem in row["problems"] if problem.get("severity") != "warns"),
     ]
 

@@ -37,7 +37,7 @@ async def memory_document(store: Store, agent: str, label: str = "") -> Json:
     blocks = [row for row in await memory_store.blocks(agent) if label in ("", row.label)]
     sections = [row for row in await memory_store.sections(agent) if label in ("", row.name)]
     if label and not (blocks or sections):
-        raise UsageError(f"`{agent}` has no block `{label}`.", mend=await known_labels(memory_store, agent))
+        raise UsageError(f"`{agent}` has no block `{label}`.", fix=await known_labels(memory_store, agent))
     counts = await counts_of(store, agent)
     return {
         "agent": agent,
@@ -61,7 +61,7 @@ async def history_document(memory_store: MemoryStore, agent: str, label: str = "
         if label in ("", block_label)
     ]
     if not ids and label:
-        raise UsageError(f"`{agent}` never had a block `{label}`.", mend=await known_labels(memory_store, agent))
+        raise UsageError(f"`{agent}` never had a block `{label}`.", fix=await known_labels(memory_store, agent))
     changes = [(block_label, change) for id, block_label in ids for change in await memory_store.block_history(id)]
     changes.sort(key=lambda pair: pair[1].at)
     return {"agent": agent, "changes": [_change(block_label, change) for block_label, change in changes]}
@@ -135,7 +135,8 @@ def found_lines(results: ResultPage, query: str = "TEXT", when: str = "") -> lis
     first = results.page * results.count + 1
     heading = f"{results.item_kind} {first} to {first + len(results.items) - 1} of {results.total}"
     count = f" --count {results.count}" if results.count != _COUNT else ""
-    more = f"more{when}: toolwright memory search {query} --in {_WHERE[results.item_kind]}{count} --page {results.page + 1}"
+    command = f"toolwright memory search {query} --in {_WHERE[results.item_kind]}{count}"
+    more = f"more{when}: {command} --page {results.page + 1}"
     return [
         *(line(("warn", note)) for note in results.notes if note.startswith(_TOLD)),
         line(("dim", heading)),

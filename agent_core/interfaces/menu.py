@@ -54,7 +54,7 @@ def make_workspace(options: RunOptions, error: NoWorkspace) -> RunOptions | None
     """Return the same options once the folder is a workspace, or None if the user does not want one here."""
     say(fault_lines(error.message))
     if not agreed("Make one here (functions/ with five starters, and toolwright.toml)?"):
-        say([line("Nothing was changed. ", error.mend)])
+        say([line("Nothing was changed. ", error.fix)])
         return None
     say([*(line(("ok", "+ "), name) for name in create(options.root)), line()])
     return options
@@ -63,7 +63,7 @@ def make_workspace(options: RunOptions, error: NoWorkspace) -> RunOptions | None
 def tested_lines(tested: Tested) -> list[Line]:
     """Return the result of a real request as lines."""
     if not tested.ok:
-        return fault_lines(tested.problem, tested.mend)
+        return fault_lines(tested.problem, tested.fix)
     at = f" at {tested.address}" if tested.address else ""
     return [line(("ok", "✓ "), f"{tested.model}{at} answers ({tested.seconds:.1f} s).")]
 
@@ -95,7 +95,7 @@ def _take(typed: str, options: RunOptions) -> RunOptions | None:
     try:
         return ways[typed](options)
     except ToolwrightError as error:
-        say(fault_lines(error.message, error.mend))
+        say(fault_lines(error.message, error.fix))
     except KeyboardInterrupt:
         say([line(), line(("warn", "Interrupted. What was fetched is kept."))])
     return None
@@ -137,7 +137,7 @@ def _try(options: RunOptions) -> Tested:
         try_model(settings.model, {**without, KEY: options.key} if options.key else without, options.root)
     )
     if not tested.ok:
-        raise ModelError(tested.problem, mend=tested.mend)
+        raise ModelError(tested.problem, fix=tested.fix)
     say(tested_lines(tested))
     return tested
 
@@ -153,14 +153,14 @@ def _tell_about_key(commands: list[str]) -> None:
 
 def _key(typed: str) -> str:
     if not typed.isascii() or not typed.isprintable() or " " in typed:
-        raise UsageError("That is not a key: it has characters that no key has.", mend="Copy it again, whole.")
+        raise UsageError("That is not a key: it has characters that no key has.", fix="Copy it again, whole.")
     return typed
 
 
 def _local(options: RunOptions) -> RunOptions:
     if find_spec("xllamacpp") is None:
         message = "The engine of the local model is not installed."
-        raise UsageError(message, mend="pip install xllamacpp, or `make run` in a clone; then: toolwright run")
+        raise UsageError(message, fix="pip install xllamacpp, or `make run` in a clone; then: toolwright run")
     model = list_models()[0]
     name = str(model["name"])
     with Download() as download:

@@ -73,5 +73,5 @@ def _words(kind: str, name: str | None) -> str | None:
     try:
         return Path(name).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError, ValueError) as error:
-        mend = f"--{kind} takes the name of one, or a file of text."
-        raise UsageError(f"The {kind} {name!r} cannot be read: {error}.", mend=mend) from error
+        fix = f"--{kind} takes the name of one, or a file of text."
+        raise UsageError(f"The {kind} {name!r} cannot be read: {error}.", fix=fix) from error

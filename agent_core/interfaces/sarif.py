@@ -1,6 +1,6 @@
 """Verdicts as a SARIF 2.1.0 log, which editors and code scanning services read, written piece by piece.
 
-Refusals are errors, warnings warnings, mends notes with what they would change. The shape keeps to what GitHub's code
+Refusals are errors, warnings warnings, fixes notes with what they would change. The shape keeps to what GitHub's code
 scanning takes: rules with descriptions, one location a result, relative addresses, fingerprints.
 """
 
@@ -65,13 +65,13 @@ class SarifLog:
     def _results(self, verdict: Mapping[str, Any]) -> Iterator[Document]:
         for problem in verdict["problems"]:
             level = _LEVELS[problem.get("severity", "refuses")]
-            mend = f" — {problem['mend']}" if problem.get("mend") else ""
+            fix = f" — {problem['fix']}" if problem.get("fix") else ""
             place = problem["line"] or 1, problem["column"]
-            yield self._result(verdict, problem["code"], level, f"{problem['message']}{mend}", place)
-        for number, mend in enumerate(verdict["mends"]):
-            result = self._result(verdict, f"mend/{mend['code']}", "note", f"The gate {mend['message']}.", (1, 0))
-            if number == 0 and (fix := self._fix(verdict)):
-                result["fixes"] = [fix]
+            yield self._result(verdict, problem["code"], level, f"{problem['message']}{fix}", place)
+        for number, fix in enumerate(verdict["fixes"]):
+            result = self._result(verdict, f"fix/{fix['code']}", "note", f"The gate {fix['message']}.", (1, 0))
+            if number == 0 and (replacement := self._fix(verdict)):
+                result["fixes"] = [replacement]
             yield result
 
     def _result(
@@ -98,16 +98,16 @@ class SarifLog:
 
     def _rule(self, code: str, level: str) -> int:
         if code not in self._rules:
-            words = code.removeprefix("mend/").replace("-", " ")
+            words = code.removeprefix("fix/").replace("-", " ")
             description = (
-                f"What the gate mends: {words}." if code.startswith("mend/") else f"What the gate finds: {words}."
+                f"What the gate fixes: {words}." if code.startswith("fix/") else f"What the gate finds: {words}."
             )
             self._rules[code] = {
                 "id": code,
                 "name": "".join(word.capitalize() for word in words.split()),
                 "shortDescription": {"text": words},
                 "fullDescription": {"text": description},
-                "help": {"text": "Each result says what is wrong there and how it is mended."},
+                "help": {"text": "Each result says what is wrong there and how it is fixed."},
                 "defaultConfiguration": {"level": level},
                 "properties": {"tags": ["function", "gate"]},
             }
@@ -143,7 +143,7 @@ class SarifLog:
             if tag != "equal"
         ]
         change = {"artifactLocation": self._address(file), "replacements": changes}
-        description = "; ".join(mend["message"] for mend in verdict["mends"])
+        description = "; ".join(fix["message"] for fix in verdict["fixes"])
         return {"description": {"text": f"The gate {description}."}, "artifactChanges": [change]} if changes else None
 
 

@@ -70,8 +70,8 @@ async def command(talk: Conversation, text: str) -> None:
 
 def _no_command(name: str) -> UsageError:
     suggestion = nearest(name)
-    mend = f"Did you mean /{suggestion}?" if suggestion else "Type /help for the list."
-    return UsageError(f"There is no command /{one_line(name, 60)}.", mend=mend)
+    fix = f"Did you mean /{suggestion}?" if suggestion else "Type /help for the list."
+    return UsageError(f"There is no command /{one_line(name, 60)}.", fix=fix)
 
 
 def _is_command(text: str) -> bool:
@@ -125,7 +125,7 @@ async def _show(talk: Conversation, words: str) -> None:
     if not calls:
         raise UsageError("No call was made in this session.")
     if words and not (words.isdigit() and 1 <= int(words) <= len(calls)):
-        raise UsageError(f"There is no call {words}.", mend=f"Type /show 1 … /show {len(calls)}.")
+        raise UsageError(f"There is no call {words}.", fix=f"Type /show 1 … /show {len(calls)}.")
     call = calls[int(words) - 1 if words else -1]
     talk.voice.lines(laid_open(call))
     if call.source:
@@ -162,7 +162,7 @@ async def _release(talk: Conversation, words: str) -> None:
 async def _delete(talk: Conversation, words: str) -> None:
     name = needed(words, "delete")
     if name not in talk.names():
-        raise UsageError(f"There is no function {name}.", mend="Type /functions for the list.")
+        raise UsageError(f"There is no function {name}.", fix="Type /functions for the list.")
     if await talk.voice.confirm(f"Delete {name}?"):
         result = await talk.workspace.workshop.delete(name)
         talk.voice.lines([line(("ok", "✓ "), f"deleted {result['deleted']} from {result['module']}")])
@@ -172,7 +172,7 @@ async def _delete(talk: Conversation, words: str) -> None:
 
 async def _reload(talk: Conversation, words: str) -> None:
     change = await talk.workspace.workshop.reload()
-    announced = change["loaded"] or change["changed"] or change["removed"] or change["mended"]
+    announced = change["loaded"] or change["changed"] or change["removed"] or change["fixed"]
     summary = [] if announced else [changes_line(change)]
     talk.voice.lines([*summary, *problem_lines(change["rejected"])])
 
@@ -196,7 +196,7 @@ async def _clear(talk: Conversation, words: str) -> None:
 
 async def _retry(talk: Conversation, words: str) -> None:
     if await talk.agent.ends_with_a_file():
-        raise UsageError("The last message came with an agent's file.", mend="Type it yourself to send it.")
+        raise UsageError("The last message came with an agent's file.", fix="Type it yourself to send it.")
     message = await talk.agent.pop()
     if message is None:
         raise UsageError("There is no message to send again.")
@@ -216,7 +216,7 @@ async def _dump(talk: Conversation, words: str) -> None:
 
 async def _model(talk: Conversation, words: str) -> None:
     if " " in words:
-        raise UsageError("A model's name has no space.", mend=f"Type {BY_NAME['model'].typed}.")
+        raise UsageError("A model's name has no space.", fix=f"Type {BY_NAME['model'].typed}.")
     message = await (talk.agent.set_model(words) if words else talk.agent.model_line())
     talk.voice.lines([line(message)])
 

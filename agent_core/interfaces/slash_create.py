@@ -28,9 +28,9 @@ def {name}(text: str) -> str:
 async def _create(talk: Conversation, words: str) -> None:
     name, _, module = needed(words, "create").partition(" ")
     if not name.isidentifier():
-        raise UsageError(f"{name} can be no function's name.", mend="Take letters, digits and _.")
+        raise UsageError(f"{name} can be no function's name.", fix="Take letters, digits and _.")
     if name in talk.names():
-        raise UsageError(f"There is a function {name} already.", mend=f"Type /edit {name}.")
+        raise UsageError(f"There is a function {name} already.", fix=f"Type /edit {name}.")
     shop = talk.workspace.workshop
     pending = await shop.pending(name) or {}
     begun = str(pending.get("code") or _BEGUN.format(name=name))

@@ -51,7 +51,7 @@ def _clear(talk: Conversation, target: str) -> None:
     breakpoints = talk.workspace.debugging.breakpoints
     removed = breakpoints.clear("" if id else name, _number(number) if number else 0, snapshot, id)
     if not removed:
-        raise UsageError(f"There is no breakpoint {target}.".replace(" .", "."), mend="Type /break for the list.")
+        raise UsageError(f"There is no breakpoint {target}.".replace(" .", "."), fix="Type /break for the list.")
     talk.voice.lines([line(("ok", "✓ "), "cleared ", entry.text) for entry in removed])
 
 
@@ -62,7 +62,7 @@ def _armed(talk: Conversation, words: str, *, once: bool = False) -> Placed:
 
 def _number(text: str) -> int:
     if not text.strip().isdecimal():
-        raise UsageError(f"{text!r} is no line.", mend=f"Type {BY_NAME['break'].typed}.")
+        raise UsageError(f"{text!r} is no line.", fix=f"Type {BY_NAME['break'].typed}.")
     return int(text)
 
 
@@ -93,7 +93,7 @@ async def _debug(talk: Conversation, words: str) -> None:
 async def _debug_last(talk: Conversation) -> None:
     failed = await talk.workspace.workshop.replays.calls(failed=True)
     if not failed:
-        raise UsageError("No recorded call has failed.", mend="Type /debug NAME [JSON].")
+        raise UsageError("No recorded call has failed.", fix="Type /debug NAME [JSON].")
     async with talk.command():
         result = await replayed(talk.workspace, failed[0]["call"], "", is_debugged=True)
         talk.voice.lines(replay_lines(result))

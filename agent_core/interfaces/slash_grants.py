@@ -16,7 +16,7 @@ async def _grants(talk: Conversation, words: str) -> None:
     name, _, arguments = words.partition(" ")
     verb, _, item = arguments.strip().partition(" ")
     if verb not in ("", "revoke"):
-        raise UsageError(f"/grants cannot {verb}.", mend=f"Type {BY_NAME['grants'].typed}.")
+        raise UsageError(f"/grants cannot {verb}.", fix=f"Type {BY_NAME['grants'].typed}.")
     data = await talk.workspace.workshop.grants.listing(name)
     if verb:
         selection = _named(name, data, item.strip()) if item else None
@@ -35,7 +35,7 @@ def _named(name: str, data: dict[str, Any], item: str) -> Grants:  # Any: JSON
         else {key: [item] for key, has in current.items() if _has(has, item)}
     )
     if not selection:
-        raise UsageError(f"{name} has no grant {item}.", mend=f"Type /grants {name}.")
+        raise UsageError(f"{name} has no grant {item}.", fix=f"Type /grants {name}.")
     return Grants.from_json(selection)
 
 

@@ -35,7 +35,7 @@ async def _example(talk: Conversation, words: str) -> None:
     name, _, example = needed(words, "example").partition(" ")
     call, arrow, expected = example.rpartition(" = ")
     if not arrow:
-        raise UsageError("An example is a call and its result.", mend="Type /example NAME CALL = RESULT.")
+        raise UsageError("An example is a call and its result.", fix="Type /example NAME CALL = RESULT.")
     talk.voice.lines(verdict_lines(await talk.workspace.workshop.add_example(name, call, expected)))
 
 

@@ -86,7 +86,7 @@ async def _section(talk: Conversation, words: str) -> None:
     elif position.lstrip("-").isdigit() and text.strip():
         await sections.set(name, int(position), text.strip())
     else:
-        raise UsageError("A section has a name, a position and a text.", mend="Type /memory section NAME 10 TEXT.")
+        raise UsageError("A section has a name, a position and a text.", fix="Type /memory section NAME 10 TEXT.")
     _done(
         talk, f"the section {name} is {'taken away' if position == 'drop' else 'kept'}; it counts from the next turn on"
     )

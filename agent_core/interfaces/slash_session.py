@@ -24,8 +24,8 @@ async def _undo(talk: Conversation, words: str) -> None:
     last = deeds.latest([deed async for deed in _deeds(talk)])
     talk.voice.lines(await _not_undone(talk, last.at if last else 0.0))
     if last is None:
-        mend = "What is older: /rollback NAME, /memory undo, /pop."
-        raise UsageError("Nothing was changed or said in this session.", mend=mend)
+        fix = "What is older: /rollback NAME, /memory undo, /pop."
+        raise UsageError("Nothing was changed or said in this session.", fix=fix)
     if await talk.voice.confirm(f"This would {last.says}."):
         await last.undo()
     else:

@@ -129,8 +129,8 @@ def read_prices(path: Path) -> dict[str, Price]:
         models: dict[str, dict[str, Any]] = read_toml(read_plain(path, _MOST_BYTES))["models"]
         return {name: Price(**{key: float(value) for key, value in row.items()}) for name, row in models.items()}
     except (OSError, KeyError, TypeError, ValueError, AttributeError) as e:
-        mend = '[models], and a line for each: "NAME" = { input = 1.0, cached = 0.1, output = 4.0 }'
-        raise UsageError(f"{path} cannot be read as prices: {e}.", mend=mend) from e
+        fix = '[models], and a line for each: "NAME" = { input = 1.0, cached = 0.1, output = 4.0 }'
+        raise UsageError(f"{path} cannot be read as prices: {e}.", fix=fix) from e
 
 
 def _prices(root: Path) -> dict[str, Price]:

@@ -52,7 +52,7 @@ def typed_command(text: str) -> Command:
 
 def explained(error: UsageError) -> list[Line]:
     """Return why a line was not accepted."""
-    return fault_lines(error.message, error.mend)
+    return fault_lines(error.message, error.fix)
 
 
 def head_line(stop: DebugStop) -> Line:

@@ -23,7 +23,7 @@ def verdict_lines(verdict: Document, joins: str = "joins") -> list[Line]:
         return [line(("bad", "✗ "), first), *indented(line(text) for text in more)]
     return [
         verdict_headline(verdict, joins),
-        *indented(line(("warn", "~ "), ("dim", "mended: "), str(mend["message"])) for mend in verdict.get("mends", ())),
+        *indented(line(("warn", "~ "), ("dim", "fixed: "), str(fix["message"])) for fix in verdict.get("fixes", ())),
         *indented(problem_line(problem) for problem in verdict.get("problems", ())),
         *indented(
             line(("warn", "~ "), call, ("dim", ": its result was taken as it came back, not predicted"))
@@ -63,11 +63,11 @@ def problem_line(problem: Document) -> Line:
     """Return `path:line:column code: message — fix`."""
     place = ":".join(str(problem[key]) for key in ("path", "line", "column") if problem.get(key))
     role: Role = "warn" if problem.get("severity") == "warns" else "bad"
-    mend = problem.get("mend")
+    fix = problem.get("fix")
     return line(
         (role, f"{place} {problem['code']}".strip()),
         f": {problem['message']}",
-        ("strong", f" — {mend}" if mend else ""),
+        ("strong", f" — {fix}" if fix else ""),
     )
 
 
@@ -157,7 +157,7 @@ def save_lines(change: Document) -> list[Line]:
             for name, note in noted.items()
             for text in bare_lines(note)
         ),
-        *(line(("ok", "✓ "), f"{path} is good again") for path in change.get("mended") or ()),
+        *(line(("ok", "✓ "), f"{path} is good again") for path in change.get("fixed") or ()),
     ]
 
 

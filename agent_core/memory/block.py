@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
-from ..storage import MEND, BlockRow, Misfit, Value
+from ..storage import FIX, BlockRow, Misfit, Value
 from ..untrusted import one_line, visible
 
 LIMIT = 2000
@@ -118,7 +118,7 @@ def from_row(row: BlockRow) -> Block:
             position=row.position,
         )
     except ValidationError as error:
-        raise Misfit(f"A memory block in the state file cannot be: {reasons(error)}", mend=MEND) from error
+        raise Misfit(f"A memory block in the state file cannot be: {reasons(error)}", fix=FIX) from error
 
 
 def kept_value(block: Block) -> Value:

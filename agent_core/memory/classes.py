@@ -23,7 +23,7 @@ class UnknownBlock(UsageError, AttributeError, LookupError):
 
     def __init__(self, label: str, labels: list[str]) -> None:
         names = ", ".join(f"`{name}`" for name in labels) or "none yet"
-        super().__init__(f"There is no block `{label}`.", mend=f"The blocks are: {names}.")
+        super().__init__(f"There is no block `{label}`.", fix=f"The blocks are: {names}.")
         self.label, self.known = label, labels
 
 
@@ -162,16 +162,16 @@ def named(name: str) -> type[Memory]:
     if name in KNOWN:
         return KNOWN[name]
     module, _, inner = name.partition(":")
-    mend = (
+    fix = (
         f"Write `package.module:Class`, or one of: {', '.join(KNOWN)}. A module is looked for where packages are"
         " installed and in PYTHONPATH."
     )
     if not all(part.isidentifier() for part in (*module.split("."), inner)):
-        raise SettingsError(f"`{name}` names no memory class.", mend=mend)
+        raise SettingsError(f"`{name}` names no memory class.", fix=fix)
     try:
         memory_class = getattr(import_module(module), inner)  # the human's own, trusted code: design 14
     except (ImportError, AttributeError, SyntaxError) as error:
-        raise SettingsError(f"The memory class `{name}` cannot be loaded: {error}.", mend=mend) from error
+        raise SettingsError(f"The memory class `{name}` cannot be loaded: {error}.", fix=fix) from error
     if not (isinstance(memory_class, type) and issubclass(memory_class, Memory)):
-        raise SettingsError(f"`{name}` is no class derived from `agent_core.memory.classes.Memory`.", mend=mend)
+        raise SettingsError(f"`{name}` is no class derived from `agent_core.memory.classes.Memory`.", fix=fix)
     return memory_class

@@ -187,7 +187,7 @@ def read(text: str, now: float) -> tuple[float, float]:
     match = _ANY.search(text)
     mention = _mention(match, now) if match else None
     if mention is None:
-        raise UsageError(f"`{text}` is not a date that can be read.", mend=_HINT)
+        raise UsageError(f"`{text}` is not a date that can be read.", fix=_HINT)
     return mention.start, mention.end
 
 

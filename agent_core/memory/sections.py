@@ -35,15 +35,15 @@ class Sections:
         """
         if not _NAME.fullmatch(name):
             raise UsageError(
-                f"`{name}` can be no section's name.", mend="Take up to 64 letters, digits and any of `_-.`."
+                f"`{name}` can be no section's name.", fix="Take up to 64 letters, digits and any of `_-.`."
             )
         if name in POSITIONS:
-            raise UsageError(f"The program has a section `{name}` of its own.", mend="Take another name.")
+            raise UsageError(f"The program has a section `{name}` of its own.", fix="Take another name.")
         if (over := len(text) - LIMIT) > 0:
             message = (
                 f"The section `{name}` may have {LIMIT:,} characters and would have {len(text):,}: {over:,} too many."
             )
-            raise UsageError(message, mend="Shorten it.")
+            raise UsageError(message, fix="Shorten it.")
         section = SectionRow(name, position, text, LIMIT, self._clock.now())
         await self._store.apply([SaveSection(self._agent, section)])
         return section
@@ -53,5 +53,5 @@ class Sections:
         known_names = [section.name for section in await self.list()]
         if name not in known_names:
             names = ", ".join(f"`{known_name}`" for known_name in known_names) or "none"
-            raise UsageError(f"There is no section `{name}`.", mend=f"There are: {names}.")
+            raise UsageError(f"There is no section `{name}`.", fix=f"There are: {names}.")
         await self._store.apply([DropSection(self._agent, name)])

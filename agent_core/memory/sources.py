@@ -73,7 +73,7 @@ class Sources:
                     reports.append(await self._add(source, reading, on_progress))
                 except Unreadable as error:
                     if not source.is_found:
-                        raise Unreadable(f"{one_line(source.name)}: {error.message}", mend=error.mend) from error
+                        raise Unreadable(f"{one_line(source.name)}: {error.message}", fix=error.fix) from error
                     reports.append(SourceReport(one_line(source.name, _LONGEST_NAME), "refused", notes=(str(error),)))
         return reports
 
@@ -91,7 +91,7 @@ class Sources:
         matches = _meant(source, rows)
         if not matches:
             names = ", ".join(row.name for row in rows[:10])
-            raise UsageError(f"{self._agent} has no source {one_line(source)}.", mend=names and f"Known are: {names}.")
+            raise UsageError(f"{self._agent} has no source {one_line(source)}.", fix=names and f"Known are: {names}.")
         await self._store.apply([DropDocument(self._agent, row.hash) for row in matches])
         return matches
 

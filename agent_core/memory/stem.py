@@ -66,11 +66,11 @@ def _past(word: str) -> str:
     for ending in ("ed", "ing"):
         base = word.removesuffix(ending)
         if base != word:
-            return _mended(base) if "v" in _shape(base) else word
+            return _fixed(base) if "v" in _shape(base) else word
     return word
 
 
-def _mended(base: str) -> str:
+def _fixed(base: str) -> str:
     if base.endswith(("at", "bl", "iz")):
         return base + "e"
     if base[-1:] == base[-2:-1] and _shape(base).endswith("c") and base[-1] not in "lsz":

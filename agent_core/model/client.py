@@ -157,10 +157,10 @@ async def open_model(chosen: DiscoveredModel, settings: ModelSettings, *, clock:
         await endpoint.aclose()
         raise ModelError(
             f"{endpoint.dialect.name} holds no reply to a schema, which constrained mode needs.",
-            mend="Set `model.mode` to native: its models call functions by themselves.",
+            fix="Set `model.mode` to native: its models call functions by themselves.",
         )
     constrained = partial(ConstrainedModel, endpoint, endpoint.model, window.tokens, settings, clock, ways=ways)
-    return constrained() if settings.mode == "constrained" else EitherModel(native, constrained, window.mend)
+    return constrained() if settings.mode == "constrained" else EitherModel(native, constrained, window.fix)
 
 
 def _ids(messages: tuple[Message, ...]) -> set[str]:
@@ -172,4 +172,4 @@ def _with_what_came(error: ModelError, text: str) -> ModelError:
     if not text or isinstance(error, ContextOverflow):
         return error
     shown = text if len(text) <= _KEPT_CHARS else f"…{text[-_KEPT_CHARS:]}"
-    return ModelError(f"{error.message} What had come: {shown}", mend=error.mend)
+    return ModelError(f"{error.message} What had come: {shown}", fix=error.fix)

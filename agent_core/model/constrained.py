@@ -195,7 +195,7 @@ class _Whole:
             return replace(base, text=text.strip(), note=note)
         if not step.is_whole and finish == "stop":
             raise ModelError(
-                "The model's answer broke off in the middle.", mend="Try again, or raise `model.max_tokens`."
+                "The model's answer broke off in the middle.", fix="Try again, or raise `model.max_tokens`."
             )
         self.is_step = step.is_whole
         thought = step.thought or base.thought

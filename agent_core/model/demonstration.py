@@ -76,7 +76,7 @@ DEMONSTRATION: Final[tuple[Message, ...]] = (
         "`swap_ends` is not made yet: its code and its examples do not agree.\n"
         "- swap_ends(\"lamp\") returned 'paml', and the example says 'palm'.\n"
         "If what it returned is right, call confirm_function(function_name='swap_ends'). "
-        "If the example is right, mend the code and call create_function again.",
+        "If the example is right, fix the code and call create_function again.",
     ),
     Assistant(
         "",

@@ -36,7 +36,7 @@ class Loading:
     running: str
     load: str
     unset: int
-    mend: str
+    fix: str
     remote: tuple[str, ...] = ()
 
 

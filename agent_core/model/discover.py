@@ -51,7 +51,7 @@ class UnconfirmedServer(NoModel):
             f"A server answers at {url}, and it is not known to be yours: its port belongs neither to you nor to root."
         )
         fix = "If you know it: toolwright configure --confirm-address"
-        super().__init__(f"{what} So it gets no message.", mend=f"{fix} (or export TOOLWRIGHT_MODEL_BASE_URL={url})")
+        super().__init__(f"{what} So it gets no message.", fix=f"{fix} (or export TOOLWRIGHT_MODEL_BASE_URL={url})")
 
 
 async def choose(
@@ -116,7 +116,7 @@ def _named_address(settings: ModelSettings, environment: Mapping[str, str]) -> t
 
 async def _at_address(url: str, name: str, key: str, why: str) -> DiscoveredModel:
     if not url.startswith(("http://", "https://")):
-        raise ModelError(f"`{url}` is not an address of an endpoint.", mend="It looks like http://127.0.0.1:8080/v1.")
+        raise ModelError(f"`{url}` is not an address of an endpoint.", fix="It looks like http://127.0.0.1:8080/v1.")
     if not name and url.rstrip("/") == quirks().openai_url:
         name = quirks().openai_model
     if name:
@@ -129,7 +129,7 @@ async def _at_address(url: str, name: str, key: str, why: str) -> DiscoveredMode
         )
         raise ModelError(
             f"{url} {does}, and no model is named.",
-            mend="Check the address (it usually ends in /v1) and the key, or name a model: --model NAME.",
+            fix="Check the address (it usually ends in /v1) and the key, or name a model: --model NAME.",
         )
     return DiscoveredModel(
         url,
@@ -173,4 +173,4 @@ def _nothing(name: str) -> NoModel:
         f"2. a local server:  start {servers}; it is found by itself",
         f"3. a local model:   toolwright models get {_SUGGESTED}   (1.1 GB, no key, no server)",
     )
-    return NoModel(f"{message}.", mend="\n".join(ways))
+    return NoModel(f"{message}.", fix="\n".join(ways))

@@ -18,11 +18,11 @@ _FROM_NOW: Final = "its calls are written under a schema from now on (`model.mod
 
 
 class EitherModel:
-    """A native model that can change to constrained mode; `room_mend` says how to get a larger window."""
+    """A native model that can change to constrained mode; `room_fix` says how to get a larger window."""
 
-    def __init__(self, native: Model, constrained: Callable[[], Model], room_mend: str = "") -> None:
+    def __init__(self, native: Model, constrained: Callable[[], Model], room_fix: str = "") -> None:
         self._model = native
-        self._room_mend = room_mend
+        self._room_fix = room_fix
         self._constrained = constrained
 
     @property
@@ -64,7 +64,7 @@ class EitherModel:
         tokens = int(self.overhead(request.functions) / _BYTES_PER_TOKEN)
         if self.mode == "native" and tokens > self.context_limit * _MOST:
             message = f"The functions need about {tokens:,} tokens of {self.name}'s {self.context_limit:,}"
-            raise self._changed(f"{message}, so {_FROM_NOW} {self._room_mend}".rstrip())
+            raise self._changed(f"{message}, so {_FROM_NOW} {self._room_fix}".rstrip())
 
     def _changed(self, why: str) -> ModelError:
         self._model = self._constrained()

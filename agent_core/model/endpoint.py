@@ -101,19 +101,19 @@ class Endpoint:
         """Return the wait before another try; raise the error if the endpoint asks for an unreasonably long wait."""
         asked_s = read_retry_after(error.retry_after, self._clock.now())
         if asked_s is not None and asked_s > self._backoff.longest_s:
-            error.mend = f"It asks to wait {asked_s:.0f} s: try again then, or choose another model."
+            error.fix = f"It asks to wait {asked_s:.0f} s: try again then, or choose another model."
             raise error
         return RetryPiece(error.message, self._backoff.wait_s(failed, self._clock.random, asked_s))
 
     async def _missing(self, error: ModelMissing) -> ModelError:
         names = [entry["id"] for entry in await self.listing()]
         if not names:
-            return ModelError(error.message, mend="Check the base URL (it usually ends in /v1) and the model's name.")
+            return ModelError(error.message, fix="Check the base URL (it usually ends in /v1) and the model's name.")
         if self.model in names:
-            return ModelError(error.message, mend="Check the base URL: it usually ends in /v1.")
+            return ModelError(error.message, fix="Check the base URL: it usually ends in /v1.")
         more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
         listed = ", ".join(names[:_LISTED]) + more
-        return ModelError(f"There is no model `{self.model}` at {self.url}.", mend=f"There are: {listed}.")
+        return ModelError(f"There is no model `{self.model}` at {self.url}.", fix=f"There are: {listed}.")
 
 
 def write_body(body: Body) -> bytes:

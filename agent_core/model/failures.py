@@ -25,8 +25,8 @@ _WAIT: Final = re.compile(r'"retryDelay": "([0-9.]+)s"|try again in ([0-9.]+) ?s
 class Unavailable(ModelError):
     """Error raised when the endpoint cannot answer now and may later; `retry_after` is the wait that it asked for."""
 
-    def __init__(self, message: str, *, mend: str = "", retry_after: str = "") -> None:
-        super().__init__(message, mend=mend)
+    def __init__(self, message: str, *, fix: str = "", retry_after: str = "") -> None:
+        super().__init__(message, fix=fix)
         self.retry_after = retry_after
 
 
@@ -45,8 +45,8 @@ class FunctionsRefused(NotTaken):
 class ParameterRefused(ModelError):
     """Error raised when the endpoint rejects a parameter that can be renamed or omitted."""
 
-    def __init__(self, message: str, *, mend: str = "", parameter: str) -> None:
-        super().__init__(message, mend=mend)
+    def __init__(self, message: str, *, fix: str = "", parameter: str) -> None:
+        super().__init__(message, fix=fix)
         self.parameter = parameter
 
 
@@ -87,27 +87,27 @@ def explain(status: int, headers: Mapping[str, str], refusal: Refusal, where: st
     message = f"{where} says ({status}): {refusal.message.rstrip('.') or 'nothing'}."
     words = f"{refusal.code} {refusal.message}"
     if status == 413 or quirks().overflow.search(words):
-        return ContextOverflow(message, mend="Shorten the conversation, or set `model.context_tokens`.")
+        return ContextOverflow(message, fix="Shorten the conversation, or set `model.context_tokens`.")
     if status in {400, 422} and (parameter := _refused_parameter(refusal)):
         return ParameterRefused(message, parameter=parameter)
     if status != 429 and refuses("functions", words):
-        return FunctionsRefused(message, mend=quirks().mends["functions"])
+        return FunctionsRefused(message, fix=quirks().fixes["functions"])
     if status == 402 or quirks().no_credit.search(words):
-        return ModelError(message, mend=quirks().mends["402"])
+        return ModelError(message, fix=quirks().fixes["402"])
     is_about_writing = _is_about_writing(status, refusal)
     if status in _MAY_PASS and headers.get("x-should-retry") != "false" and not is_about_writing:
-        return Unavailable(message, mend=_mend(status), retry_after=_retry_after(headers, refusal))
+        return Unavailable(message, fix=_fix(status), retry_after=_retry_after(headers, refusal))
     return _final(status, message, words, NotTaken if is_about_writing or status in _NOT_TAKEN else ModelError)
 
 
 def _final(status: int, message: str, words: str, kind: type[ModelError]) -> ModelError:
     if status in {400, 403, 422} and quirks().filtered.search(words):
-        return ModelError(message, mend=quirks().mends["filtered"])
+        return ModelError(message, fix=quirks().fixes["filtered"])
     if (kind is ModelError and status == 404) or (status in {400, 422} and quirks().no_model.search(words)):
         return ModelMissing(message)
     if status in {401, 403}:
         message = f"The key was refused. {message}" if status == 401 else f"The key may not do this. {message}"
-    return kind(message, mend=_mend(status))
+    return kind(message, fix=_fix(status))
 
 
 def _is_about_writing(status: int, refusal: Refusal) -> bool:
@@ -115,8 +115,8 @@ def _is_about_writing(status: int, refusal: Refusal) -> bool:
     return status != 429 and (wants_change(refusal.message) or refuses("constraint", refusal.message))
 
 
-def _mend(status: int) -> str:
-    return quirks().mends.get(str(status if status < 500 else 500), "")
+def _fix(status: int) -> str:
+    return quirks().fixes.get(str(status if status < 500 else 500), "")
 
 
 def _retry_after(headers: Mapping[str, str], refusal: Refusal) -> str:

@@ -7,7 +7,7 @@ from ..errors import ModelError
 from .dialect import Way
 from .failures import NotTaken
 
-_MEND: Final = "Use another server or model, or set `model.mode` to native."
+_FIX: Final = "Use another server or model, or set `model.mode` to native."
 
 
 class NotHeld(ModelError):
@@ -52,4 +52,4 @@ def _none_left(failed: Sequence[tuple[str, ModelError]]) -> ModelError:
         return first  # the same words for every way: it is about something else
     tried = "; ".join(f"{name} ({error.message.rstrip('.')})" for name, error in failed)
     message = "The endpoint holds no reply to a schema, which constrained mode needs."
-    return ModelError(f"{message} Tried: {tried}.", mend=_MEND)
+    return ModelError(f"{message} Tried: {tried}.", fix=_FIX)

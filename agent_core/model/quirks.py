@@ -36,7 +36,7 @@ class Quirks:
     no_credit: re.Pattern[str]
     filtered: re.Pattern[str]
     no_model: re.Pattern[str]
-    mends: dict[str, str]
+    fixes: dict[str, str]
     refused: dict[str, Instead]
     windows: tuple[tuple[re.Pattern[str], int], ...]
     assumed_window: int
@@ -57,7 +57,7 @@ def quirks() -> Quirks:
         no_credit=re.compile(data["wordings"]["no_credit"], re.IGNORECASE),
         filtered=re.compile(data["wordings"]["filtered"], re.IGNORECASE),
         no_model=re.compile(data["wordings"]["no_model"], re.IGNORECASE | re.DOTALL),
-        mends=data["mends"],
+        fixes=data["fixes"],
         refused={
             name: Instead(instead.get("as", ""), instead.get("value", "")) for name, instead in data["refused"].items()
         },

@@ -57,7 +57,7 @@ class Reply:
     """The whole reply. Call ids are unique in the conversation; `arguments` are unchanged, even if broken, except that
     a second encoding is removed.
 
-    An empty reply has finish `stop`, no text and no calls. `note` says what was mended or left out in reading it.
+    An empty reply has finish `stop`, no text and no calls. `note` says what was fixed or left out in reading it.
     `cut` names the calls that were cut off in the middle, each with its broken argument: they are not among `calls`.
     """
 

@@ -108,12 +108,12 @@ class Transport:
         except openai.APIConnectionError as error:
             if isinstance(error.__cause__, _Elsewhere):
                 message = f"{self.url} redirects to {error.__cause__}, which is not followed: it was sent nothing."
-                raise ModelError(message, mend="If you know that address, set it as `model.base_url`.") from error
+                raise ModelError(message, fix="If you know that address, set it as `model.base_url`.") from error
             if isinstance(error.__cause__, Unbounded):
                 raise self._unbounded(error.__cause__) from error
-            mend = "Is it running?" if is_loopback(self.url) else "Check the address, and that this machine is online."
+            fix = "Is it running?" if is_loopback(self.url) else "Check the address, and that this machine is online."
             reason = one_line(str(error.__cause__))
-            raise self._hidden(Unavailable(f"{self.url} cannot be reached: {reason}.", mend=mend)) from error
+            raise self._hidden(Unavailable(f"{self.url} cannot be reached: {reason}.", fix=fix)) from error
         return cast("httpx2.Response", answer)  # what `cast_to` names, whatever the overload says
 
     async def _events(self, response: httpx2.Response) -> AsyncIterator[Chunk]:
@@ -130,7 +130,7 @@ class Transport:
                 empty, ended = False, ended or _ends(chunk)
                 yield chunk
         if empty:
-            raise ModelError(f"{self.url} answered, but not with a completion.", mend=_PATH_HINT)
+            raise ModelError(f"{self.url} answered, but not with a completion.", fix=_PATH_HINT)
         if not ended:
             raise self._broken_off()
 
@@ -140,10 +140,10 @@ class Transport:
         except Malformed as error:
             start = one_line(text[:200].decode("utf-8", "replace"))
             message = f"{self.url} sent what is not JSON ({one_line(str(error))}): {start}"
-            raise self._hidden(ModelError(message, mend=_PATH_HINT)) from error
+            raise self._hidden(ModelError(message, fix=_PATH_HINT)) from error
         if not isinstance(chunk, dict):
             message = f"{self.url} sent what is not a completion: {one_line(json.dumps(chunk)[:400])}"
-            raise self._hidden(ModelError(message, mend=_PATH_HINT))
+            raise self._hidden(ModelError(message, fix=_PATH_HINT))
         if chunk.get("error"):
             raise self._hidden(explain_in_stream(chunk, self.url))
         return chunk
@@ -151,7 +151,7 @@ class Transport:
     def _explain(self, status: int, headers: httpx2.Headers, text: str) -> ModelError:
         error = self._hidden(explain(status, headers, Refusal.read(text), self.url))
         if status == 401 and not self._key:
-            error.mend = quirks().mends["keyless"]
+            error.fix = quirks().fixes["keyless"]
         return error
 
     def _hidden(self, error: ErrorT) -> ErrorT:
@@ -162,13 +162,13 @@ class Transport:
 
     def _silent(self) -> ModelError:
         message = f"{self.url} said nothing for {self._timeout_s:g} s."
-        return ModelError(message, mend="Try again, or raise `model.timeout_s`.")
+        return ModelError(message, fix="Try again, or raise `model.timeout_s`.")
 
     def _unbounded(self, error: Unbounded) -> ModelError:
-        return ModelError(f"{self.url} {error}.", mend="Is this a model's endpoint? Choose another one if it goes on.")
+        return ModelError(f"{self.url} {error}.", fix="Is this a model's endpoint? Choose another one if it goes on.")
 
     def _broken_off(self) -> ModelError:
-        return Unavailable(f"The connection to {self.url} broke off in the middle of the answer.", mend="Try again.")
+        return Unavailable(f"The connection to {self.url} broke off in the middle of the answer.", fix="Try again.")
 
 
 def is_loopback(url: str) -> bool:

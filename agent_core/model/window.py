@@ -26,7 +26,7 @@ class Window:
 
     tokens: int
     source: str
-    mend: str = _SET_IT
+    fix: str = _SET_IT
 
 
 async def find_window(endpoint: Endpoint, chosen: DiscoveredModel) -> Window:
@@ -63,7 +63,7 @@ async def loaded_window(chosen: DiscoveredModel, loading: Loading) -> Window | N
         await ask(root + loading.load, {**named, "stream": False}, key=chosen.key, timeout_s=_LOAD_S)
         running = await _running(root + loading.running, chosen)
     tokens = running or _set(shown) or (min(own, loading.unset) if own else 0)
-    return Window(tokens, "as its server loads it", loading.mend if tokens < own else _SET_IT) if tokens else None
+    return Window(tokens, "as its server loads it", loading.fix if tokens < own else _SET_IT) if tokens else None
 
 
 async def _running(url: str, chosen: DiscoveredModel) -> int:

@@ -141,7 +141,7 @@ class Environment:
         locked = self._lock.read()
         if locked.problem:
             raise PackagesError(
-                locked.problem, mend="Mend it manually, or remove it: it is regenerated when it is needed."
+                locked.problem, fix="Fix it manually, or remove it: it is regenerated when it is needed."
             )
         return locked.sections
 
@@ -157,4 +157,4 @@ def _compare(pins: tuple[Pin, ...], locked: tuple[Pin, ...]) -> None:
         if hashes.get((pin.project, pin.version), pin.sha256) != pin.sha256:
             which = "a changed one, or another platform's"
             message = f"{pin.project} {pin.version} is not the file that `{PATH}` names: {which}."
-            raise PackagesError(message, mend="To pin what is there now, take its section out of that file.")
+            raise PackagesError(message, fix="To pin what is there now, take its section out of that file.")

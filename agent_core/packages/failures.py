@@ -58,8 +58,8 @@ def meaning(output: Iterable[str]) -> PackagesError:
     text = "\n".join(lines)
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")] or lines[-1:]
     shown = fence(_CREDENTIALS.sub("", errors[0]), 300) if errors else "nothing"
-    for pattern, template, mend in _MEANINGS:
+    for pattern, template, fix in _MEANINGS:
         if match := re.search(pattern, text):
             subject = fence(match.groupdict().get("what") or "", 80)
-            return PackagesError(template.format(told=shown, what=subject), mend=mend)
-    return PackagesError(f"pip could not do it. It says {shown}.", mend="Look at: pip config list")
+            return PackagesError(template.format(told=shown, what=subject), fix=fix)
+    return PackagesError(f"pip could not do it. It says {shown}.", fix="Look at: pip config list")

@@ -82,7 +82,7 @@ class Lock:
         locked = self.read()
         if locked.problem:
             raise PackagesError(
-                locked.problem, mend="Mend it manually, or remove it: it is regenerated when it is needed."
+                locked.problem, fix="Fix it manually, or remove it: it is regenerated when it is needed."
             )
         return locked.sections
 
@@ -113,7 +113,7 @@ class Lock:
         except OSError as error:
             if temporary:
                 Path(temporary).unlink(missing_ok=True)
-            raise PackagesError(f"`{PATH}` cannot be written: {error.strerror}.", mend="Check its rights.") from error
+            raise PackagesError(f"`{PATH}` cannot be written: {error.strerror}.", fix="Check its rights.") from error
 
 
 def text_of(sections: Sections) -> str:

@@ -58,7 +58,7 @@ class Pip:
                 await self._watched(process)
         except TimeoutError as error:
             message = f"pip did not finish within {within_s:g} s, so it was ended and nothing was installed."
-            raise PackagesError(message, mend="Try again when the network is faster.") from error
+            raise PackagesError(message, fix="Try again when the network is faster.") from error
         finally:
             await _end(process)
         if process.returncode:
@@ -95,7 +95,7 @@ class Pip:
 def too_large(most_bytes: int) -> PackagesError:
     """Return the error for more than may be installed."""
     message = f"What would be installed is larger than {most_bytes >> 20} MiB, so nothing was."
-    return PackagesError(message, mend="A human can raise the setting `grants.packages_mib`.")
+    return PackagesError(message, fix="A human can raise the setting `grants.packages_mib`.")
 
 
 def size_of(folder: Path) -> int:

@@ -91,7 +91,7 @@ def required(requirements: Iterable[str]) -> tuple[str, ...]:
         good = written("packages", requirement)
         if good is None:
             message = f"{fence(requirement, 80)} names no package that can be installed."
-            raise PackagesError(message, mend="Write a name, perhaps with versions: requests or requests>=2.31")
+            raise PackagesError(message, fix="Write a name, perhaps with versions: requests or requests>=2.31")
         normalized.append(good)
     return tuple(sorted(set(normalized)))
 

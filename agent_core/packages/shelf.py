@@ -69,7 +69,7 @@ class PackageShelf:
             folder = Path(tempfile.mkdtemp(prefix=_STAGING, dir=self._folder))
         except OSError as error:
             message = f"{self._folder} cannot hold packages: {error.strerror}."
-            raise PackagesError(message, mend="Use a folder that you may write to.") from error
+            raise PackagesError(message, fix="Use a folder that you may write to.") from error
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH)

@@ -34,9 +34,7 @@ def names_in(wheel: Path, listed: Mapping[str, str]) -> dict[str, str]:
             continue
         if name in _RESERVED or name in sys.stdlib_module_names or listed.get(name, owner) != owner:
             message = f"{fence(wheel.name, 120)} brings {fence(name, 60)}, which would stand in the place of another."
-            raise PackagesError(
-                message, mend="It is not installed; look whether the package is the one that was meant."
-            )
+            raise PackagesError(message, fix="It is not installed; look whether the package is the one that was meant.")
         owners[name] = owner
     return {name: owner for name in owners if name not in listed}
 
@@ -71,7 +69,7 @@ def _parts(wheel: Path, info: zipfile.ZipInfo) -> tuple[str, ...]:
     is_link = stat.S_ISLNK(info.external_attr >> 16)
     if path.is_absolute() or ".." in path.parts or "\\" in info.filename or is_link:
         message = f"{fence(wheel.name, 120)} has a path that leaves its folder: {fence(info.filename, 80)}."
-        raise PackagesError(message, mend="It is not installed, and should not be trusted.")
+        raise PackagesError(message, fix="It is not installed, and should not be trusted.")
     return path.parts
 
 

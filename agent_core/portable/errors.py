@@ -10,7 +10,7 @@ class AgentFileError(ToolwrightError):
 
     def __init__(self, where: str, problem: str) -> None:
         self.where, self.what = where, problem
-        super().__init__(f"{where or 'the file'}: {problem}.", mend="The shape is described in docs/agents.md.")
+        super().__init__(f"{where or 'the file'}: {problem}.", fix="The shape is described in docs/agents.md.")
 
 
 class AgentExists(ToolwrightError):
@@ -19,7 +19,7 @@ class AgentExists(ToolwrightError):
     code = "agent-exists"
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"There is an agent `{name}` already.", mend="Choose another name with --as NAME.")
+        super().__init__(f"There is an agent `{name}` already.", fix="Choose another name with --as NAME.")
 
 
 class NoAgent(ToolwrightError):
@@ -29,4 +29,4 @@ class NoAgent(ToolwrightError):
 
     def __init__(self, name: str, known_names: list[str]) -> None:
         names = f"There are: {', '.join(known_names[:20])}." if known_names else "There is none yet."
-        super().__init__(f"There is no agent `{name}`.", mend=names)
+        super().__init__(f"There is no agent `{name}`.", fix=names)

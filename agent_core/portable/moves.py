@@ -171,7 +171,7 @@ def _named(
     """Return the selected agents, under the names that they will have."""
     if options.name and not AGENT.fullmatch(options.name):
         raise UsageError(
-            f"`{options.name}` cannot be an agent's name.", mend="Use up to 64 letters, digits, `_` and `-`."
+            f"`{options.name}` cannot be an agent's name.", fix="Use up to 64 letters, digits, `_` and `-`."
         )
     names = [whole.name for whole, _ in agents]
     selected = [pair for pair in agents if not options.only or pair[0].name == agent_name(options.only)]

@@ -90,7 +90,7 @@ def text_of(root: Path, kind: Kind, name_or_text: str) -> str:
             return _text(root, file).strip()
     names = ", ".join(named(root, kind))
     raise UsageError(
-        f"There is no {kind} `{name_or_text}`.", mend=f"Known are: {names}. Your own go into {folder}/NAME.txt."
+        f"There is no {kind} `{name_or_text}`.", fix=f"Known are: {names}. Your own go into {folder}/NAME.txt."
     )
 
 
@@ -127,8 +127,8 @@ def _definition(root: Path, name: str) -> tuple[Mapping[str, Any], Traversable]:
         except Malformed as error:
             raise SettingsError(f"presets/{name}.toml is not valid TOML: {error}.") from error
     if name not in _shipped()["presets"]:
-        mend = f"Known are: {', '.join(_names(root))}. Your own go into presets/NAME.toml."
-        raise UsageError(f"There is no preset `{name}`.", mend=mend)
+        fix = f"Known are: {', '.join(_names(root))}. Your own go into presets/NAME.toml."
+        raise UsageError(f"There is no preset `{name}`.", fix=fix)
     return _shipped()["presets"][name], _SHIPPED
 
 
@@ -151,8 +151,8 @@ def _functions(preset: str, names: list[str]) -> frozenset[str]:
     groups = _shipped()["groups"]
     unknown = [name for name in names if name not in groups and name not in _optional()]
     if unknown:
-        mend = f"Known are the groups {', '.join(groups)}, and what is in them."
-        raise SettingsError(f"The preset `{preset}` names `{unknown[0]}`, which is no function.", mend=mend)
+        fix = f"Known are the groups {', '.join(groups)}, and what is in them."
+        raise SettingsError(f"The preset `{preset}` names `{unknown[0]}`, which is no function.", fix=fix)
     return frozenset(name for entry in names for name in groups.get(entry, [entry]))
 
 
@@ -160,7 +160,7 @@ def _check(name: str, definition: Mapping[str, Any]) -> None:  # Any: TOML
     for key, value in definition.items():
         if key not in _TYPES:
             message = f"The preset `{name}` has a key `{key}`, which no preset has."
-            raise SettingsError(message, mend=f"Known are: {', '.join(_TYPES)}.")
+            raise SettingsError(message, fix=f"Known are: {', '.join(_TYPES)}.")
         if type(value) is not _TYPES[key] or value not in _AMONG.get(key, (value,)):
             raise SettingsError(f"In the preset `{name}`, `{key}` cannot be {value!r}.")
 

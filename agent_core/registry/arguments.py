@@ -1,6 +1,6 @@
 """Conversion of a model's arguments to a dictionary that matches the schema, or to every reason why not.
 
-The text is parsed and mended, what is lossless is coerced, and the rest is reported as
+The text is parsed and fixed, what is lossless is coerced, and the rest is reported as
 `path: expected …, got …`, in words that the model can act on.
 """
 
@@ -28,8 +28,8 @@ def read(
     try:
         value = read_object(raw, limit_chars)
     except NotJson as error:
-        mend = "send one JSON object with the parameters' names as keys"
-        return (Problem("arguments-not-json", str(error), _WHERE, mend),)
+        fix = "send one JSON object with the parameters' names as keys"
+        return (Problem("arguments-not-json", str(error), _WHERE, fix),)
     return _fitted(value, schema, len(raw))
 
 
@@ -56,8 +56,8 @@ def _fitted(value: dict[str, Any], schema: Schema, characters: int) -> dict[str,
             coerced: dict[str, Any] = Coercion(schema).coerce(value, schema)
             problems = _problems(coerced, schema)
     except TooManySteps:
-        mend = "send a smaller value"
-        return (Problem("arguments-invalid", "expected a value that can be checked, got one too nested", _WHERE, mend),)
+        fix = "send a smaller value"
+        return (Problem("arguments-invalid", "expected a value that can be checked, got one too nested", _WHERE, fix),)
     except RecursionError:
         return (Problem("arguments-invalid", "expected fewer levels of nesting, got too many", _WHERE),)
     return problems or coerced
@@ -91,8 +91,8 @@ def _explain(error: ValidationError, root: Schema, base: tuple[Any, ...]) -> Ite
             yield _problem(path, _expected(error, root), shown(error.instance))
 
 
-def _problem(path: tuple[Any, ...], expected: str, got: str, mend: str | None = None) -> Problem:
-    return Problem("arguments-invalid", f"{_dotted(path)}: expected {expected}, got {got}", _WHERE, mend)
+def _problem(path: tuple[Any, ...], expected: str, got: str, fix: str | None = None) -> Problem:
+    return Problem("arguments-invalid", f"{_dotted(path)}: expected {expected}, got {got}", _WHERE, fix)
 
 
 def _dotted(path: tuple[Any, ...]) -> str:
@@ -107,8 +107,8 @@ def _missing(error: ValidationError, path: tuple[Any, ...]) -> Iterator[Problem]
         if isinstance(instance, dict) and name not in instance:
             own = properties.get(name, {})
             described = own.get("description") if isinstance(own, dict) else None
-            mend = f"add `{name}`: {described}" if described else f"add `{name}`"
-            yield _problem((*path, name), describe(own), "nothing", mend)
+            fix = f"add `{name}`: {described}" if described else f"add `{name}`"
+            yield _problem((*path, name), describe(own), "nothing", fix)
 
 
 def _unknown(error: ValidationError, path: tuple[Any, ...]) -> Problem:
@@ -119,8 +119,8 @@ def _unknown(error: ValidationError, path: tuple[Any, ...]) -> Problem:
         candidate for candidate in known_names if candidate.replace("_", "").lower() == name.replace("_", "").lower()
     ]
     names = ", ".join(f"`{candidate}`" for candidate in known_names[:20]) or "no parameters"
-    mend = f"did you mean `{matches[0]}`?" if matches else f"known are: {names}"
-    return _problem(path, "no such key", shown(error.instance), mend)
+    fix = f"did you mean `{matches[0]}`?" if matches else f"known are: {names}"
+    return _problem(path, "no such key", shown(error.instance), fix)
 
 
 def _no_branch(error: ValidationError, root: Schema, path: tuple[Any, ...]) -> Iterator[Problem]:

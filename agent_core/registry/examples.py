@@ -100,8 +100,8 @@ def read(docstring: str, lines: list[str], start: int, path: str) -> tuple[Examp
     try:
         prompts = list(islice(find(docstring), _MOST))
     except ValueError as error:
-        mend = "write `>>> call(…)` with a space after each prompt, and its output under it, indented alike"
-        return Problem("malformed-example", str(error), Place(path, start), mend, "warns")
+        fix = "write `>>> call(…)` with a space after each prompt, and its output under it, indented alike"
+        return Problem("malformed-example", str(error), Place(path, start), fix, "warns")
     return tuple(_examples(prompts, _Locator(lines, start)))
 
 

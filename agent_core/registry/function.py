@@ -97,7 +97,7 @@ class ModuleReading:
                     problem.where.path,
                     problem.where.line,
                     problem.where.column,
-                    problem.mend,
+                    problem.fix,
                     problem.severity,
                 ]
                 for problem in self.problems
@@ -115,8 +115,8 @@ class ModuleReading:
             source,
             tuple(_function(row, source) for row in data["functions"]),
             tuple(
-                Problem(code, message, Place(path, line, column), mend, severity)
-                for code, message, path, line, column, mend, severity in data["problems"]
+                Problem(code, message, Place(path, line, column), fix, severity)
+                for code, message, path, line, column, fix, severity in data["problems"]
             ),
             tuple(data["imports"]),
             data["parsed"],

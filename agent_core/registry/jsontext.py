@@ -78,16 +78,16 @@ def _load(text: str) -> Any:  # Any: JSON
     try:
         return read_json(text)
     except Malformed as error:
-        mended = _mended(text) if error.code == "syntax" else text
-        if mended == text:
+        fixed = _fixed(text) if error.code == "syntax" else text
+        if fixed == text:
             raise _unreadable(text, error) from error
     try:
-        return read_json(mended)
+        return read_json(fixed)
     except Malformed as error:
-        raise _unreadable(mended, error) from error
+        raise _unreadable(fixed, error) from error
 
 
-def _mended(text: str) -> str:
+def _fixed(text: str) -> str:
     return with_plain_escapes(_TRAILING_COMMA.sub(lambda match: match[1] or "", text))
 
 

@@ -54,7 +54,7 @@ def _source(of: type) -> ModuleSource:
     except (OSError, TypeError, KeyError) as error:
         raise UsageError(
             f"The source of the class `{of.__qualname__}` is not at hand, so its methods cannot be described.",
-            mend="Put the class into a file that can be imported.",
+            fix="Put the class into a file that can be imported.",
         ) from error
     module = ".".join(part.strip("_") or "main" for part in of.__module__.split("."))
     return ModuleSource.of(module, text, inspect.getsourcefile(of) or module)

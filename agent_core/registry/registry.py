@@ -18,7 +18,7 @@ Hand = Literal["human", "agent"]
 class RegistryChange:
     """The difference that a swap made: names of functions, what is newly rejected, and who did it.
 
-    `mended` are paths of which nothing is rejected any more; by name, `standings` says how what was judged stands,
+    `fixed` are paths of which nothing is rejected any more; by name, `standings` says how what was judged stands,
     `disagreeing` how examples differ, and `noted` what else is to be said of a save.
     """
 
@@ -27,13 +27,13 @@ class RegistryChange:
     removed: tuple[str, ...] = ()
     rejected: tuple[Problem, ...] = ()
     by: Hand = "human"
-    mended: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
     standings: Mapping[str, str] = field(default_factory=dict)
     disagreeing: Mapping[str, str] = field(default_factory=dict)
     noted: Mapping[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        different = self.loaded or self.changed or self.removed or self.rejected or self.mended
+        different = self.loaded or self.changed or self.removed or self.rejected or self.fixed
         return bool(different or self.disagreeing or self.noted)
 
 
@@ -43,7 +43,7 @@ Listener = Callable[[RegistryChange], None]
 def difference(
     old: Snapshot, new: Snapshot, by: Hand = "human", change: RegistryChange | None = None
 ) -> RegistryChange:
-    """Return the differences between two snapshots, with the sentences by function from `known_change`.
+    """Return the differences between two snapshots, with the sentences by function from `change`.
 
     A function has changed when its own source or what the model is shown of it has; a neighbour's edit
     in the same module is no change of it.
@@ -57,7 +57,7 @@ def difference(
         removed=tuple(sorted(old.functions.keys() - new.functions.keys())),
         rejected=tuple(problem for problem in new.rejected if problem not in rejected),
         by=by,
-        mended=tuple(sorted(settled & {source.path for source in new.modules.values()})) if settled else (),
+        fixed=tuple(sorted(settled & {source.path for source in new.modules.values()})) if settled else (),
     )
 
 

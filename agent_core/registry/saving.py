@@ -82,12 +82,12 @@ def _parts(root: Path, path: str) -> tuple[str, ...]:
     module = module_of(inside) if pure_path.parts[:1] == (FOLDER,) and inside.parts else None
     if module is None or isinstance(module, Problem):
         reason = module.message if module else f"`{path}` is not below `{FOLDER}/`"
-        raise WorkspaceError(f"{reason}, so it is not written.", mend="Name a module in that folder.")
+        raise WorkspaceError(f"{reason}, so it is not written.", fix="Name a module in that folder.")
     target = root / inside
     for part in (target, *target.parents[: len(inside.parts) - 1]):
         if part.is_symlink():
             shown = f"{FOLDER}/{part.relative_to(root).as_posix()}"
-            raise WorkspaceError(f"`{shown}` is a link, so it is not written.", mend="Put the file itself there.")
+            raise WorkspaceError(f"`{shown}` is a link, so it is not written.", fix="Put the file itself there.")
     return inside.parts
 
 
@@ -98,15 +98,15 @@ def explained(path: str) -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
-        mend = "Check the folder's rights and the free space; nothing was changed."
-        raise WorkspaceError(f"`{path}` cannot be written: {reason}.", mend=mend) from error
+        fix = "Check the folder's rights and the free space; nothing was changed."
+        raise WorkspaceError(f"`{path}` cannot be written: {reason}.", fix=fix) from error
     except UnicodeEncodeError as error:
         message = f"`{path}` cannot be written: character {error.start} is half of a pair and has no UTF-8 form."
-        raise WorkspaceError(message, mend="Write that character whole, or as an escape.") from error
+        raise WorkspaceError(message, fix="Write that character whole, or as an escape.") from error
 
 
 def _file_gone(path: str) -> StaleFile:
-    return StaleFile(f"`{path}` is gone since it was read.", mend="Read the folder again.")
+    return StaleFile(f"`{path}` is gone since it was read.", fix="Read the folder again.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class _File:
         diff = _difference(now, text, self.path)
         shown = diff if len(diff) <= _LONGEST_DIFF else f"{diff[:_LONGEST_DIFF]}…\n"
         raise StaleFile(
-            f"`{self.path}` {reason}, so it was not overwritten:\n{shown}", mend="Read it again, then make the change."
+            f"`{self.path}` {reason}, so it was not overwritten:\n{shown}", fix="Read it again, then make the change."
         )
 
     def _content(self) -> bytes:

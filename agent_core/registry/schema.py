@@ -143,8 +143,8 @@ class _Reader:
         if text:
             return {**schema, "description": text}
         message = f"parameter `{argument.arg}` of `{name}` has no description, so the model would have to guess it"
-        mend = f'add `{argument.arg}: …` under `Args:`, or write `{argument.arg}: Annotated[…, "…"]`'
-        self.warn("undescribed-parameter", message, argument, mend)
+        fix = f'add `{argument.arg}: …` under `Args:`, or write `{argument.arg}: Annotated[…, "…"]`'
+        self.warn("undescribed-parameter", message, argument, fix)
         return schema
 
     def check_documented(
@@ -161,12 +161,12 @@ class _Reader:
         column = len(line.encode("utf-8", "surrogatepass")[: node.col_offset].decode("utf-8", "replace")) + 1
         return Place(self.source.path, node.lineno, column)
 
-    def refuse(self, code: str, message: str, node: ast.arg | Definition, mend: str) -> None:
+    def refuse(self, code: str, message: str, node: ast.arg | Definition, fix: str) -> None:
         self.refusals += 1
-        self.problems.append(Problem(code, message, self.place(node), mend))
+        self.problems.append(Problem(code, message, self.place(node), fix))
 
-    def warn(self, code: str, message: str, node: ast.arg | Definition, mend: str) -> None:
-        self.problems.append(Problem(code, message, self.place(node), mend, "warns"))
+    def warn(self, code: str, message: str, node: ast.arg | Definition, fix: str) -> None:
+        self.problems.append(Problem(code, message, self.place(node), fix, "warns"))
 
 
 def _shown(annotation: ast.expr | None) -> str:

@@ -136,8 +136,8 @@ def _unimportable(part: str, where: Place) -> Problem:
         message = f"`{part}` (spelled {part!a}) is {read!a} to Python, so no import would find the module"
         return Problem("module-name", message, where, f"rename it to `{read}`, spelled {read!a}")
     why = "is a Python keyword" if keyword.iskeyword(part) else "is not a Python identifier"
-    mend = "rename it: letters, digits and underscores, not beginning with a digit"
-    return Problem("module-name", f"`{part}` {why}, so the module cannot be imported", where, mend)
+    fix = "rename it: letters, digits and underscores, not beginning with a digit"
+    return Problem("module-name", f"`{part}` {why}, so the module cannot be imported", where, fix)
 
 
 def read_file(root: Path, path: Path, limit: int = MODULE_LIMIT) -> ModuleSource | Problem:
@@ -291,5 +291,5 @@ def _too_much(source: ModuleSource, limit: int) -> Problem | None:
 def _syntax_problem(source: ModuleSource, error: SyntaxError) -> Problem:
     line = (error.text or "").strip()
     message = f"{error.msg}, in `{line}`" if line else str(error.msg)
-    mend = "fix the syntax; the last good version goes on working"
-    return Problem("syntax", message, Place(source.path, error.lineno or 0, max(error.offset or 0, 0)), mend)
+    fix = "fix the syntax; the last good version goes on working"
+    return Problem("syntax", message, Place(source.path, error.lineno or 0, max(error.offset or 0, 0)), fix)

@@ -43,9 +43,9 @@ class Secrets:
         how = f"toolwright secrets set {name}"
         if not value:
             message = f"The secret `{name}` is not set."
-            raise NoSecret(message, mend=f"A human sets it with: {how} (or with the variable {VARIABLE}{name}).")
+            raise NoSecret(message, fix=f"A human sets it with: {how} (or with the variable {VARIABLE}{name}).")
         if why := refusal(value):
-            raise NoSecret(f"The secret `{name}` is not given: {why}.", mend=f"A human sets another with: {how}")
+            raise NoSecret(f"The secret `{name}` is not given: {why}.", fix=f"A human sets another with: {how}")
         return value
 
     def pairs(self, names: Iterable[str]) -> frozenset[Pair]:
@@ -78,7 +78,7 @@ class Secrets:
         check_name(name)
         if why := refusal(value):
             raise UsageError(
-                f"`{name}` is not set: {why}.", mend="Give a longer one, or keep it where it need not be secret."
+                f"`{name}` is not set: {why}.", fix="Give a longer one, or keep it where it need not be secret."
             )
         self.vault.change(lambda values: {**values, name: value})
 
@@ -92,8 +92,8 @@ class Secrets:
         check_name(name)
         if name not in self.vault.read():
             is_set = name in self._variables()
-            mend = f"It comes from the variable {VARIABLE}{name}." if is_set else "Look: toolwright secrets list"
-            raise NoSecret(f"There is no secret `{name}` in {shown(self.vault.path)}.", mend=mend)
+            fix = f"It comes from the variable {VARIABLE}{name}." if is_set else "Look: toolwright secrets list"
+            raise NoSecret(f"There is no secret `{name}` in {shown(self.vault.path)}.", fix=fix)
         self.vault.change(lambda values: {key: value for key, value in values.items() if key != name})
 
     def _variables(self) -> dict[str, str]:

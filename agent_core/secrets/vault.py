@@ -45,10 +45,10 @@ class Vault:
         try:
             folder = config_folder()
         except NoHome as error:
-            raise Unsafe(error.message, mend=error.mend) from error
+            raise Unsafe(error.message, fix=error.fix) from error
         if self.workspace is not None and folder.resolve().is_relative_to(self.workspace.resolve()):
             message = f"Secrets are never kept in a workspace, and {shown(folder)} lies in this one."
-            raise Unsafe(message, mend="Set XDG_CONFIG_HOME to a folder outside, or use TOOLWRIGHT_SECRET_… variables.")
+            raise Unsafe(message, fix="Set XDG_CONFIG_HOME to a folder outside, or use TOOLWRIGHT_SECRET_… variables.")
         return folder / FILE
 
     def read(self) -> Mapping[str, str]:
@@ -99,7 +99,7 @@ def _folder(path: Path) -> Iterator[int]:
         _check_owner(status, path)
         if status.st_mode & 0o022:
             message = f"{shown(path)} can be changed by others, so no secret is taken from there."
-            raise Unsafe(message, mend=f"Type: chmod 700 {shown(path)}")
+            raise Unsafe(message, fix=f"Type: chmod 700 {shown(path)}")
         yield descriptor
     finally:
         os.close(descriptor)
@@ -109,11 +109,11 @@ def _read(folder: int, path: Path) -> Mapping[str, str]:
     with os.fdopen(os.open(FILE, _LOOKING, dir_fd=folder), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
-            raise Unsafe(f"{shown(path)} is no file of secrets.", mend="Move it away, and set the secrets again.")
+            raise Unsafe(f"{shown(path)} is no file of secrets.", fix="Move it away, and set the secrets again.")
         _check_owner(status, path)
         if status.st_mode & 0o077:
             message = f"{shown(path)} can be read by others, so no secret is taken from it."
-            raise Unsafe(message, mend=f"Type: chmod 600 {shown(path)}")
+            raise Unsafe(message, fix=f"Type: chmod 600 {shown(path)}")
         return _understood(file.read(_LARGEST), path)
 
 
@@ -146,10 +146,10 @@ def _quoted(value: str) -> str:
 
 def _check_owner(status: os.stat_result, path: Path) -> None:
     if status.st_uid != os.geteuid():
-        raise Unsafe(f"{shown(path)} is not yours, so no secret is taken from there.", mend="Move it away.")
+        raise Unsafe(f"{shown(path)} is not yours, so no secret is taken from there.", fix="Move it away.")
 
 
 def _unusable(path: Path, error: OSError) -> Unsafe:
     is_link = path.is_symlink() or path.parent.is_symlink()
     why = "is reached through a link, which is not followed" if is_link else f"cannot be used: {error.strerror}"
-    return Unsafe(f"{shown(path)} {why}.", mend="Put the file itself there." if is_link else "")
+    return Unsafe(f"{shown(path)} {why}.", fix="Put the file itself there." if is_link else "")

@@ -14,7 +14,7 @@ def _answer(order: dict[str, Any], data: bytes) -> Iterator[dict[str, Any]]:  # 
     try:
         cut = read(order["name"], data, order["content_type"])
     except Unreadable as error:
-        yield {"error": error.message, "mend": error.mend}
+        yield {"error": error.message, "fix": error.fix}
         return
     yield from ({"chunk": [_whole(chunk.text), _whole(chunk.place)]} for chunk in cut.chunks)
     yield {"kind": cut.kind, "notes": [_whole(note) for note in cut.notes]}

@@ -28,7 +28,7 @@ def decode(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]]:
     text, notes = _decoded(data, charset)
     sample = text[:_SAMPLE]
     if sample and len(_CONTROL.findall(sample)) > _MOST_CONTROL * len(sample):
-        raise Unreadable("It is binary, and no text.", mend="Convert it to text, HTML or PDF first.")
+        raise Unreadable("It is binary, and no text.", fix="Convert it to text, HTML or PDF first.")
     return text.replace("\r\n", "\n").replace("\r", "\n"), notes
 
 

@@ -101,7 +101,7 @@ def _paged(data: bytes) -> tuple[SourceParts, tuple[str, ...]]:
 def _text(kind: str, data: bytes, content_type: str) -> tuple[SourceParts, tuple[str, ...]]:
     for mark, description in _FOREIGN:
         if data.startswith(mark):
-            raise Unreadable(f"It is {description}, and no text.", mend="Convert it to text, HTML or PDF first.")
+            raise Unreadable(f"It is {description}, and no text.", fix="Convert it to text, HTML or PDF first.")
     match = re.search(r"charset=\"?([\w.:-]{2,40})", content_type)
     text, notes = decode(data, match[1] if match else charset_of_html(data) if kind == "html" else "")
     module, name = _READERS[kind]

@@ -20,7 +20,7 @@ def document(data: bytes) -> SourceParts:
     Raises:
         Unreadable: it is locked, broken, or holds pictures alone.
     """
-    logging.disable(logging.CRITICAL)  # pypdf tells of every fault that it mends
+    logging.disable(logging.CRITICAL)  # pypdf tells of every fault that it fixes
     try:
         pages = _pages(pypdf.PdfReader(io.BytesIO(data)))
     except DependencyError as error:
@@ -29,15 +29,15 @@ def document(data: bytes) -> SourceParts:
         raise Unreadable(f"The PDF is broken: {error or type(error).__name__}.") from error
     parts = [SourcePart(text, "", "page", number) for number, text in enumerate(pages, 1) if text.strip()]
     if not parts:
-        mend = "Scanned pages are pictures: make text of them first (OCR)."
-        raise Unreadable("The PDF holds no text.", mend=mend)
+        fix = "Scanned pages are pictures: make text of them first (OCR)."
+        raise Unreadable("The PDF holds no text.", fix=fix)
     empty = len(pages) - len(parts)
     return SourceParts(tuple(parts), notes=(f"{empty} of {len(pages)} pages hold no text.",) if empty else ())
 
 
 def _pages(reader: pypdf.PdfReader) -> list[str]:
     if reader.is_encrypted and not reader.decrypt(""):
-        raise Unreadable("The PDF is locked by a password.", mend="Save it without one first.")
+        raise Unreadable("The PDF is locked by a password.", fix="Save it without one first.")
     if len(reader.pages) > _MOST_PAGES:
         raise Unreadable(f"The PDF says that it has {len(reader.pages)} pages; {_MOST_PAGES} are read at most.")
     texts: list[str] = []
@@ -46,5 +46,5 @@ def _pages(reader: pypdf.PdfReader) -> list[str]:
         texts.append(page.extract_text())
         size += len(texts[-1])
         if size > _MOST_TEXT:
-            raise Unreadable(f"The PDF holds more than {_MOST_TEXT >> 20} MiB of text.", mend="Divide it.")
+            raise Unreadable(f"The PDF holds more than {_MOST_TEXT >> 20} MiB of text.", fix="Divide it.")
     return texts

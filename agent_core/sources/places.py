@@ -72,10 +72,10 @@ def places(where: str, name: str = "") -> list[SourcePlace]:
         return [SourcePlace(name or where.partition("#")[0], where)]
     if where == STDIN:
         if sys.stdin is None or sys.stdin.isatty():  # at the prompt, what is typed is for the prompt
-            raise Unreadable("Nothing is piped into standard input.", mend="Pipe a text into it, or name a file.")
+            raise Unreadable("Nothing is piped into standard input.", fix="Pipe a text into it, or name a file.")
         return [SourcePlace(name or "standard input", where, is_unnamed=not name)]
     if "://" in where.partition("?")[0]:
-        raise Unreadable(f"{where} is no URL that can be fetched.", mend="Only http:// and https:// are.")
+        raise Unreadable(f"{where} is no URL that can be fetched.", fix="Only http:// and https:// are.")
     path = expanded(where)
     called = name or _called(path)
     if not path.is_dir():
@@ -87,7 +87,7 @@ def places(where: str, name: str = "") -> list[SourcePlace]:
         for inside in sorted(_files(path))
     ]
     if not files:
-        raise Unreadable(f"{where} holds no file.", mend="Hidden files and folders are left out.")
+        raise Unreadable(f"{where} holds no file.", fix="Hidden files and folders are left out.")
     return files
 
 
@@ -108,7 +108,7 @@ def _files(folder: Path) -> Iterator[Path]:
                 continue
             count += 1
             if count > MOST_FILES:
-                raise Unreadable(f"{folder} holds more than {MOST_FILES:,} files.", mend="Add its folders one by one.")
+                raise Unreadable(f"{folder} holds more than {MOST_FILES:,} files.", fix="Add its folders one by one.")
             yield path.relative_to(folder)
 
 
@@ -126,5 +126,5 @@ def _file(path: Path) -> bytes:
 
 def _within(data: bytes) -> bytes:
     if len(data) > MOST_BYTES:
-        raise Unreadable(f"It has more than {MOST_BYTES >> 20} MiB.", mend="Divide it.")
+        raise Unreadable(f"It has more than {MOST_BYTES >> 20} MiB.", fix="Divide it.")
     return data

@@ -45,7 +45,7 @@ class SourceReader:
         try:
             await self._process.read(order, pieces(data), chunks.take, _MOST_BYTES)
         except NotRead as error:
-            raise Unreadable(error.message, mend=_DIVIDE) from error
+            raise Unreadable(error.message, fix=_DIVIDE) from error
         return chunks.cut()
 
 
@@ -63,11 +63,11 @@ class _Chunks:
             return
         text, place = item["chunk"]
         if len(self._chunks) >= _MOST_CHUNKS or len(text) > 2 * LONGEST:
-            raise Unreadable("It holds more than is kept of one source.", mend="Divide it.")
+            raise Unreadable("It holds more than is kept of one source.", fix="Divide it.")
         self._chunks.append(Chunk(str(text), str(place)))
 
     def cut(self) -> Cut:
         """Return the chunks, or raise what the child said instead."""
         if "error" in self._last:
-            raise Unreadable(str(self._last["error"]), mend=str(self._last["mend"]))
+            raise Unreadable(str(self._last["error"]), fix=str(self._last["fix"]))
         return Cut(str(self._last["kind"]), tuple(self._chunks), tuple(map(str, self._last["notes"])))

@@ -50,7 +50,7 @@ async def _fetched(url: str, target: Target, own: bool, parent: Broker) -> Mater
         """Check whether a redirect may lead there: anywhere that is public."""
         host = read(f"http://{place}/", FetchCaps().url).host
         if host == "localhost":
-            raise Unreadable(f"It redirects to {host}, this machine.", mend=_SAVE)
+            raise Unreadable(f"It redirects to {host}, this machine.", fix=_SAVE)
         _public(host, as_address(host), own=False)
         return True
 
@@ -89,7 +89,7 @@ def _public(host: str, address: Any, *, own: bool) -> None:  # Any: an address o
     kind = kind_of(address) if address is not None else None
     if kind is not None and not (own and address.is_loopback):
         named = f"{host} is" if host == str(address) else f"{host} is {address},"
-        raise Unreadable(f"{named} {kind} address, and is not fetched from.", mend=_SAVE)
+        raise Unreadable(f"{named} {kind} address, and is not fetched from.", fix=_SAVE)
 
 
 def _failed(answer: Any) -> None:  # Any: the broker's answer

@@ -34,7 +34,7 @@ from .memory_writes import (
 )
 from .recorded import Recorded, RecordedRow, SaveRecorded
 from .recovery import adopt
-from .rows import MEND, Misfit, Shape, fitting
+from .rows import FIX, Misfit, Shape, fitting
 from .sqlite import SqliteStore, open_store
 from .store import (
     SAID,
@@ -78,7 +78,7 @@ from .writes import (
 
 __all__ = [
     "FAILURES",
-    "MEND",
+    "FIX",
     "SAID",
     "STATE",
     "STATE_FILE",

@@ -14,7 +14,7 @@ class ManifestConflict(StorageError):
 
     def __init__(self, module: str, expected: str | None, actual: str | None) -> None:
         message = f"`{module}` changed meanwhile: expected {_name(expected)}, found {_name(actual)}."
-        super().__init__(message, mend="Read the module again and repeat the change on what is there now.")
+        super().__init__(message, fix="Read the module again and repeat the change on what is there now.")
         self.module, self.expected, self.found = module, expected, actual
 
 
@@ -25,7 +25,7 @@ class BlockConflict(ManifestConflict):
 
     def __init__(self, label: str, expected: int, actual: int) -> None:
         message = f"The block `{label}` changed meanwhile: expected version {expected}, found {actual}."
-        StorageError.__init__(self, message, mend="Read the block again and repeat the change on what is there now.")
+        StorageError.__init__(self, message, fix="Read the block again and repeat the change on what is there now.")
         self.module, self.expected, self.found = label, str(expected), str(actual)
 
 
@@ -35,7 +35,7 @@ class InboxFull(StorageError):
     code = "inbox-full"
 
     def __init__(self, agent: str, limit: int) -> None:
-        super().__init__(f"Agent `{agent}` already has {limit} events waiting.", mend="Send it again later.")
+        super().__init__(f"Agent `{agent}` already has {limit} events waiting.", fix="Send it again later.")
         self.agent, self.limit = agent, limit
 
 

@@ -34,29 +34,29 @@ def explain(error: apsw.Error, path: Path) -> StorageError:
     match error:
         case apsw.BusyError() | apsw.LockedError() | apsw.ProtocolError():
             message = f"The state file `{path}` is kept locked by another process."
-            mend = "End the process that holds it, and try again."
+            fix = "End the process that holds it, and try again."
         case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError() | apsw.AuthError():
             message = f"The state file `{path}` cannot be opened for writing ({error})."
-            mend = "Make its folder writable for you, or work in another folder."
+            fix = "Make its folder writable for you, or work in another folder."
         case apsw.FullError():
             message = f"The disk of the state file `{path}` is full. {UNSAVED}"
-            mend = "Free some space and try again."
+            fix = "Free some space and try again."
         case apsw.InterruptError():
             message = f"The state file `{path}` took longer than a minute to answer, or was interrupted. {UNSAVED}"
-            mend = "Type: toolwright doctor"
+            fix = "Type: toolwright doctor"
         case apsw.ConstraintError() | apsw.TooBigError():
             message = f"What is in the state file `{path}` does not let this be saved ({error}). {UNSAVED}"
-            mend = "Move the file away if you did not make it: a new one is begun."
+            fix = "Move the file away if you did not make it: a new one is begun."
         case _:
             message = f"The state file `{path}` cannot be read or written ({error}; {_free(path)}). {UNSAVED}"
-            mend = "Look after the disk, its space and your limits on file size, and try again."
-    return StorageError(message, mend=mend)
+            fix = "Look after the disk, its space and your limits on file size, and try again."
+    return StorageError(message, fix=fix)
 
 
 def explain_os(error: OSError, path: Path) -> StorageError:
     """Return the error for files around the state file that cannot be created or moved."""
     message = f"The state file `{path}` cannot be opened for writing ({error.strerror})."
-    return StorageError(message, mend="Make its folder writable for you, or work in another folder.")
+    return StorageError(message, fix="Make its folder writable for you, or work in another folder.")
 
 
 def _free(path: Path) -> str:

@@ -39,7 +39,7 @@ def prepare_state_dir(root: Path) -> Path:
     except OSError as error:
         raise WorkspaceError(
             f"The state folder `{folder}` cannot be made: {error.strerror}.",
-            mend="Use a folder that you may write to.",
+            fix="Use a folder that you may write to.",
         ) from error
     return folder
 
@@ -58,12 +58,12 @@ def _check_entries(folder: Path) -> None:
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             raise WorkspaceError(
                 f"`{path}` is a link, or no plain file, so nothing is written through it.",
-                mend="Remove it if you did not put it there; to keep state elsewhere, move the whole workspace.",
+                fix="Remove it if you did not put it there; to keep state elsewhere, move the whole workspace.",
             )
         if status.st_uid != os.geteuid() and (path == folder or path.name.startswith(STATE_FILE)):
             raise WorkspaceError(
                 f"`{path}` belongs to {_owner(status.st_uid)}, and you are {_owner(os.geteuid())}, so it is not used.",
-                mend=f"Work as its owner, or make it yours: chown -R {os.geteuid()} {shlex.quote(str(folder))}",
+                fix=f"Work as its owner, or make it yours: chown -R {os.geteuid()} {shlex.quote(str(folder))}",
             )
 
 
@@ -118,14 +118,14 @@ def lock_agent(state_dir: Path, agent: str) -> AgentLock:
         WorkspaceError: the lock file cannot be made.
     """
     if not AGENT.fullmatch(agent):
-        raise UsageError(f"`{agent}` cannot be an agent's name.", mend="Use up to 64 letters, digits, `_` and `-`.")
+        raise UsageError(f"`{agent}` cannot be an agent's name.", fix="Use up to 64 letters, digits, `_` and `-`.")
     path = state_dir / "agents" / f"{agent}.lock"
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         descriptor = open_lock(path)
     except OSError as error:
-        mend = "Remove it if it is a link or no plain file." if path.is_symlink() or path.exists() else ""
-        raise WorkspaceError(f"The lock `{path}` cannot be made: {error.strerror}.", mend=mend) from error
+        fix = "Remove it if it is a link or no plain file." if path.is_symlink() or path.exists() else ""
+        raise WorkspaceError(f"The lock `{path}` cannot be made: {error.strerror}.", fix=fix) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -144,5 +144,5 @@ def _busy(agent: str, descriptor: int) -> AgentBusy:
     owner = f"process {process} (since {since:%Y-%m-%d %H:%M:%S})" if process.isdecimal() else "another process"
     return AgentBusy(
         f"Agent `{agent}` is in use by {owner}.",
-        mend="Use `--agent NAME` for a second conversation, or end that process.",
+        fix="Use `--agent NAME` for a second conversation, or end that process.",
     )

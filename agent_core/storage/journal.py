@@ -122,7 +122,7 @@ def append(session: SqlSession, step: JournalStep) -> Appended:
 
 def _insert(session: SqlSession, seq: int, step: JournalStep) -> None:
     if step.n + len(step.entries) >> N_BITS:
-        raise StorageError(f"The turn {step.turn} has a million entries.", mend="End it and begin another.")
+        raise StorageError(f"The turn {step.turn} has a million entries.", fix="End it and begin another.")
     now, first = session.clock.now(), seq << N_BITS | step.n
     for place, entry in enumerate(step.entries, first):
         session.all(
@@ -134,7 +134,7 @@ def _insert(session: SqlSession, seq: int, step: JournalStep) -> None:
 def _take(session: SqlSession, event: str, agent: str, seq: int) -> None:
     sql = "update event set turn = ? where id = ? and agent = ? and turn is null returning seq"
     if not session.one(sql, seq, event, agent):
-        raise StorageError(f"The event {event} does not wait for agent `{agent}`.", mend="Ask what is waiting again.")
+        raise StorageError(f"The event {event} does not wait for agent `{agent}`.", fix="Ask what is waiting again.")
 
 
 def finish(session: SqlSession, turn: str, attempt: int, state: str, posts: Sequence[Post]) -> None:

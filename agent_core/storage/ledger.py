@@ -57,7 +57,7 @@ def _set_manifest(session: SqlSession, write: w.SetManifest) -> None:
 
 def _point(session: SqlSession, module: str, version: str) -> None:
     if not session.one("select 1 from text where hash = ?", version):
-        raise StorageError(f"Version {version[:12]} of `{module}` was never saved.", mend="Save the version first.")
+        raise StorageError(f"Version {version[:12]} of `{module}` was never saved.", fix="Save the version first.")
     session.all(
         "insert into manifest (module, version) values (?, ?)"
         " on conflict (module) do update set version = excluded.version",

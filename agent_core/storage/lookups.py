@@ -174,7 +174,7 @@ def _version(row: tuple[Any, ...]) -> VersionRow:  # Any: columns as SQLite type
 
 def _checked(name: str, text: str) -> str:
     if content_hash(text) != name:
-        raise IntegrityError(f"The stored text {name[:12]} is not what its hash says.", mend="Restore the state file.")
+        raise IntegrityError(f"The stored text {name[:12]} is not what its hash says.", fix="Restore the state file.")
     return text
 
 

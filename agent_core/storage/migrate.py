@@ -43,7 +43,7 @@ def _missing(current: int, latest: int, path: str) -> range:
     if current > latest:
         raise StorageError(
             f"The state file `{path}` has schema {current}, and this program knows schemas up to {latest}.",
-            mend="Upgrade with `pip install --upgrade toolwright`.",
+            fix="Upgrade with `pip install --upgrade toolwright`.",
         )
     return range(current + 1, latest + 1)
 

@@ -77,7 +77,7 @@ def adopt(path: Path, name: str, clock: StoreClock) -> str:
     """
     place, aside = StatePlace(path, clock, Sealer(None)), path.with_name(Path(name).name)
     if not aside.is_file() or aside.is_symlink() or aside == path:
-        raise StorageError(f"There is no file {name} in {path.parent}.", mend=f"Look into {path.parent}.")
+        raise StorageError(f"There is no file {name} in {path.parent}.", fix=f"Look into {path.parent}.")
     with _alone(path):
         Path(f"{aside}{JOURNAL}").unlink(missing_ok=True)
         aside.chmod(0o600)

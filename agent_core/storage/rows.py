@@ -57,7 +57,7 @@ def parse_row(text: str, shape: Shape = ANYTHING) -> Any:  # Any: JSON
     try:
         value = read_json(text, LOOSE, most=_LONGEST_ROW, deepest=DEEPEST_ROW)
     except Malformed as error:
-        raise Misfit(f"A row of the state file is no JSON: {error}.", mend=MEND) from error
+        raise Misfit(f"A row of the state file is no JSON: {error}.", fix=FIX) from error
     return fitting(value, shape)
 
 
@@ -68,11 +68,11 @@ def fitting(value: Any, shape: Shape, subject: str = "A row of the state file") 
         Misfit: it has another.
     """
     if not _fits(value, shape):
-        raise Misfit(f"{subject} is not what this program writes.", mend=MEND)
+        raise Misfit(f"{subject} is not what this program writes.", fix=FIX)
     return value
 
 
-MEND: Final = "Move .toolwright/state.db away if you did not make it: a new one is begun."
+FIX: Final = "Move .toolwright/state.db away if you did not make it: a new one is begun."
 
 
 def _fits(value: Any, shape: Shape) -> bool:  # Any: JSON
@@ -109,8 +109,8 @@ def is_signed(sealer: Sealer, seal: str, table: str, *values: str) -> bool:
     return sealer.holds(seal, f"row of {table}", *values[:-1], _digest(values[-1]))
 
 
-_PROBLEM: Final = {"code": str, "message": str, "severity": str, "line?": (int, None), "mend?": (str, None)}
-_VERDICT: Final = {"problems": [_PROBLEM], "mends?": [{"message": str}], "standing?": str, "confirmed?": [str]}
+_PROBLEM: Final = {"code": str, "message": str, "severity": str, "line?": (int, None), "fix?": (str, None)}
+_VERDICT: Final = {"problems": [_PROBLEM], "fixes?": [{"message": str}], "standing?": str, "confirmed?": [str]}
 _CANDIDATE: Final = {"name": str, "version": str, "source": str, "needs?": dict, **_VERDICT}
 _HEARD: Final = {"name": str, "arguments": ANYTHING, "refused?": str}
 _OUTCOME: Final = {

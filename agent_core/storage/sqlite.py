@@ -22,7 +22,7 @@ from .faults import DAMAGE, SURROUNDINGS, explain, explain_os
 from .memory_store import MemoryStore
 from .recorded import Recorded
 from .recovery import StatePlace, open_or_replace, replace
-from .rows import MEND, Misfit
+from .rows import FIX, Misfit
 from .sqlite_memory import SqliteMemory
 from .store import (
     SAID,
@@ -68,7 +68,7 @@ def _check_library() -> None:
     if tuple(int(part) for part in version.split(".")) < OLDEST_SQLITE:
         needed = ".".join(map(str, OLDEST_SQLITE))
         message = f"SQLite {version} is too old to open files that others may have made: {needed} is needed."
-        raise StorageError(message, mend="Type: python -m pip install --upgrade apsw")
+        raise StorageError(message, fix="Type: python -m pip install --upgrade apsw")
 
 
 class SqliteStore:
@@ -297,10 +297,10 @@ class SqliteStore:
             raise explain(error, self.path) from error
         except OverflowError as error:
             message = f"A number in the state file `{self.path}` is larger than this program writes: {error}."
-            raise StorageError(message, mend=MEND) from error
+            raise StorageError(message, fix=FIX) from error
         except UnicodeEncodeError as error:
             message = f"A text cannot be stored: {error.reason} at character {error.start}."
-            raise StorageError(message, mend="Leave out what is not Unicode text.") from error
+            raise StorageError(message, fix="Leave out what is not Unicode text.") from error
 
     def _with_index(self, work: Callable[[], T]) -> T:
         """Do the work; where the index of words is damaged, which is derived, it is dropped and the work done anew."""
@@ -334,7 +334,7 @@ class SqliteStore:
         self._inode = _inode(self.path)
         return StorageError(
             f"The state file `{self.path}` {reason}. {self._recovered}",
-            mend="Say it again: what was under way was not saved.",
+            fix="Say it again: what was under way was not saved.",
         )
 
 

@@ -99,7 +99,7 @@ def _check_vectors(session: SqlSession, found: Lane, space: str, vectors: Iterab
         if len(vector) != size:
             raise StorageError(
                 f"Vectors of the space `{space}` have {size // FLOAT} components, and some of these have not.",
-                mend="Give the vectors of each model and size a space of their own.",
+                fix="Give the vectors of each model and size a space of their own.",
             )
 
 

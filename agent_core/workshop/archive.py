@@ -46,22 +46,22 @@ class Library:
     _bytes: int = 0
     _members: int = 0
 
-    def refuse(self, code: str, name: str, message: str, mend: str) -> None:
+    def refuse(self, code: str, name: str, message: str, fix: str) -> None:
         """Report a member that is not taken."""
-        self.problems.append(Problem(code, message, Place(self.base + name), mend))
+        self.problems.append(Problem(code, message, Place(self.base + name), fix))
 
     def count(self, caps: LibraryLimits) -> None:
         """Count one more member, of whatever kind."""
         self._members += 1
         if self._members > caps.members:
-            raise UsageError(f"{self.name} holds more than {caps.members:,} members.", mend="Import a part of it.")
+            raise UsageError(f"{self.name} holds more than {caps.members:,} members.", fix="Import a part of it.")
 
     def take(self, name: str, content: bytes, caps: LibraryLimits) -> None:
         """Take one Python file if it is text of an acceptable size."""
         self._bytes += len(content)
         if self._bytes > caps.text_bytes:
             limit = f"{caps.text_bytes >> 20} MiB"
-            raise UsageError(f"{self.name} holds more than {limit} of Python.", mend="Import a part of it.")
+            raise UsageError(f"{self.name} holds more than {limit} of Python.", fix="Import a part of it.")
         if len(content) > caps.file_bytes:
             self.refuse("too-large", name, f"it is larger than {caps.file_bytes >> 10} KiB", "split it")
             return
@@ -93,7 +93,7 @@ def read_library(path: Path, caps: LibraryLimits | None = None) -> Library:
             _tar(path, library, caps)
     except _BROKEN as error:
         message = f"{path} cannot be read as a library: {error}."
-        raise UsageError(message, mend="Give a .py file, a folder, a .zip, a .tar or .tar.gz, or a .jsonl.") from error
+        raise UsageError(message, fix="Give a .py file, a folder, a .zip, a .tar or .tar.gz, or a .jsonl.") from error
     if not path.is_dir() and path.suffix != ".py":
         library.files = _without_wrapping(library.files)
     return library
@@ -159,7 +159,7 @@ class _Capped(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes."""
         if size < 0 or size > self._left:
-            raise UsageError(f"{self._name} unpacks to far more than it should.", mend="Import a part of it.")
+            raise UsageError(f"{self._name} unpacks to far more than it should.", fix="Import a part of it.")
         content = self._stream.read(size)
         self._left -= len(content)
         return content
@@ -167,7 +167,7 @@ class _Capped(io.RawIOBase):
 
 def _check_size(path: Path, caps: LibraryLimits) -> None:
     if path.stat().st_size > caps.archive_bytes:
-        raise UsageError(f"{path} is larger than {caps.archive_bytes >> 20} MiB.", mend="Import a part of it.")
+        raise UsageError(f"{path} is larger than {caps.archive_bytes >> 20} MiB.", fix="Import a part of it.")
 
 
 def _is_wanted(name: str, library: Library, *, is_plain: bool) -> bool:

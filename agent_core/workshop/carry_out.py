@@ -81,7 +81,7 @@ class ChangeExecutor:
         end = EndWrite(change.path, change.version)
         before = self._registry.snapshot().modules.get(change.module)
         if change.expected != (before.version if before else None):
-            raise StaleFile(f"`{change.path}` was changed since it was read.", mend="Read it again.")
+            raise StaleFile(f"`{change.path}` was changed since it was read.", fix="Read it again.")
         await self._store.apply([BeginWrite(change.path, change.version, change.text, change.expected)])
         try:
             await asyncio.to_thread(self._write, change)
@@ -112,7 +112,7 @@ class ChangeExecutor:
         note = "Nothing was changed. " + (
             "Read it again with introspect_function. " if isinstance(error, StaleFile) else ""
         )
-        text = f"`{name}` was not written: {error.message} {note}{error.mend}".rstrip()
+        text = f"`{name}` was not written: {error.message} {note}{error.fix}".rstrip()
         refusal = PlannedChange(text=text, outcome="refused", detail=_refused(plan, error))
         await record(refusal)
         return refusal
@@ -122,7 +122,7 @@ def _refused(plan: PlannedChange, error: ToolwrightError) -> dict[str, Any]:  # 
     """Return the detail of a plan that was not executed, with the reason in its place."""
     detail = {**plan.detail, "admitted": False, "error": str(error)}
     path = plan.change.path if plan.change else ""
-    problem = Problem(error.code, error.message.rstrip(), Place(path), error.mend)
+    problem = Problem(error.code, error.message.rstrip(), Place(path), error.fix)
     if "problems" in detail:
         detail |= {"standing": "", "problems": [*detail["problems"], problem.to_json()]}
     return detail

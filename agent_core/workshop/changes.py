@@ -125,7 +125,7 @@ class ChangePlanner:
         """Plan a pending candidate that only needs grants, unchanged, with the grants that the user gave it."""
         pending = await self._store.pending(name)
         if pending is None:
-            raise UsageError(f"No candidate named `{name}` is waiting.", mend="create_function makes one.")
+            raise UsageError(f"No candidate named `{name}` is waiting.", fix="create_function makes one.")
         require_same(name, version, pending["verdict"]["version"])
         snapshot = await self._ground.settled(pending["module"], name, self._registry.snapshot())
         candidate = _candidate(pending, "", name in snapshot.functions)
@@ -152,7 +152,7 @@ class ChangePlanner:
         if isinstance(remaining_text, Problem):
             raise WorkspaceError(
                 f"`{name}` cannot be taken out of {source.path}: {remaining_text.message}.",
-                mend=remaining_text.mend or "",
+                fix=remaining_text.fix or "",
             )
         remaining_source = ModuleSource.of(function.module, remaining_text, source.path)
         reading = await aside(len(remaining_text), read_module, remaining_source) if remaining_text.strip() else None
@@ -176,7 +176,7 @@ class ChangePlanner:
         """
         pending = await self._store.pending(name)
         if pending is None:
-            raise UsageError(f"No candidate named `{name}` was rejected.", mend="Nothing was changed.")
+            raise UsageError(f"No candidate named `{name}` was rejected.", fix="Nothing was changed.")
         text = f"The candidate for `{name}` is given up."
         return PlannedChange(
             text, "returned", {"name": name, "dropped": pending["verdict"]}, writes=(DropPending(name),)
@@ -187,7 +187,7 @@ class ChangePlanner:
         if function is not None:
             return function.module
         if pending is None:
-            raise UsageError(f"There is no function `{name}`.", mend="create_function makes one.")
+            raise UsageError(f"There is no function `{name}`.", fix="create_function makes one.")
         return str(pending["module"])
 
     def _hash(self, name: str) -> str:
@@ -226,7 +226,7 @@ def require_same(name: str, asked_version: str, current_version: str) -> None:
     """
     if asked_version not in ("", current_version):
         message = f"`{name}` is another now than the one that was asked about, so nothing was granted."
-        raise WorkspaceError(message, mend=f"Look again: toolwright functions grant {name}")
+        raise WorkspaceError(message, fix=f"Look again: toolwright functions grant {name}")
 
 
 def _candidate(pending: dict[str, Any], reason: str, replaces: bool) -> Candidate:  # noqa: FBT001 - a fact, not a mode

@@ -145,8 +145,8 @@ def parse_line(line: bytes, where: str, module: str = "checked") -> Candidate | 
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         message = f"the line is not a candidate: {error!r:.200}"
-        mend = 'write {"name": …, "code": …, "examples": [{"call": …, "expected": …}]}'
-        return Problem("not-a-candidate", message, Place(where), mend)
+        fix = 'write {"name": …, "code": …, "examples": [{"call": …, "expected": …}]}'
+        return Problem("not-a-candidate", message, Place(where), fix)
 
 
 def _of_file(path: Path, folder: Path | None, request: CheckRequest, snapshot: Snapshot) -> Job:

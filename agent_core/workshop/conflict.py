@@ -42,8 +42,8 @@ def require_read(name: str, author: Author, source: str) -> None:
 def kept(candidate: Candidate, verdict: Verdict, error: WorkspaceError, theirs: str, base: str) -> PlannedChange:
     """Keep an agent's conflicting version as pending. `base` is the hash of the saved version if that is in use."""
     name, path, yours = candidate.name, candidate.path, verdict.source or candidate.code
-    mend = f"keep what is on disk, or take the other with confirm_function or /confirm {name}"
-    problem = Problem(error.code, error.message.rstrip("."), Place(path), mend)
+    fix = f"keep what is on disk, or take the other with confirm_function or /confirm {name}"
+    problem = Problem(error.code, error.message.rstrip("."), Place(path), fix)
     rejected = replace(verdict, admitted=False, standing="", problems=(*verdict.problems, problem), disagreements=())
     apart = diff(theirs, yours, (f"{name} on disk", f"{name} kept as pending"))
     pending = {

@@ -55,7 +55,7 @@ class _Chosen:
         source = self.snapshot.modules[module]
         parts = ModuleParts.of(source.text, source.path)
         if isinstance(parts, Problem):
-            raise UsageError(f"{parts.where} cannot be exported: {parts.message}.", mend=f"To fix it: {parts.mend}.")
+            raise UsageError(f"{parts.where} cannot be exported: {parts.message}.", fix=f"To fix it: {parts.fix}.")
         if names is None:
             self.names[module] = None
             needed = set(range(len(parts.binds)))
@@ -99,13 +99,13 @@ def export(handing: Handing, snapshot: Snapshot) -> dict[str, Any]:  # Any: JSON
     """
     package = handing.package or fitting(handing.folder.resolve().name).lower()
     if not package.isidentifier() or package in sys.stdlib_module_names or package == FOLDER:
-        raise UsageError(f"A package cannot be called {package!r} here.", mend="Give another name with --package.")
+        raise UsageError(f"A package cannot be called {package!r} here.", fix="Give another name with --package.")
     _check_folder(handing.folder)
     chosen = _chosen(handing.names, snapshot)
     texts, notes = _texts(chosen, snapshot, package)
     functions = [function for function in snapshot.functions.values() if _goes_along(function, chosen)]
     if not functions:
-        raise UsageError("There is no function to export.", mend="Next: toolwright functions list")
+        raise UsageError("There is no function to export.", fix="Next: toolwright functions list")
     files = {f"{package}/{path}": text for path, text in texts.items()} | _frame(package, functions, texts)
     _write(handing.folder, files)
     return {
@@ -119,11 +119,9 @@ def export(handing: Handing, snapshot: Snapshot) -> dict[str, Any]:  # Any: JSON
 
 def _check_folder(folder: Path) -> None:
     if is_behind_link(folder):
-        raise UsageError(f"{folder} is not written: {folder.parent} is a link.", mend="Name the place itself.")
+        raise UsageError(f"{folder} is not written: {folder.parent} is a link.", fix="Name the place itself.")
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
-        raise UsageError(
-            f"{folder} is not empty, and nothing is written over.", mend="Name a folder that is not there."
-        )
+        raise UsageError(f"{folder} is not empty, and nothing is written over.", fix="Name a folder that is not there.")
 
 
 def _chosen(names: tuple[str, ...], snapshot: Snapshot) -> _Chosen:
@@ -275,4 +273,4 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
         partial.rename(folder)
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)
-        raise UsageError(f"{folder} cannot be written: {error.strerror}.", mend="Name another folder.") from error
+        raise UsageError(f"{folder} cannot be written: {error.strerror}.", fix="Name another folder.") from error

@@ -20,7 +20,7 @@ _ROOTS = frozenset({"memgpt", "letta"})
 _OWN = frozenset({"progress", "scratch", "call"})
 # What the agent showed while it thought; here it is a note next to the progress of the call.
 _NOTES = frozenset({"internal_monologue", "function_message", "system_message", "user_message"})
-_MENDS = {
+_FIXES = {
     "interface.assistant_message": "return the text instead, and the agent says it",
     "interface": "write `self.progress(0, note=…)` to tell how far it is, or return the text",
     "memory": "take the text as a parameter and return the new one: the agent edits its memory, a function computes",
@@ -131,11 +131,11 @@ def _uses(tree: ast.Module, text: str, path: str) -> Iterator[Problem]:
             if not is_own or chain.split(".")[0] in _OWN or inner.lineno in reported_lines:
                 continue
             reported_lines.add(inner.lineno)
-            mend = next((_MENDS[key] for key in _prefixes(chain) if key in _MENDS), _ELSE)
+            fix = next((_FIXES[key] for key in _prefixes(chain) if key in _FIXES), _ELSE)
             message = (
                 f"`{lines[inner.lineno - 1].strip()[:160]}` uses `self.{chain}`, which a function does not have here"
             )
-            yield Problem("foreign-context", message, Place(path, inner.lineno, inner.col_offset + 1), mend)
+            yield Problem("foreign-context", message, Place(path, inner.lineno, inner.col_offset + 1), fix)
 
 
 def _prefixes(chain: str) -> Iterator[str]:
@@ -152,8 +152,8 @@ def _is_foreign(node: ast.Import | ast.ImportFrom) -> bool:
 def _import(node: ast.Import | ast.ImportFrom, text: str, path: str) -> Problem:
     line = lines_of(text)[node.lineno - 1].strip()
     names = ", ".join(f"`{alias.asname or alias.name}`" for alias in node.names)
-    mend = f"write what {names} stands for above the function: a constant, or a helper of its own"
-    return Problem("foreign-import", f"`{line[:160]}` imports what is not here", Place(path, node.lineno, 1), mend)
+    fix = f"write what {names} stands for above the function: a constant, or a helper of its own"
+    return Problem("foreign-import", f"`{line[:160]}` imports what is not here", Place(path, node.lineno, 1), fix)
 
 
 def _edited(text: str, edits: list[_Edit]) -> str:

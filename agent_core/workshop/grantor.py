@@ -94,7 +94,7 @@ class GrantCommands:
     async def _plan(self, name: str, grants: Grants, author: Author, version: str) -> PlannedChange:
         entry = (await self._granting.book.entries()).get(name)
         if never := self._granting.reach.refusal(grants, name, entry.grants if entry else NOTHING):
-            raise WorkspaceError(never, mend="Grant the folder or the file itself that the function needs.")
+            raise WorkspaceError(never, fix="Grant the folder or the file itself that the function needs.")
         if await self._pending(name) is not None:
             return await self._changes.granted(name, grants, author, version)
         snapshot = self._registry.snapshot()
@@ -119,11 +119,11 @@ class GrantCommands:
         if entry is None and lent:
             return {"name": name, "revoked": lent.to_json(), "grants": {}}
         if entry is None and not await self._granting.book.problems():
-            raise UsageError(f"`{name}` has no grants.", mend="Look at them: toolwright functions grants")
+            raise UsageError(f"`{name}` has no grants.", fix="Look at them: toolwright functions grants")
         had = entry.grants if entry else NOTHING
         remaining = await self._granting.book.revoke(name, grants)
         if grants is not None and remaining == had:
-            raise UsageError(f"`{name}` has none of these.", mend=f"It may: {'; '.join(had.sentences())}.")
+            raise UsageError(f"`{name}` has none of these.", fix=f"It may: {'; '.join(had.sentences())}.")
         return {"name": name, "revoked": had.without(remaining).to_json(), "grants": remaining.to_json()}
 
     async def seen(self, function: Function, snapshot: Snapshot, details: Mapping[str, Any]) -> dict[str, Any]:

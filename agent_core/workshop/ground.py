@@ -48,7 +48,7 @@ class FileSync:
         if self._is_other(path, snapshot.modules.get(module)):
             raise WorkspaceError(
                 f"{path} holds an edit that is not in use, because it was rejected.",
-                mend="Mend or revert that edit first; reload the functions, and it is said what is wrong with it.",
+                fix="Fix or revert that edit first; reload the functions, and it is said what is wrong with it.",
             )
         return snapshot
 
@@ -96,7 +96,7 @@ class FileSync:
         snapshot = self.registry.snapshot()
         if name and own_text(name, snapshot) != own_text(name, before):
             message = f"`{name}` itself was changed by somebody meanwhile, so it was not overwritten."
-            raise StaleFile(message, mend="Look at what it is now, then make the change.")
+            raise StaleFile(message, fix="Look at what it is now, then make the change.")
         return snapshot
 
 

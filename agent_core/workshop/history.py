@@ -118,18 +118,18 @@ def pick(name: str, versions: Sequence[Version], reference: str) -> Version:
         UsageError: there is none, or more than one; the message names what there is.
     """
     if not versions:
-        raise UsageError(f"There is no function `{name}`, and there never was.", mend="Look at the list of functions.")
+        raise UsageError(f"There is no function `{name}`, and there never was.", fix="Look at the list of functions.")
     fitting = _before(versions) if not reference else _named(versions, reference)
     if len({version.hash for version in fitting}) != 1:
         problem = f"has no version `{reference}`" if reference else "has no version before the current one"
         raise UsageError(
             f"`{name}` {problem if not fitting else f'has more than one version `{reference}`'}.",
-            mend=versions_text(versions),
+            fix=versions_text(versions),
         )
     chosen = fitting[-1]
     if not chosen.hash:
         raise UsageError(
-            f"Version {chosen.number} of `{name}` is its deletion: it has no source.", mend=versions_text(versions)
+            f"Version {chosen.number} of `{name}` is its deletion: it has no source.", fix=versions_text(versions)
         )
     return chosen
 

@@ -45,7 +45,7 @@ class ImportReport:
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the report as a document."""
         outcomes = [row["outcome"] for row in self.functions]
-        summary = {key: outcomes.count(key) for key in ("joined", "mended", "skipped", "refused")}
+        summary = {key: outcomes.count(key) for key in ("joined", "fixed", "skipped", "refused")}
         return {
             "from": self.origin,
             "dry_run": self.dry_run,
@@ -63,7 +63,7 @@ def read(taking: Taking, report: ImportReport) -> tuple[dict[str, LibraryFile], 
         UsageError: there is nothing that can be read.
     """
     if taking.prefix and (bad := check_module_name(taking.prefix)):
-        raise UsageError(f"--module-prefix: {bad.message}.", mend=bad.mend or "")
+        raise UsageError(f"--module-prefix: {bad.message}.", fix=bad.fix or "")
     if not taking.path.exists():
         raise UsageError(f"{taking.path} is not there.")
     if taking.path.suffix == ".jsonl":
@@ -93,8 +93,8 @@ def _methods(part: LibraryFile) -> Iterator[Row]:
     for line, name, count in part.parts.methods_left():
         many = "1 method is" if count == 1 else f"{count} methods are"
         message = f"{many} not taken of `{name}`: functions stand at the top of a module"
-        mend = "write each as `def name(self, …)` there, with what it needs of the object as parameters"
-        yield file_row(Problem("methods", message, Place(part.file, line), mend, "warns"))
+        fix = "write each as `def name(self, …)` there, with what it needs of the object as parameters"
+        yield file_row(Problem("methods", message, Place(part.file, line), fix, "warns"))
 
 
 def _read_lines(taking: Taking, report: ImportReport) -> tuple[dict[str, LibraryFile], dict[str, Candidate]]:
@@ -112,7 +112,7 @@ def _read_lines(taking: Taking, report: ImportReport) -> tuple[dict[str, Library
             parsed = ModuleParts.of(candidate.code, where)
             if isinstance(parsed, Problem) or candidate.name not in parsed.public or module in candidates:
                 reason = _why_not(parsed, candidate, is_twice=module in candidates)
-                report.files.append(file_row(Problem("not-a-candidate", reason, Place(where), "mend that line")))
+                report.files.append(file_row(Problem("not-a-candidate", reason, Place(where), "fix that line")))
                 continue
             alone = replace(parsed, public=(candidate.name,))
             adapted = Adapted(candidate.code, escapes, (), frozenset())

@@ -78,7 +78,7 @@ def refusal(problem: Problem, path: str, name: str = "", module: str = "") -> Ro
         "admitted": False,
         "standing": "",
         "version": "",
-        "mends": [],
+        "fixes": [],
         "problems": [problem.to_json()],
         "stages": [],
         "source": "",
@@ -135,7 +135,7 @@ def _of_module(verdict: ModuleVerdict, looks: Mapping[str, Look], path: str) -> 
                 "admitted": not refused_here,
                 "standing": "" if refused_here else standings[name],
                 "version": own.version,
-                "mends": [],
+                "fixes": [],
                 "problems": [_shown(problem, path, own.path) for problem in problems],
                 "source": own.text,
             }

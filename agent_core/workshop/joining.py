@@ -59,12 +59,12 @@ def _texts(part: LibraryFile, verdicts: Mapping[str, Row], existing: ModuleSourc
     """Return the texts to try: the author's whole, then only what is needed; or the existing one with new functions."""
     if existing is not None and existing.text.strip():
         return [_placed(existing.text, {name: row["source"] for name, row in verdicts.items()}, part.path)]
-    mended = {name: row["source"] for name, row in verdicts.items() if row["mends"]}
+    fixed = {name: row["source"] for name, row in verdicts.items() if row["fixes"]}
     texts: list[str | Problem] = []
     for needed in (False, True):
         if needed or set(verdicts) == set(part.parts.public):
             text = only(part.text, set(verdicts), part.adapted.unused, is_bare=needed)
-            texts.append(text if isinstance(text, Problem) else _placed(text, mended, part.path))
+            texts.append(text if isinstance(text, Problem) else _placed(text, fixed, part.path))
     return texts
 
 

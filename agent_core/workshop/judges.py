@@ -149,7 +149,7 @@ class _Process:
         self._said.seek(0)
         last = self._said.read().decode("utf-8", "replace").strip().rpartition("\n")[2]
         message = f"A process that judges ended unexpectedly (exit code {code}): {last}"
-        raise WorkspaceError(message.removesuffix(": "), mend="Run it again, on fewer files.")
+        raise WorkspaceError(message.removesuffix(": "), fix="Run it again, on fewer files.")
 
     async def end(self) -> None:
         self._said.close()

@@ -103,7 +103,7 @@ class CandidateReview:
         if after.can_be_confirmed:  # results that agree within a tolerance are written as they came back
             extended = replace(extended, code=with_returned_values(extended, after).code)
             after = await self.gate.judge(extended, snapshot, policy, granted=granted)
-        return (extended, replace(after, mends=verdict.mends)) if after.admitted else (candidate, verdict)
+        return (extended, replace(after, fixes=verdict.fixes)) if after.admitted else (candidate, verdict)
 
     async def _refused(
         self, candidate: Candidate, verdict: Verdict, before: Function | None, allowance: CandidateGrants

@@ -29,7 +29,7 @@ from .plan import Author, PlannedChange
 from .taking import LibraryFile, circled, generations
 
 _MOST_GIVEN = 8
-Outcome = Literal["joined", "mended", "skipped", "refused"]
+Outcome = Literal["joined", "fixed", "skipped", "refused"]
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ class Importer:
             if _reported(row, statements, places, part, name):
                 self._told(part, name, "refused", [*self._round(code, part, name), *row["problems"]])
                 continue
-            row["mends"] = [*_mapped(part, places), *row["mends"]]
+            row["fixes"] = [*_mapped(part, places), *row["fixes"]]
             verdicts[name] = {**row, "imported": {"from": self.report.origin, "hash": mark}}
         return self._together(part, skipped, verdicts)
 
@@ -117,8 +117,8 @@ class Importer:
         if partner is None:
             return []
         message = f"`{part.file}` and `{partner.file}` import each other, and one module joins after another"
-        mend = "import again, now that the rest of both is there; functions that need each other go into one file"
-        return [Problem("import-each-other", message, Place(part.file, part.parts.line(name)), mend).to_json()]
+        fix = "import again, now that the rest of both is there; functions that need each other go into one file"
+        return [Problem("import-each-other", message, Place(part.file, part.parts.line(name)), fix).to_json()]
 
     async def _verdict(
         self, name: str, code: str, part: LibraryFile, verdicts: dict[str, Row], candidates: Mapping[str, Candidate]
@@ -130,7 +130,7 @@ class Importer:
             return row
         extended = replace(candidate, code=_with_examples(candidate, row["source"]), examples=(), exact=True)
         (rejudged,) = await self.judge(Job(part.file, self.taking.policy, extended, around=around))
-        return {**rejudged, "mends": row["mends"]} if rejudged["admitted"] and rejudged["agreed"] else row
+        return {**rejudged, "fixes": row["fixes"]} if rejudged["admitted"] and rejudged["agreed"] else row
 
     def _around(self, part: LibraryFile, verdicts: dict[str, Row]) -> tuple[ModuleSource, ...]:
         """Return the library's modules as written so far, with the current state of this one."""
@@ -160,8 +160,8 @@ class Importer:
         if holder.module == part.module and (verdict.get("imported") or {}).get("hash") == mark:
             return "skipped"
         message = f"there is already a `{name}` ({holder.path}:{holder.line}), which is not overwritten"
-        mend = f"rename one of the two; or take this text with: toolwright functions edit {name} --file FILE"
-        return Problem("name-taken", message, where, mend)
+        fix = f"rename one of the two; or take this text with: toolwright functions edit {name} --file FILE"
+        return Problem("name-taken", message, where, fix)
 
     async def _join(self, part: LibraryFile, verdicts: dict[str, Row]) -> None:
         """Write what may join, with the helper modules that it uses before it."""
@@ -208,7 +208,7 @@ class Importer:
         self.written[part.module] = joined_module.source
         self.report.modules.append(module)
         for name, row in verdicts.items():
-            self._told(part, name, "mended" if row["mends"] else "joined", row["problems"], row)
+            self._told(part, name, "fixed" if row["fixes"] else "joined", row["problems"], row)
 
     def _failed(self, part: LibraryFile, verdicts: dict[str, Row], problem: Problem) -> None:
         if not verdicts:
@@ -225,7 +225,7 @@ class Importer:
             "from": f"{part.file}:{part.parts.line(name)}",
             "outcome": outcome,
             "standing": verdict["standing"] if verdict else "",
-            "mends": verdict["mends"] if verdict else [],
+            "fixes": verdict["fixes"] if verdict else [],
             "problems": problems,
         }
         self.report.functions.append(row)
@@ -269,7 +269,7 @@ def _missed(parts: ModuleParts, name: str, skipped: set[str], verdicts: Mapping[
 
 def _lacking(name: str, lacking: list[str], part: LibraryFile) -> Problem:
     message = f"`{name}` uses {', '.join(f'`{dependency}`' for dependency in lacking)}, which cannot join"
-    return Problem("needs-refused", message, Place(part.file, part.parts.line(name)), "mend that function first")
+    return Problem("needs-refused", message, Place(part.file, part.parts.line(name)), "fix that function first")
 
 
 def _mapped(part: LibraryFile, places: list[int]) -> list[Row]:
@@ -288,7 +288,7 @@ def _locate(row: Row, places: list[int], part: LibraryFile, name: str) -> None:
     """Set the lines of the library's file, if the judged text still has its lines."""
     for problem in row["problems"]:
         line = problem["line"]
-        is_located = not row["mends"] and 0 < line <= len(places)
+        is_located = not row["fixes"] and 0 < line <= len(places)
         problem |= {"path": part.file, "line": places[line - 1] if is_located else part.parts.line(name)}
         if not is_located:
             problem["column"] = 0

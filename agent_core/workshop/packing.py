@@ -128,7 +128,7 @@ class PackageGrants:
         if problem := listing["problem"]:
             return {"ok": False, "problem": problem}
         if find_spec("pip") is None:
-            return {"ok": False, "problem": "pip is not there, so none can be installed.", "mend": NO_PIP}
+            return {"ok": False, "problem": "pip is not there, so none can be installed.", "fix": NO_PIP}
         return {"ok": True, "why": f"{len(installed)} of {len(listing['packages'])} sets are installed ({size:.1f} MB)"}
 
     async def clean(self) -> dict[str, Any]:  # Any: JSON

@@ -1,6 +1,6 @@
 """The history of a function: its versions, who changed what and why, and rollback.
 
-An earlier version passes the gate like any change, as it was then: nothing of it is mended.
+An earlier version passes the gate like any change, as it was then: nothing of it is fixed.
 """
 
 import asyncio
@@ -126,7 +126,7 @@ class VersionHistory:
             return _refusal(name, telling.known_example(name, existing, expected))
         code = await aside(size, with_example, own_text(name, snapshot) or "", name, call, expected)
         if isinstance(code, Problem):
-            return _refusal(name, f"`{name}` was not changed: {code.message}. Mend: {code.mend}.", code)
+            return _refusal(name, f"`{name}` was not changed: {code.message}. Fix: {code.fix}.", code)
         return await self._proven(function, code, snapshot, author)
 
     async def _proven(self, function: Function, code: str, snapshot: Snapshot, author: Author) -> PlannedChange:

@@ -79,7 +79,7 @@ class Quarantine:
         """
         pair = (function.name, function.body_hash)
         if pair not in await self._failing():
-            raise UsageError(f"`{function.name}` is not quarantined.", mend="Look at the list for what is.")
+            raise UsageError(f"`{function.name}` is not quarantined.", fix="Look at the list for what is.")
         await self._store.apply([ReleaseFunction(*pair)])
         self.held -= {pair}
         return {"released": function.name, "module": function.module, "version": function.body_hash}
@@ -97,8 +97,8 @@ def told(news: Quarantined) -> str:
 def _advice(case: Quarantined) -> str:
     lately = "; ".join(fence(failure, 160) for failure in case.failures)
     back = "go back with rollback_function, " if len(case.ways) > 1 else ""
-    mend = f"Look at it with introspect_function, mend it with edit_function, {back}or do without it"
-    return f"{lately}. {mend} and tell the user."
+    fix = f"Look at it with introspect_function, fix it with edit_function, {back}or do without it"
+    return f"{lately}. {fix} and tell the user."
 
 
 def _is_failure(call: CallRow, version: str) -> bool:

@@ -49,13 +49,14 @@ def problem(before: Function | None, after: Function | None, severity: Severity,
     fresh = sum(_key(example) not in old for example in after.examples)
     missing = [pair for pair in lost if pair not in unfit]
     if missing:
-        message = f"{_count(len(missing))} that `{after.name}` had {'is' if len(missing) == 1 else 'are'} gone: {_listed(missing)}"
-        mend = "put it back, and add others next to it; if it must go, say why in `reason`"
-        return Problem(CODE, message, where, mend, severity)
+        verb = "is" if len(missing) == 1 else "are"
+        message = f"{_count(len(missing))} that `{after.name}` had {verb} gone: {_listed(missing)}"
+        fix = "put it back, and add others next to it; if it must go, say why in `reason`"
+        return Problem(CODE, message, where, fix, severity)
     if fresh < len(unfit):
         message = f"{_count(len(unfit))} of `{after.name}` do not fit its new signature, and {fresh} took their place"
-        mend = f"write {len(unfit) - fresh} more for the new signature, or say in `reason` why fewer will do"
-        return Problem(CODE, message, where, mend, severity)
+        fix = f"write {len(unfit) - fresh} more for the new signature, or say in `reason` why fewer will do"
+        return Problem(CODE, message, where, fix, severity)
     return None
 
 

@@ -98,7 +98,7 @@ class Replays:
     async def _row(self, call: int) -> RecordedRow:
         row = await self._store.recorded.call(call)
         if row is None:
-            raise UsageError(f"The call {call} is not kept.", mend="toolwright calls list shows those that are.")
+            raise UsageError(f"The call {call} is not kept.", fix="toolwright calls list shows those that are.")
         return row
 
     async def _code(self, row: RecordedRow, version: str) -> tuple[str, Snapshot]:
@@ -106,7 +106,7 @@ class Replays:
         now, module = self._registry.snapshot(), row.data["module"]
         if version == NOW:
             if row.function not in now.functions:
-                raise UsageError(f"`{row.function}` is not there any more.", mend="Leave --version away, or give one.")
+                raise UsageError(f"`{row.function}` is not there any more.", fix="Leave --version away, or give one.")
             return now.functions[row.function].module, now
         module_versions: dict[str, str] = dict(row.data["modules"])
         if version:
@@ -133,7 +133,7 @@ class Replays:
             return existing
         text = await self._store.text(hash)
         if text is None:
-            raise UsageError(f"The text of `{name}` of then is not kept.", mend="Use --version now.")
+            raise UsageError(f"The text of `{name}` of then is not kept.", fix="Use --version now.")
         return ModuleSource.of(name, text)
 
 

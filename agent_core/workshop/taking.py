@@ -158,8 +158,8 @@ def _rename(lines: list[str], node: ast.Import, alias: ast.alias, target: str, p
     else:
         package, _, name = alias.name.rpartition(".")
         message = f"`import {alias.name}` names a module of the library by its path from the top"
-        mend = f"write `from {package} import {name}`, and `{name}.…` where it is used"
-        return [Problem("dotted-import", message, Place(path, node.lineno, node.col_offset + 1), mend)]
+        fix = f"write `from {package} import {name}`, and `{name}.…` where it is used"
+        return [Problem("dotted-import", message, Place(path, node.lineno, node.col_offset + 1), fix)]
     return []
 
 

@@ -34,7 +34,7 @@ def signature(function: Function) -> str:
 def admitted(verdict: Verdict, function: Function, done: str) -> str:
     """Return the answer that the function joined: its signature, the fixes made, and its weak points."""
     lines = [f"`{verdict.name}` {done} in {function.path} and can be called now. It is: {signature(function)}"]
-    lines += [f"Mended: {mend.message}" for mend in verdict.mends]
+    lines += [f"Fixed: {fix.message}" for fix in verdict.fixes]
     lines += [f"Note: {problem}" for problem in verdict.problems if problem.severity == "warns"][:MAX_PROBLEMS]
     if verdict.confirmed:
         # Without the calls: a small model takes the last values that it reads for the user's.
@@ -65,16 +65,16 @@ def refused(verdict: Verdict, *, is_repeat: bool, replaces: bool) -> str:
         lines.append(f"`{verdict.name}` is {done}: {lacks or 'its code and its examples do not agree'}.")
         lines += [_disagreement(disagreement) for disagreement in verdict.to_confirm[:MAX_PROBLEMS]]
         confirm = f"confirm_function(function_name={verdict.name!r})"
-        how = f"change one place: {edit}" if is_repeat else f"mend the code and {send}"
-        mend = f"If {'it is wrong' if lacks else 'the example is right'}, {how}."
-        return "\n".join([*lines, f"If what it returned is right, call {confirm}. {mend}"])
+        how = f"change one place: {edit}" if is_repeat else f"fix the code and {send}"
+        fix = f"If {'it is wrong' if lacks else 'the example is right'}, {how}."
+        return "\n".join([*lines, f"If what it returned is right, call {confirm}. {fix}"])
     problems = verdict.refusals
     lines.append(f"{not_done(verdict, replaces=replaces)} {_count(problems)}:")
     lines += [_line(problem) for problem in problems[:MAX_PROBLEMS]]
     if len(problems) > MAX_PROBLEMS:
         lines.append(f"- and {len(problems) - MAX_PROBLEMS} more.")
-    lines += [f"Mended already: {mend.message}" for mend in verdict.mends]
-    how = f"change each place: {edit}" if is_repeat else f"mend all of it and {send} with the whole code"
+    lines += [f"Fixed already: {fix.message}" for fix in verdict.fixes]
+    how = f"change each place: {edit}" if is_repeat else f"fix all of it and {send} with the whole code"
     return "\n".join([*lines, f"Next: {how}."])
 
 
@@ -88,7 +88,8 @@ def promised(changed: Sequence[Disagreement]) -> str:
     if not changed:
         return ""
     was = "was there before" if len(changed) == 1 else "were there before"
-    return f"{'; '.join(one_line(disagreement.call, 120) for disagreement in changed)} {was}: to change it, confirm with a `reason`."
+    calls = "; ".join(one_line(disagreement.call, 120) for disagreement in changed)
+    return f"{calls} {was}: to change it, confirm with a `reason`."
 
 
 def unconfirmed(verdict: Verdict, replaces: bool) -> str:  # noqa: FBT001 - a fact, not a mode
@@ -115,7 +116,7 @@ def failed_example(name: str, result: ExampleResult) -> str:
     wrote, back = fence(result.expected, 200), fence(result.returned, 200)
     return (
         f"`{name}` was not changed: for {fence(result.call, 200)} you wrote {wrote}, it returned {back}.\n"
-        f"If {back} is right, call add_example with it. If {wrote} is right, mend the function first (edit_function)."
+        f"If {back} is right, call add_example with it. If {wrote} is right, fix the function first (edit_function)."
     )
 
 
@@ -131,7 +132,7 @@ def excluded(verdict: Verdict, *, is_repeat: bool) -> frozenset[str]:
 
 def source_of_pending(verdict: Verdict) -> str:
     """Return the text that edit_function works on, if fixes made it differ from what was sent."""
-    return "The candidate now reads:\n" + block(verdict.source, 6_000) if verdict.mends and verdict.source else ""
+    return "The candidate now reads:\n" + block(verdict.source, 6_000) if verdict.fixes and verdict.source else ""
 
 
 def changes(change_events: Iterable[FunctionsChanged], functions: dict[str, Function]) -> str:
@@ -147,7 +148,7 @@ def changes(change_events: Iterable[FunctionsChanged], functions: dict[str, Func
         sentences += [f"`{name}` is a draft now: {how}." for name, how in change.disagreeing.items()]
         sentences += [f"Of `{name}`: {note}." for name, notes in change.noted.items() for note in bare_lines(notes)]
         sentences += [f"`{name}` is gone." for name in change.removed]
-        sentences += [f"`{path}`, which was rejected, is good again." for path in change.mended]
+        sentences += [f"`{path}`, which was rejected, is good again." for path in change.fixed]
         sentences += [
             f"A saved file was rejected, and its last good version, if it had one, goes on: {problem}."
             + (f" That line reads {fence(change.lines[problem], 200)}." if problem in change.lines else "")
@@ -166,7 +167,7 @@ def heard(change: RegistryChange, root: Path) -> FunctionsChanged:
         removed=change.removed,
         rejected=tuple(str(problem) for problem in change.rejected),
         by=change.by,
-        mended=change.mended,
+        fixed=change.fixed,
         standings=dict(change.standings),
         disagreeing=dict(change.disagreeing),
         noted=dict(change.noted),
@@ -188,7 +189,7 @@ def reloaded(change: RegistryChange, rejected: Iterable[Problem]) -> dict[str, A
         "changed": list(change.changed),
         "removed": list(change.removed),
         "rejected": [problem.to_json() for problem in rejected],
-        "mended": list(change.mended),
+        "fixed": list(change.fixed),
         "standings": dict(change.standings),
         "disagreeing": dict(change.disagreeing),
         "noted": dict(change.noted),
@@ -197,7 +198,7 @@ def reloaded(change: RegistryChange, rejected: Iterable[Problem]) -> dict[str, A
 
 def summed(change_events: Iterable[FunctionsChanged]) -> dict[str, Any]:
     """Return several changes as one reload, with only those standings and differing examples that still hold."""
-    names: dict[str, set[str]] = {"loaded": set(), "changed": set(), "removed": set(), "mended": set()}
+    names: dict[str, set[str]] = {"loaded": set(), "changed": set(), "removed": set(), "fixed": set()}
     still: dict[str, dict[str, str]] = {"standings": {}, "disagreeing": {}}
     noted: dict[str, str] = {}
     for change in change_events:
@@ -232,7 +233,7 @@ def seen_later(problems: Sequence[Problem]) -> str:
     """Return the findings of the background review, each on its line with place and fix, the doubtful ones last."""
     ordered = sorted(problems, key=lambda problem: problem.code == "weak-examples")
     shown = [
-        f"{problem.message} ({problem.where})" + (f": {problem.mend}" if problem.mend else "")
+        f"{problem.message} ({problem.where})" + (f": {problem.fix}" if problem.fix else "")
         for problem in ordered[:_MOST_SEEN]
     ]
     return "\n".join([*shown, *([f"{len(ordered) - _MOST_SEEN} more"] if len(ordered) > _MOST_SEEN else [])])
@@ -250,8 +251,8 @@ def _count(problems: Sequence[Problem]) -> str:
 
 def _line(problem: Problem) -> str:
     line = f"line {problem.where.line}: " if problem.where.line else ""
-    mend = f" Mend: {problem.mend}." if problem.mend else ""
-    return f"- {line}{problem.message}.{mend} [{problem.code}]".replace("..", ".")
+    fix = f" Fix: {problem.fix}." if problem.fix else ""
+    return f"- {line}{problem.message}.{fix} [{problem.code}]".replace("..", ".")
 
 
 def _type(schema: object) -> str:

@@ -131,12 +131,12 @@ def example_result(result: ExampleResult) -> dict[str, Any]:
 def unknown_function(name: str, names: Iterable[str] = ()) -> UsageError:
     """Return the error for a name that is none of the known functions."""
     suggestions = nearest(name, names)
-    mend = (
+    fix = (
         f"Did you mean `{suggestions[0]}`?"
         if suggestions
         else "Look at the list: list_functions, /functions, `toolwright functions list`."
     )
-    return UsageError(f"There is no function `{name}` in functions/.", mend=mend)
+    return UsageError(f"There is no function `{name}` in functions/.", fix=fix)
 
 
 def _matches(function: Function, query: ViewFilter, pattern: Wildcard) -> bool:

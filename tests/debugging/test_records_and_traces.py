@@ -98,4 +98,4 @@ async def test_a_breakpoint_that_cannot_be_is_refused(
         room_of(workspace).breakpoints.arm(
             Breakpoint(0, name, "", 0, condition), line, workspace.workshop.registry.snapshot()
         )
-    assert says in f"{error.value} {error.value.mend}"
+    assert says in f"{error.value} {error.value.fix}"

@@ -35,7 +35,7 @@ def test_a_breakpoint_is_read_as_it_is_typed(text: str, held: tuple[object, ...]
 def test_what_is_no_breakpoint_says_how_one_is_typed(text: str) -> None:
     with pytest.raises(UsageError) as refused:
         typed_breakpoint(text)
-    assert "[after N] [every N] [once]" in refused.value.mend
+    assert "[after N] [every N] [once]" in refused.value.fix
 
 
 async def test_a_counted_breakpoint_that_is_typed_at_a_stop_stops_at_its_hits(workspace: Workspace) -> None:

@@ -54,7 +54,7 @@ async def test_a_disguised_copy_is_named_with_its_signature(gate: Gate, policy: 
     (problem,) = [one for one in verdict.problems if one.code == "copy"]
     assert problem.severity == severity
     assert "`count_vowels(text: string) -> int` (functions/lib.py:1): Count the vowels" in problem.message
-    assert problem.mend == "call `count_vowels` instead, or say in `reason` how yours differs from `count_vowels`"
+    assert problem.fix == "call `count_vowels` instead, or say in `reason` how yours differs from `count_vowels`"
 
 
 @pytest.mark.parametrize(

@@ -253,7 +253,7 @@ async def test_what_a_finding_means_is_decided_by_the_policy(policy: AnyPolicy, 
     assert severity(policy, "robust", code) == expected
 
 
-async def test_a_finding_shows_line_and_mend_as_its_author_sees_them(workers: Sandbox) -> None:
+async def test_a_finding_shows_line_and_fix_as_its_author_sees_them(workers: Sandbox) -> None:
     code = "def f(a: str, *, tail: str = '') -> str:\n    b = a + tail\n    return b.index('q') and b\n"
     verdict = await judged(workers, code, "f('aq') → 'aq'", "f('abq', tail='zq') → 'abqzq'", snapshot=AROUND)
     (problem,) = [one for one in verdict.problems if one.code == "fails-on"]
@@ -261,7 +261,7 @@ async def test_a_finding_shows_line_and_mend_as_its_author_sees_them(workers: Sa
         "`f('a')` raises `ValueError: substring not found` at `return b.index('q') and b`"
     )
     assert problem.where.line == 3
-    assert problem.mend == "handle that case, or name `ValueError` under `Raises:` if it is meant"
+    assert problem.fix == "handle that case, or name `ValueError` under `Raises:` if it is meant"
 
 
 AROUND = snapshot_of(m="def g(a: int) -> int:\n    return a\n")

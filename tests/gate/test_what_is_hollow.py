@@ -101,12 +101,12 @@ def test_an_unused_parameter_of_a_library_only_warns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "mend"),
+    ("body", "fix"),
     [
         pytest.param("total = a + b\nprint(total)", "return the result instead of printing it", id="printed"),
         pytest.param("total = a + b", "end with `return` and the result", id="forgotten"),
     ],
 )
-def test_a_result_that_is_not_returned_is_told_as_that(body: str, mend: str) -> None:
+def test_a_result_that_is_not_returned_is_told_as_that(body: str, fix: str) -> None:
     (problem,) = on_text(function(body)).problems
-    assert (problem.code, problem.mend) == ("constant", mend)
+    assert (problem.code, problem.fix) == ("constant", fix)

@@ -142,7 +142,7 @@ def test_a_rejected_item_says_what_it_holds_and_where(char: str) -> None:
     assert f"U+{ord(char):04X}" in caught.value.message
     assert "at column 3" in caught.value.message
     assert char not in caught.value.message.replace(" ", "")
-    assert caught.value.mend
+    assert caught.value.fix
 
 
 @pytest.mark.parametrize("text", ["api.ex\u0430mple.org", "\u212aey.example.org", "a.org:8\u0661", "ä.example.org"])

@@ -28,12 +28,12 @@ def with_settings(here: Room, **settings: str) -> None:
     ("settings", "is_attended", "says"),
     [
         pytest.param({}, True, "if the task needs it, the user is asked before it joins", id="a human is there"),
-        pytest.param({}, False, "Mend: take the text as a parameter instead of fetching it", id="nobody is there"),
-        pytest.param({"ask": "never"}, True, "Mend: take the text as a parameter", id="nobody is ever asked"),
+        pytest.param({}, False, "Fix: take the text as a parameter instead of fetching it", id="nobody is there"),
+        pytest.param({"ask": "never"}, True, "Fix: take the text as a parameter", id="nobody is ever asked"),
         pytest.param({"unattended": "file"}, False, "a human has to grant it", id="the file decides"),
     ],
 )
-async def test_a_need_is_mended_by_asking_where_somebody_can_be_asked(
+async def test_a_need_is_fixed_by_asking_where_somebody_can_be_asked(
     here: Room, code: str, settings: dict[str, str], is_attended: bool, says: str
 ) -> None:
     with_settings(here, **settings)
@@ -45,7 +45,7 @@ async def test_a_need_is_mended_by_asking_where_somebody_can_be_asked(
 async def test_a_saved_file_says_how_a_human_grants_what_it_needs(here: Room, code: str) -> None:
     await here.save(code, here.root / "functions" / "sky.py")
     (need,) = [one for one in (await here.shop.introspect("weather"))["verdict"]["problems"] if "needs" in one["code"]]
-    assert need["mend"] == "a human is asked before it is called, or grants it now: toolwright functions grant NAME"
+    assert need["fix"] == "a human is asked before it is called, or grants it now: toolwright functions grant NAME"
 
 
 async def test_what_was_granted_is_shown_instead_of_what_was_lacking(here: Room, code: str, host: str) -> None:

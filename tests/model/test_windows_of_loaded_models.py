@@ -68,7 +68,7 @@ async def test_a_model_that_does_not_run_is_loaded_and_asked_nothing(scripted: S
     server = scripted([], beside={"POST /api/show": [SHOWN], "GET /api/ps": ran, "POST /api/generate": [{}]})
     found = await window(server)
     assert ("POST /api/generate", {"model": "scripted", "stream": False}) in server.asked_beside
-    assert "OLLAMA_CONTEXT_LENGTH" in found.mend
+    assert "OLLAMA_CONTEXT_LENGTH" in found.fix
 
 
 @pytest.mark.parametrize(

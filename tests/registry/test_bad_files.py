@@ -29,7 +29,7 @@ def test_a_wrong_encoding_is_told_with_its_line(tmp_path: Path, content: bytes, 
     (tmp_path / "probe.py").write_bytes(content)
     problem = problem_of(tmp_path)
     assert (problem.code, problem.where.path, problem.where.line) == (code, "functions/probe.py", line)
-    assert "UTF-8" in str(problem.mend)
+    assert "UTF-8" in str(problem.fix)
 
 
 def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_path_that_can_be_no_module_says_why(path: str, code: str) -> None:
     problem = module_of(PurePosixPath(path))
     assert isinstance(problem, Problem)
     assert problem.code == code
-    assert problem.mend
+    assert problem.fix
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_name_that_python_reads_as_another_says_which(tmp_path: Path) -> None:
     (tmp_path / "\ufb01x.py").write_text("x = 1\n")
     problem = problem_of(tmp_path, "\ufb01x.py")
     assert "is 'fix' to Python" in problem.message
-    assert problem.mend == "rename it to `fix`, spelled 'fix'"
+    assert problem.fix == "rename it to `fix`, spelled 'fix'"
 
 
 @pytest.mark.parametrize("name", ["da\ufe0fta", "da\u200dta", "da\u2028ta", "d\u00a0ata"])

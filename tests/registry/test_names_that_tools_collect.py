@@ -34,8 +34,8 @@ def test_a_module_that_a_tool_would_load_is_rejected_and_another_name_proposed(n
     assert isinstance(problem, Problem)
     assert isinstance(of_file, Problem)
     assert ("outside of the sandbox" in problem.message, problem.message) == (True, of_file.message)
-    assert problem.mend is not None
-    assert check_module_name(problem.mend.split("`")[1]) is None
+    assert problem.fix is not None
+    assert check_module_name(problem.fix.split("`")[1]) is None
 
 
 def test_a_file_that_runs_a_folder_as_a_program_is_rejected(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ THE_PLACE = "sandbox/lines.py"
 # What cuts at line ends elsewhere, and why that is no source: whole files, so that the list stays short.
 NO_SOURCES = {
     "agent_core/gate/examples/": "the value of a docstring: Python has read its line ends already",
-    "agent_core/gate/mends/prose.py": "the value of a docstring",
+    "agent_core/gate/fixes/prose.py": "the value of a docstring",
     "agent_core/gate/mutation/splice.py": "a text that `ast.unparse` wrote",
     "agent_core/interfaces/repl/": "rows for the screen, made visible before",
     "agent_core/interfaces/slash.py": "a message of the program",

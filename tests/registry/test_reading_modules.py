@@ -67,7 +67,7 @@ def test_what_cannot_be_called_by_name_is_left_out_with_its_reason(signature: st
     reading = read(f"def probe({signature}): ...\ndef other(): ...")
     assert [function.name for function in reading.functions] == ["other"]
     assert codes(reading.problems) == [code]
-    assert reading.problems[0].mend
+    assert reading.problems[0].fix
 
 
 @pytest.mark.parametrize("name", ["größe", "a" * 65])

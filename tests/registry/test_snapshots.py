@@ -45,7 +45,7 @@ def test_a_broken_save_keeps_the_last_good_version() -> None:
     assert codes(after.rejected) == ["syntax"]
 
 
-def test_a_mended_save_clears_the_rejection() -> None:
+def test_a_fixed_save_clears_the_rejection() -> None:
     broken = snapshot_of(a="def f(): ...").with_module(read("def f(:", "a"))
     assert broken.with_module(read("def f(x): ...", "a")).rejected == ()
 

@@ -28,7 +28,7 @@ def test_what_does_not_read_as_it_runs_is_rejected_with_its_place(char: str, aro
     assert isinstance(problem, Problem)
     assert (problem.where.line, problem.where.column) == (2, around.splitlines()[1].index("{}") + 1)
     assert f"U+{ord(char):04X}" in problem.message
-    assert problem.mend
+    assert problem.fix
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_the_same_characters_are_welcome_as_escapes(char: str) -> None:
 def test_a_name_that_python_reads_as_another_is_rejected(code: str, read: str) -> None:
     problem = parse(ModuleSource.of("lib", code))
     assert isinstance(problem, Problem)
-    assert (problem.code, problem.mend) == ("name-spelling", f"write `{read}`")
+    assert (problem.code, problem.fix) == ("name-spelling", f"write `{read}`")
     assert problem.where.line
 
 
@@ -94,7 +94,7 @@ def test_every_encoding_but_utf8_is_rejected_in_texts_and_files(tmp_path: Path, 
     for found in (parse(ModuleSource.of("lib", text)), read_file(tmp_path, tmp_path / "lib.py")):
         assert isinstance(found, Problem)
         assert (found.code, found.where.line) == ("encoding", 1 + head.startswith(("\n", "\r", "#!")))
-        assert found.mend == "save it as UTF-8 and remove that comment"
+        assert found.fix == "save it as UTF-8 and remove that comment"
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ def test_a_file_that_others_read_is_told_with_what_to_type(tmp_path: Path, confi
     done = run("list", "--json", cwd=tmp_path, TOOLWRIGHT_SECRET_OTHER="of the environment")
     found = json.loads(done.stdout)
     assert done.returncode == 1
-    assert found["problem"]["mend"] == f"Type: chmod 600 {config}/secrets.toml"
+    assert found["problem"]["fix"] == f"Type: chmod 600 {config}/secrets.toml"
     assert [one["name"] for one in found["secrets"]] == ["OTHER"]
 
 

@@ -50,7 +50,7 @@ def test_a_false_or_empty_flag_counts_as_given(root: Path) -> None:
     assert (found.model.stream, found.instructions) == (False, "")
 
 
-_EITHER = ("model.stream", "gate.mends")  # whose value is the default's all the same
+_EITHER = ("model.stream", "gate.fixes")  # whose value is the default's all the same
 
 
 @pytest.mark.parametrize("key", known_keys())
@@ -60,7 +60,7 @@ def test_every_setting_has_a_variable_that_reaches_it(root: Path, monkeypatch: p
         "agent": "scout",
         "model.mode": "native",
         "sandbox.packages": '["numpy"]',
-        "gate.mends_off": '["prompts"]',
+        "gate.fixes_off": '["prompts"]',
         "turn.shown_functions": "20",
     }
     values |= {"grants.ask": "always", "grants.unattended": "file"}
@@ -91,7 +91,7 @@ def test_a_file_that_does_not_fit_is_told_with_the_key_and_a_way_out(root: Path,
     with pytest.raises(SettingsError) as caught:
         load(root)
     assert named in str(caught.value)
-    assert caught.value.mend
+    assert caught.value.fix
 
 
 def test_a_file_in_another_encoding_is_told_as_no_toml(root: Path) -> None:

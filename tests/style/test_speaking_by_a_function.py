@@ -34,7 +34,7 @@ async def test_text_without_a_message_is_the_message_after_one_word_to_the_model
     assert ended(events).reply == "Cats have nine lives."
 
 
-async def test_a_model_that_mends_its_plain_text_sends_only_the_message(at_desk: OpenDesk) -> None:
+async def test_a_model_that_fixes_its_plain_text_sends_only_the_message(at_desk: OpenDesk) -> None:
     desk = await memgpt(at_desk, [Say("Nine lives."), send("Nine!")])
     events = await desk.say("How many lives has a cat?")
     assert [each.text for each in of(Text, events)] == ["Nine!"]

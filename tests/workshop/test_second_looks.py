@@ -96,7 +96,7 @@ async def test_what_was_found_is_kept_with_the_verdict_and_of_what_is_good_nothi
         desk.put(BOTH)
         assert list((await desk.told()).noted) == ["clamp"]  # after `total`, which stands above it
         seen = {name: (await desk.shop.introspect(name))["verdict"] for name in ("total", "clamp")}
-        assert {"duplicate", "bite", "robust"} < {one["stage"] for one in seen["total"]["stages"]}
+        assert {"duplicate", "mutation", "robust"} < {one["stage"] for one in seen["total"]["stages"]}
         problems = {name: [(one["code"], one["line"]) for one in each["problems"]] for name, each in seen.items()}
         assert (problems["total"], ("weak-examples", 29) in problems["clamp"]) == ([], True)
 

@@ -65,7 +65,7 @@ async def test_a_library_keeps_the_value_of_its_strings(here: Room, tmp_path: Pa
     (row,) = report["functions"]
     assert ("👩\\u200d💻" in (here.root / "functions" / "lib.py").read_text("utf-8"), row["outcome"]) == (
         True,
-        "mended",
+        "fixed",
     )
     assert "\u200d" in here.shop.registry.snapshot().functions["count_vowels"].description
 

@@ -133,7 +133,7 @@ async def test_a_function_changed_once_more_is_shown_anew_before_what_is_kept_ta
     assert (await here.shop.confirm("count_vowels"))["admitted"]
 
 
-async def test_a_refused_candidate_is_not_mended_over_what_was_saved_since(here: Room) -> None:
+async def test_a_refused_candidate_is_not_fixed_over_what_was_saved_since(here: Room) -> None:
     await here.save(VOWELS)
     wrong = YOURS.replace("    5\n", "    6\n")
     assert not (await here.shop.replace("count_vowels", wrong, author=Author("agent")))["admitted"]

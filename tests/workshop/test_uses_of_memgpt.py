@@ -45,7 +45,7 @@ def test_what_has_none_is_named_with_its_line_and_what_to_write(line: str, says:
     (problem,) = adapt(f"def f(self, text: str) -> str:\n    {line}\n    return text\n", "a.py").problems
     assert (problem.code, problem.where.line) == ("foreign-context", 2)
     assert line in problem.message
-    assert says in (problem.mend or "")
+    assert says in (problem.fix or "")
 
 
 def test_an_import_that_is_used_is_named_and_one_that_is_not_goes() -> None:

@@ -70,7 +70,7 @@ async def test_a_save_whose_examples_hold_tells_the_standing_and_no_difference(
     shop: FunctionService, tmp_path: Path
 ) -> None:
     (event,) = await save(shop, tmp_path, VOWELS)
-    assert (event.loaded, event.disagreeing, event.mended) == (("count_vowels",), {}, ())
+    assert (event.loaded, event.disagreeing, event.fixed) == (("count_vowels",), {}, ())
     assert shown(event) == "⟳ by hand loaded: count_vowels\n  ✓ count_vowels is a trial: its examples agree"
 
 
@@ -86,16 +86,16 @@ async def test_a_save_of_an_example_that_the_shut_world_stops_is_said_to_wait_fo
     assert shown(event).endswith("~ page_of is a draft: its examples need what is not granted yet")
 
 
-async def test_a_rejected_file_mended_to_its_last_good_text_is_said_to_be_good_again(
+async def test_a_rejected_file_fixed_to_its_last_good_text_is_said_to_be_good_again(
     shop: FunctionService, tmp_path: Path
 ) -> None:
     await save(shop, tmp_path, VOWELS)
     (broken,) = await save(shop, tmp_path, "def (:\n")
-    assert (len(broken.rejected), broken.mended) == (1, ())
-    (mended,) = await save(shop, tmp_path, VOWELS)
-    assert (mended.mended, mended.changed, mended.rejected) == (("functions/letters.py",), (), ())
-    assert shown(mended) == "✓ functions/letters.py is good again"
-    assert "`functions/letters.py`, which was rejected, is good again." in shop.tell_changes([mended])
+    assert (len(broken.rejected), broken.fixed) == (1, ())
+    (fixed,) = await save(shop, tmp_path, VOWELS)
+    assert (fixed.fixed, fixed.changed, fixed.rejected) == (("functions/letters.py",), (), ())
+    assert shown(fixed) == "✓ functions/letters.py is good again"
+    assert "`functions/letters.py`, which was rejected, is good again." in shop.tell_changes([fixed])
 
 
 async def test_a_rejected_file_that_is_removed_is_not_said_to_be_good(shop: FunctionService, tmp_path: Path) -> None:
@@ -104,13 +104,13 @@ async def test_a_rejected_file_that_is_removed_is_not_said_to_be_good(shop: Func
     file = tmp_path / "functions" / "letters.py"
     file.unlink()
     found = await shop.reload()
-    assert (found["removed"], found["mended"], found["rejected"]) == (["count_vowels"], [], [])
+    assert (found["removed"], found["fixed"], found["rejected"]) == (["count_vowels"], [], [])
     assert await shop.reload() == {
         "loaded": [],
         "changed": [],
         "removed": [],
         "rejected": [],
-        "mended": [],
+        "fixed": [],
         "standings": {},
         "disagreeing": {},
         "noted": {},
@@ -121,7 +121,7 @@ async def test_a_reload_says_what_disagrees_and_what_is_good_again(shop: Functio
     await save(shop, tmp_path, "def (:\n")
     (tmp_path / "functions" / "letters.py").write_text(FLAWED)
     found = await shop.reload()
-    assert (found["loaded"], found["mended"]) == (["count_vowels"], ["functions/letters.py"])
+    assert (found["loaded"], found["fixed"]) == (["count_vowels"], ["functions/letters.py"])
     assert list(found["disagreeing"]) == ["count_vowels"]
 
 
@@ -133,7 +133,7 @@ async def test_saves_that_were_taken_while_an_editor_was_open_are_told_when_it_i
             await here.save(text)
 
     found = await here.shop.reload_after(edit())
-    assert (found["changed"], found["mended"]) == (["count_vowels"], ["functions/letters.py"])
+    assert (found["changed"], found["fixed"]) == (["count_vowels"], ["functions/letters.py"])
     assert list(found["disagreeing"].values()) == ['count_vowels("queueing") gave 3, its example on line 10 says 5']
     again = await here.shop.reload_after(here.save(VOWELS))
     assert (again["changed"], again["disagreeing"], again["rejected"]) == (["count_vowels"], {}, [])

@@ -100,20 +100,20 @@ def _how(outcome: Raised | TimedOut | Killed) -> str:
             return f"is stopped: {fence(reason)}"
 
 
-def mend_of(failure: FailedCall) -> str:
+def fix_of(failure: FailedCall) -> str:
     """Return what would resolve the failure."""
     kind = failure.kind[0]
-    if kind in _MENDS:
-        return _MENDS[kind]
+    if kind in _FIXES:
+        return _FIXES[kind]
     named = f"`{kind}`" if kind.isidentifier() and kind.isascii() else "the exception"
     return f"handle that case, or name {named} under `Raises:` if it is meant"
 
 
-_MENDS = {
-    "NameError": "define that name, or mend its spelling",
+_FIXES = {
+    "NameError": "define that name, or fix its spelling",
     "UnboundLocalError": "give that variable a value on every way to this line",
     "ReturnTypeError": "return what the hint promises, or widen the hint",
     "Unsendable": "return text, numbers, lists or dictionaries",
     "TimedOut": "look for a loop that these arguments never end",
-    "Killed": "mend the body where it asks for too much",
+    "Killed": "fix the body where it asks for too much",
 }

@@ -76,22 +76,22 @@ def _missing(function: Function, examples: Sequence[Example | GivenExample]) -> 
     call = f">>> {name}({', '.join(function.parameters['properties'])})"
     if twice := contradicted(examples):
         message = f"the example `{sorted(twice)[0]}` is there twice, with different results"
-        mend = f"take one of the two out; add a line `{call}` with other values and their result"
-        yield Finding("contradictory-examples", message, mend, line)
+        fix = f"take one of the two out; add a line `{call}` with other values and their result"
+        yield Finding("contradictory-examples", message, fix, line)
     elif len(calls) < 2:
         times = f"the same example {len(examples)} times" if len(examples) > 1 else "only one example"
         message = f"`{name}` has {times if calls else 'no example'}; two with different results are needed"
-        mend = f"add under `Examples:` a line `{call}` with real values, and its result on the line below"
-        yield Finding("too-few-examples", message, mend, line)
+        fix = f"add under `Examples:` a line `{call}` with real values, and its result on the line below"
+        yield Finding("too-few-examples", message, fix, line)
     elif results in ({"True"}, {"False"}):
         opposite = "False" if results == {"True"} else "True"
         message = f"every example of `{name}` gives {results.copy().pop()}; one that gives {opposite} is needed too"
-        mend = f"add a line `{call}` with values for which the result is {opposite}, and `{opposite}` on the line below"
-        yield Finding("one-sided-examples", message, mend, line)
+        fix = f"add a line `{call}` with values for which the result is {opposite}, and `{opposite}` on the line below"
+        yield Finding("one-sided-examples", message, fix, line)
     elif len(results) < 2:
         message = f"every example of `{name}` gives the same result, as a body that ignores its arguments would"
-        mend = f"add a line `{call}` with values for which the result is another, and that result on the line below"
-        yield Finding("same-results", message, mend, line)
+        fix = f"add a line `{call}` with values for which the result is another, and that result on the line below"
+        yield Finding("same-results", message, fix, line)
 
 
 def contradicted(examples: Sequence[Example | GivenExample]) -> set[str]:

@@ -10,8 +10,8 @@ from ...registry.function import ModuleReading
 from ...registry.schema import read_module
 from ...registry.source import ModuleSource
 from ..draft import Draft
-from ..mend import keeps_meaning, view_of
-from ..mends import hint_result, inferred
+from ..fix import keeps_meaning, view_of
+from ..fixes import hint_result, inferred
 from ..trial import placed
 
 _CODE = "inferred-hints"
@@ -26,14 +26,14 @@ def with_result_hint(draft: Draft) -> Draft:
     text = hint_result(before, dict(draft.trials.values)) if before else draft.text
     if before is None or text == draft.text or not keeps_meaning(draft.text, text, draft.candidate.name):
         return draft
-    mended = draft.with_mend(_CODE, "", text)
-    after = view_of(mended)
-    reading = _placed(mended)
+    fixed = draft.with_fix(_CODE, "", text)
+    after = view_of(fixed)
+    reading = _placed(fixed)
     if after is None or reading is None:
         return draft
-    mended = draft.with_mend(_CODE, inferred(before, after), text)
+    fixed = draft.with_fix(_CODE, inferred(before, after), text)
     problems = tuple(problem for problem in draft.problems if problem.code != _LACK)
-    return replace(mended, problems=problems, reading=reading, trial=draft.snapshot.with_module(reading))
+    return replace(fixed, problems=problems, reading=reading, trial=draft.snapshot.with_module(reading))
 
 
 def _placed(draft: Draft) -> ModuleReading | None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from sandbox.lines import bare_lines, lines_of
 
-from ..mends.prose import prose
-from ..mends.signature import offset
+from ..fixes.prose import prose
+from ..fixes.signature import offset
 from ..tree import FunctionNode, find, first_line, literal, nodes_of, parse
 
 _DRIVERS = frozenset(["print", "main", "unittest.main", "doctest.testmod", "pytest.main"])

@@ -59,7 +59,7 @@ def replay(scene: CliContext, call: int, version: str, is_debugged: bool) -> int
     from ..replaying import human_at_terminal, replayed
 
     if is_debugged and (scene.as_json or not is_attended()):
-        raise UsageError("There is no terminal for the debugger.", mend="Leave --debug away, or run it at a terminal.")
+        raise UsageError("There is no terminal for the debugger.", fix="Leave --debug away, or run it at a terminal.")
 
     async def replay_call(workspace: Any) -> dict[str, Any]:
         workspace.debugging.debugger = human_at_terminal() if is_debugged else None

@@ -30,7 +30,7 @@ POLICIES = ("agent", "human", "import")
 @click.option("--name", default="", help="The promised name, if not the file's one public function.")
 @click.option("--module", default="", help="The module that it would join.")
 @click.option("--quiet", "-q", is_flag=True, help="Print only what is refused.")
-@click.option("--diff", "diffs", is_flag=True, help="Show what was mended as diffs.")
+@click.option("--diff", "diffs", is_flag=True, help="Show what was fixed as diffs.")
 @click.option("--sarif", is_flag=True, help="Print a SARIF 2.1.0 log, for editors and code scanning.")
 @scene
 def check(scene: CliContext, **options: Any) -> int:  # Any: the options above
@@ -56,10 +56,10 @@ def check(scene: CliContext, **options: Any) -> int:  # Any: the options above
 
 def _check_options(scene: CliContext, **options: Any) -> None:
     if options["sarif"] and scene.as_json:
-        raise UsageError("--json and --sarif are two forms of the same.", mend="Give one of them.")
+        raise UsageError("--json and --sarif are two forms of the same.", fix="Give one of them.")
     single = len(options["paths"]) == 1 and options["paths"][0].suffix == ".py"
     if (options["name"] or options["module"]) and not single:
-        raise UsageError("--name and --module are for one .py file.", mend="Leave them out, or name one file.")
+        raise UsageError("--name and --module are for one .py file.", fix="Leave them out, or name one file.")
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class _Told:
     is_quiet: bool
     with_diffs: bool = False
     is_whole: bool = False
-    counts: dict[str, int] = field(default_factory=lambda: {"judged": 0, "refused": 0, "mended": 0, "warned": 0})
+    counts: dict[str, int] = field(default_factory=lambda: {"judged": 0, "refused": 0, "fixed": 0, "warned": 0})
 
     @property
     def refused(self) -> int:
@@ -90,7 +90,7 @@ class _Told:
         for key, is_counted in {
             "judged": True,
             "refused": is_refused,
-            "mended": verdict["mends"],
+            "fixed": verdict["fixes"],
             "warned": warned,
         }.items():
             self.counts[key] += bool(is_counted)
@@ -112,11 +112,11 @@ class _Told:
         problems = [
             problem for problem in verdict["problems"] if not self.is_quiet or problem.get("severity") != "warns"
         ]
-        shown = {**verdict, "problems": problems, "mends": [] if self.is_quiet else verdict["mends"]}
+        shown = {**verdict, "problems": problems, "fixes": [] if self.is_quiet else verdict["fixes"]}
         headline, *others = verdict_lines(shown, "could join")
         path = verdict["path"]
         if self.with_diffs:
-            others += [row for mend in verdict["mends"] for row in coloured(bare_lines(mend["diff"]))]
+            others += [row for fix in verdict["fixes"] for row in coloured(bare_lines(fix["diff"]))]
         return [headline if path.endswith(".py") else (*headline, ("dim", f" · {path}")), *others]
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -133,6 +133,6 @@ class _Told:
         counts = self.counts
         good = counts["judged"] - counts["refused"]
         mark = line(("bad", "✗ ") if counts["refused"] else ("ok", "✓ "))
-        parts = [f"{counts[key]} {key}" for key in ("refused", "mended", "warned") if counts[key]]
+        parts = [f"{counts[key]} {key}" for key in ("refused", "fixed", "warned") if counts[key]]
         text = f"{counts['judged']} judged: {good} could join" + "".join(f", {part}" for part in parts)
         return (*mark, ("", text))

@@ -48,7 +48,7 @@ def configure(scene: CliContext, model: str | None, base_url: str | None, **flag
     yes, confirms = flags["yes"], flags["confirm_address"]
     if not yes and not sys.stdin.isatty():
         next_command = "--confirm-address --yes" if confirms else "--yes --model NAME"
-        raise UsageError("There is no terminal to ask at.", mend=f"Next: toolwright configure {next_command}")
+        raise UsageError("There is no terminal to ask at.", fix=f"Next: toolwright configure {next_command}")
     root = Workspace.find(scene.root)
     if confirms:
         return _confirm(scene, root, yes=yes)
@@ -157,7 +157,7 @@ def _answer(root: Path, setting: SettingQuestion, now: Any) -> dict[str, Any]:
             settings, _ = in_force(root, _checked({setting.key: typed}))
             return {setting.key: _value(settings, setting.key)}
         except UsageError as error:
-            say(fault_lines(error.message, "" if isinstance(error, SettingsError) else error.mend))
+            say(fault_lines(error.message, "" if isinstance(error, SettingsError) else error.fix))
     if typed is None:
         raise click.Abort
     return {}

@@ -105,8 +105,8 @@ def create(  # noqa: PLR0913, PLR0917  (click hands them in)
     from ..opened import with_asking_workshop
 
     if name.endswith(".py"):
-        mend = f"Next: toolwright functions create NAME {name}"
-        raise UsageError(f"{name} is a file: the function's name comes first.", mend=mend)
+        fix = f"Next: toolwright functions create NAME {name}"
+        raise UsageError(f"{name} is a file: the function's name comes first.", fix=fix)
     code = _read(file or source)
     verdict = with_asking_workshop(scene, lambda shop: shop.create(name, code, module, reason=reason))
     return _judged(scene, verdict)
@@ -131,7 +131,7 @@ def edit(  # noqa: PLR0913, PLR0917  (click hands them in)
         code = _read(file)
         return _judged(scene, with_asking_workshop(scene, lambda shop: shop.replace(name, code, reason=reason)))
     if not sys.stdin.isatty():
-        raise UsageError("There is no terminal for an editor.", mend="Give --old and --new, or --file FILE.")
+        raise UsageError("There is no terminal for an editor.", fix="Give --old and --new, or --file FILE.")
     change = with_workshop(scene, lambda shop: edit_function(shop, name))
     return _changed(scene, change)
 
@@ -209,7 +209,7 @@ def reload(scene: CliContext) -> int:
 
 def _read(file: str | None) -> str:
     if file is None and sys.stdin.isatty():
-        raise UsageError("There is no source.", mend="Give --file FILE, or --file - and the source on standard input.")
+        raise UsageError("There is no source.", fix="Give --file FILE, or --file - and the source on standard input.")
     try:
         return sys.stdin.read() if file in (None, "-") else Path(str(file)).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -105,7 +105,7 @@ def pending(scene: CliContext, name: str, drop: bool) -> None:  # noqa: FBT001  
         return
     candidates = with_workshop(scene, lambda shop: shop.all_pending())
     if name and name not in candidates:
-        raise UsageError(f"No candidate named `{name}` was rejected.", mend="Next: toolwright functions pending")
+        raise UsageError(f"No candidate named `{name}` was rejected.", fix="Next: toolwright functions pending")
     shown = {name: candidates[name]} if name else candidates
     source = shown[name]["verdict"]["source"] or shown[name]["code"] if name else ""
     scene.result(shown, [*pending_lines(shown), *(line(text) for text in bare_lines(source))])

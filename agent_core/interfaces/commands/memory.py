@@ -204,7 +204,7 @@ async def _edited(name: str, text: str) -> str | None:
     from ..by_hand import text_from_editor
 
     if not sys.stdin.isatty():
-        raise UsageError("There is no terminal for an editor.", mend="Give --value TEXT, or --file FILE.")
+        raise UsageError("There is no terminal for an editor.", fix="Give --value TEXT, or --file FILE.")
     return await text_from_editor(name, text)
 
 

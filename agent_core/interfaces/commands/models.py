@@ -61,9 +61,9 @@ def path(scene: CliContext, name: str) -> None:
     by_name = {str(model["name"]): model for model in list_models()}
     model = by_name.get(name.removeprefix("local/")) or by_name.get(f"local/{name.removeprefix('local/')}")
     if model is None:
-        raise UsageError(f"There is no local model `{name}`.", mend=f"Known are: {', '.join(by_name)}.")
+        raise UsageError(f"There is no local model `{name}`.", fix=f"Known are: {', '.join(by_name)}.")
     if not _is_here(model):
-        raise UsageError(f"`{name}` is not here.", mend=f"toolwright models get {name}")
+        raise UsageError(f"`{name}` is not here.", fix=f"toolwright models get {name}")
     scene.result({"name": name, "path": model["path"]}, [line(str(model["path"]))])
 
 

@@ -53,7 +53,7 @@ def list_(scene: CliContext) -> int:
         problem = error
     names = sorted({*places, *readers})
     rows = [{"name": name, "from": places.get(name), "functions": readers.get(name, [])} for name in names]
-    problem_data = {"code": problem.code, "message": problem.message, "mend": problem.mend} if problem else None
+    problem_data = {"code": problem.code, "message": problem.message, "fix": problem.fix} if problem else None
     scene.result({"secrets": rows, "problem": problem_data}, [*_lines(rows), *_problem_lines(problem)])
     if not rows and not problem:
         scene.hint("No secret is set. Next: toolwright secrets set NAME")
@@ -107,7 +107,7 @@ def _value(name: str) -> str:
         except UnicodeDecodeError as error:
             raise UsageError("What came on standard input is no text.") from error
     if not typed:
-        raise UsageError("Nothing was given, and nothing was set.", mend=f"Next: toolwright secrets set {name}")
+        raise UsageError("Nothing was given, and nothing was set.", fix=f"Next: toolwright secrets set {name}")
     return typed
 
 
@@ -121,4 +121,4 @@ def _lines(rows: list[dict[str, Any]]) -> list[Line]:
 def _problem_lines(problem: WorkspaceError | None) -> list[Line]:
     from ..faults import fault_lines
 
-    return fault_lines(problem.message, problem.mend) if problem else []
+    return fault_lines(problem.message, problem.fix) if problem else []

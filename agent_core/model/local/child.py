@@ -27,7 +27,7 @@ Line = dict[str, Any]  # Any: JSON
 _PROGRAM: Final = Path(__file__).with_name("engine.py")
 _LONGEST_LINE: Final = 1 << 24
 _LONGEST_ADDRESS: Final = 66  # of 107 bytes; a socket below a new folder takes 39 more
-_MEND: Final = "Try again; if it goes on, use another model: toolwright models list"
+_FIX: Final = "Try again; if it goes on, use another model: toolwright models list"
 _ENDS: Final[Mapping[int, tuple[str, str]]] = {
     signal.SIGKILL: (
         "was killed, most likely since memory ran out",
@@ -96,7 +96,7 @@ class Child:
         if "failed" in line:
             raise ModelError(
                 f"The local model could not be loaded: {line['failed']}.",
-                mend="It needs about 2 GB of free memory, and a package xllamacpp that runs here: toolwright doctor",
+                fix="It needs about 2 GB of free memory, and a package xllamacpp that runs here: toolwright doctor",
             )
         self.version = line["ready"]
         self._reading = asyncio.create_task(self._read())
@@ -115,7 +115,7 @@ class Child:
                 line = await self._answer(number)
                 ended = "chunk" not in line
                 if "failed" in line:
-                    raise ModelError(f"The local model failed: {line['failed']}.", mend=_MEND)
+                    raise ModelError(f"The local model failed: {line['failed']}.", fix=_FIX)
                 if not ended:
                     yield _checked(line["chunk"])
         finally:
@@ -189,9 +189,9 @@ class Child:
 
     async def _died(self) -> ModelError:
         code = await self._process.wait()
-        unknown = (f"ended unexpectedly ({_signal_name(-code) if code < 0 else f'exit code {code}'})", _MEND)
-        how, mend = _ENDS.get(-code, unknown)
-        return ModelError(f"The engine of the local model {how}.", mend=mend)
+        unknown = (f"ended unexpectedly ({_signal_name(-code) if code < 0 else f'exit code {code}'})", _FIX)
+        how, fix = _ENDS.get(-code, unknown)
+        return ModelError(f"The engine of the local model {how}.", fix=fix)
 
 
 async def _spawn() -> Process:
@@ -218,8 +218,8 @@ def _checked(chunk: Line) -> Line:
     error = chunk["error"]
     message = str(error.get("message", error))
     if error.get("type") == "exceed_context_size_error":
-        raise ContextOverflow(message, mend="Set `model.context_tokens` higher, or begin a new conversation.")
-    raise ModelError(f"The local model failed: {message}.", mend=_MEND)
+        raise ContextOverflow(message, fix="Set `model.context_tokens` higher, or begin a new conversation.")
+    raise ModelError(f"The local model failed: {message}.", fix=_FIX)
 
 
 def _signal_name(number: int) -> str:

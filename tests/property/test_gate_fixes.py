@@ -1,4 +1,4 @@
-"""Mending, on generated functions: once is enough, and what is computed stays the same."""
+"""Fixing, on generated functions: once is enough, and what is computed stays the same."""
 
 import ast
 from typing import Any
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agent_core.gate import Candidate, Rules
 from agent_core.gate.draft import Draft
-from agent_core.gate.mend import mend
+from agent_core.gate.fix import fix
 from agent_core.gate.read import read
 from agent_core.registry.snapshot import Snapshot
 from tests.kit.drawing import drawn
@@ -61,13 +61,13 @@ def candidates(draw: st.DrawFn) -> str:
     return draw(st.sampled_from(["{}", "```python\n{}```", "Sure!\n\n```\n{}```\n"])).format(code)
 
 
-def mended(code: str) -> Draft:
+def fixed(code: str) -> Draft:
     draft = Draft(Candidate("f", code, "lib"), "agent", Rules(), Snapshot.empty(), code)
-    return mend(read(draft))
+    return fix(read(draft))
 
 
 def computed(text: str) -> list[Any]:
-    """What the body gives, with what a mend may add taken from the test: these texts are our own."""
+    """What the body gives, with what a fix may add taken from the test: these texts are our own."""
     namespace: dict[str, Any] = {}
     exec("import math\nfrom collections import Counter\nfrom typing import *\n" + text, namespace)
     function = namespace["f"]
@@ -79,24 +79,24 @@ def computed(text: str) -> list[Any]:
 
 @settings(max_examples=drawn(80))
 @given(candidates())
-def test_mending_what_was_mended_changes_nothing(code: str) -> None:
-    once = mended(code)
+def test_fixing_what_was_fixed_changes_nothing(code: str) -> None:
+    once = fixed(code)
     assert once.problems == ()
-    twice = mended(once.text)
-    assert (twice.text, [one.code for one in twice.mends]) == (once.text, [])
+    twice = fixed(once.text)
+    assert (twice.text, [one.code for one in twice.fixes]) == (once.text, [])
 
 
 @settings(max_examples=drawn(80))
 @given(candidates())
-def test_a_mend_never_changes_what_a_function_computes(code: str) -> None:
+def test_a_fix_never_changes_what_a_function_computes(code: str) -> None:
     bare = read(Draft(Candidate("f", code, "lib"), "agent", Rules(), Snapshot.empty(), code)).text
-    assert computed(mended(code).text) == computed(bare)
+    assert computed(fixed(code).text) == computed(bare)
 
 
 @settings(max_examples=drawn(50))
 @given(candidates())
-def test_every_word_of_a_docstring_outlives_its_mending(code: str) -> None:
-    draft = mended(code)
+def test_every_word_of_a_docstring_outlives_its_fixing(code: str) -> None:
+    draft = fixed(code)
     original = read(Draft(Candidate("f", code, "lib"), "agent", Rules(), Snapshot.empty(), code))
     before, after = (ast.get_docstring(one.function) or "" for one in (original, draft) if one.function)
     said = {word for words in DESCRIPTIONS for word in words.replace("\\n", "\n").split()}

@@ -1,4 +1,4 @@
-"""On other people's functions: mending twice changes nothing, and what is computed stays the same, run in workers."""
+"""On other people's functions: fixing twice changes nothing, and what is computed stays the same, run in workers."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import pytest
 from agent_core.gate import Candidate, GivenExample, Rules
 from agent_core.gate.draft import Draft
 from agent_core.gate.examples.suggest import changed
-from agent_core.gate.mend import mend
+from agent_core.gate.fix import fix
 from agent_core.gate.read import read
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
@@ -29,10 +29,10 @@ def rows() -> list[Row]:
     return [json.loads(line) for line in DATA.read_text("utf-8").splitlines()]
 
 
-def mended(row: Row, code: str) -> Draft:
+def fixed(row: Row, code: str) -> Draft:
     examples = tuple(GivenExample(one["call"], one["expected"]) for one in row["examples"])
     told = Candidate(row["name"], code, "lib", examples=examples, description=row["description"])
-    return mend(read(Draft(told, "import", Rules(), Snapshot.empty(), code)))
+    return fix(read(Draft(told, "import", Rules(), Snapshot.empty(), code)))
 
 
 def asserted(row: Row) -> str:
@@ -43,18 +43,18 @@ def asserted(row: Row) -> str:
 def repeated(sample: list[Row]) -> None:
     for row in sample:
         for code in (str(row["code"]), asserted(row)):
-            once = mended(row, code)
-            twice = mended(row, once.text)
-            assert (twice.text, [one.code for one in twice.mends]) == (once.text, []), row["id"]
+            once = fixed(row, code)
+            twice = fixed(row, once.text)
+            assert (twice.text, [one.code for one in twice.fixes]) == (once.text, []), row["id"]
 
 
-def test_mending_a_published_function_twice_changes_nothing() -> None:
+def test_fixing_a_published_function_twice_changes_nothing() -> None:
     repeated(rows()[::9])
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_mending_every_published_function_twice_changes_nothing() -> None:
+def test_fixing_every_published_function_twice_changes_nothing() -> None:
     repeated(rows())
 
 
@@ -89,18 +89,18 @@ async def check(sample: list[Row]) -> int:
     async with await Sandbox.start(parallel=2) as sandbox:
         for row in sample:
             before = await computed(sandbox, row, row["code"])
-            after = await computed(sandbox, row, mended(row, asserted(row)).text)
+            after = await computed(sandbox, row, fixed(row, asserted(row)).text)
             both = [(one, other) for one, other in zip(before, after, strict=True) if one and other]
             assert all(one == other for one, other in both), row["id"]
             compared += len(both)
     return compared
 
 
-async def test_a_mended_function_computes_what_it_did() -> None:
+async def test_a_fixed_function_computes_what_it_did() -> None:
     assert await check(rows()[::19]) > 100
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-async def test_every_mended_function_computes_what_it_did() -> None:
+async def test_every_fixed_function_computes_what_it_did() -> None:
     assert await check(rows()) > 3000

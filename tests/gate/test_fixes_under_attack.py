@@ -1,4 +1,4 @@
-"""Stage 1 and 2 on texts at which a mend could do harm, or stop short: sessions, tabs, code that watches itself."""
+"""Stage 1 and 2 on texts at which a fix could do harm, or stop short: sessions, tabs, code that watches itself."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from agent_core.errors import SettingsError
 from agent_core.gate import Rules
 from agent_core.gate.tree import parse
 
-from .support import ADD, codes, function, mends, on_text
+from .support import ADD, codes, fixes, function, on_text
 
 SESSION = "\n".join(
     f"{'...' if number else '>>>'} {line}".rstrip()
@@ -27,7 +27,7 @@ def session(*lines: str) -> str:
 def test_a_pasted_session_keeps_its_calls_and_results_as_examples() -> None:
     draft = on_text(session("...", ">>> add(1, 2)", "3", ">>> add(2, 2)", "4"), "add")
     assert (codes(draft), draft.text.split()) == (set(), ADD.split())
-    assert mends(draft) == ["prompts", "asserted-examples", "trailing-code"]
+    assert fixes(draft) == ["prompts", "asserted-examples", "trailing-code"]
 
 
 def test_what_a_session_printed_or_raised_is_no_code() -> None:
@@ -76,27 +76,27 @@ def test_a_docstring_with_escaped_line_breaks_is_read_as_it_means() -> None:
         pytest.param(function("return floor(a) if 'floor' in globals() else b"), id="looks-for-a-name"),
     ],
 )
-def test_what_watches_its_own_text_is_not_mended(code: str) -> None:
+def test_what_watches_its_own_text_is_not_fixed(code: str) -> None:
     draft = on_text(code)
     assert parse(code) is not None
-    assert (mends(draft), draft.text) == ([], code)
+    assert (fixes(draft), draft.text) == ([], code)
 
 
 def test_a_hint_means_what_its_name_means_in_the_file() -> None:
     code = "from typing import List\nlist = tuple\n" + function("return a[b]", "a: List[int], b: int | None")
-    assert mends(on_text(code)) == []
+    assert fixes(on_text(code)) == []
 
 
-async def test_each_kind_of_mend_can_be_switched_off_in_the_settings(tmp_path: Path) -> None:
+async def test_each_kind_of_fix_can_be_switched_off_in_the_settings(tmp_path: Path) -> None:
     code = function("return math.floor(a) + b").replace("\n    Args:", "\n    :param a: x\n    Args:")
-    async with Workspace.open(tmp_path, flags={"gate.mends_off": ["missing-import"]}) as workspace:
+    async with Workspace.open(tmp_path, flags={"gate.fixes_off": ["missing-import"]}) as workspace:
         verdict = await workspace.workshop.create("f", code)
-    assert [one["code"] for one in verdict["mends"]] == ["docstring-style"]
+    assert [one["code"] for one in verdict["fixes"]] == ["docstring-style"]
     with pytest.raises(SettingsError, match="missing-imports"):
-        async with Workspace.open(tmp_path, flags={"gate.mends_off": ["missing-imports"]}):
+        async with Workspace.open(tmp_path, flags={"gate.fixes_off": ["missing-imports"]}):
             pass
 
 
-def test_every_mend_can_be_switched_off_by_its_code() -> None:
+def test_every_fix_can_be_switched_off_by_its_code() -> None:
     draft = on_text(f"```python\n{ADD}```", "add", rules=Rules(off=frozenset({"code-fence"})))
-    assert (mends(draft), codes(draft)) == ([], {"syntax-error"})
+    assert (fixes(draft), codes(draft)) == ([], {"syntax-error"})

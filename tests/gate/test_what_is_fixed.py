@@ -4,11 +4,11 @@ import pytest
 
 from agent_core.gate import Candidate, Rules
 from agent_core.gate.draft import Draft
-from agent_core.gate.mend import mend
+from agent_core.gate.fix import fix
 from agent_core.gate.read import read
 from agent_core.registry.snapshot import Snapshot
 
-from .support import ADD, function, mends, on_text, snapshot_of
+from .support import ADD, fixes, function, on_text, snapshot_of
 
 
 @pytest.mark.parametrize(
@@ -26,9 +26,9 @@ from .support import ADD, function, mends, on_text, snapshot_of
 )
 def test_a_standard_name_that_can_mean_one_thing_is_imported(body: str, line: str) -> None:
     draft = on_text(function(body))
-    assert mends(draft) == ["missing-import"]
+    assert fixes(draft) == ["missing-import"]
     assert draft.text.startswith(f"{line}\n\n\ndef f(")
-    assert f"+{line}" in draft.mends[0].diff
+    assert f"+{line}" in draft.fixes[0].diff
 
 
 @pytest.mark.parametrize(
@@ -43,12 +43,12 @@ def test_a_standard_name_that_can_mean_one_thing_is_imported(body: str, line: st
     ],
 )
 def test_a_name_that_could_mean_several_things_is_not_imported(body: str) -> None:
-    assert "missing-import" not in mends(on_text(function(body)))
+    assert "missing-import" not in fixes(on_text(function(body)))
 
 
 def test_a_name_that_the_module_around_defines_is_not_imported() -> None:
     around = snapshot_of(lib="sqrt = abs\n")
-    assert mends(on_text(function("return sqrt(a) + b"), snapshot=around)) == []
+    assert fixes(on_text(function("return sqrt(a) + b"), snapshot=around)) == []
 
 
 def test_imports_stand_below_the_docstring_of_the_text_and_beside_others() -> None:
@@ -58,7 +58,7 @@ def test_imports_stand_below_the_docstring_of_the_text_and_beside_others() -> No
 
 def test_self_is_added_where_the_body_uses_it() -> None:
     draft = on_text(function("self.progress(1, 2, 'half')\nreturn a + b"))
-    assert mends(draft) == ["missing-self"]
+    assert fixes(draft) == ["missing-self"]
     assert "def f(self, a: int, b: int) -> int:" in draft.text
 
 
@@ -123,7 +123,7 @@ EPYDOC = """Add.
 )
 def test_another_docstring_style_becomes_google_and_its_types_become_hints(words: str) -> None:
     draft = on_text(f'def f(a, b):\n    """{words}"""\n    return a + b\n')
-    assert mends(draft) == ["docstring-style", "docstring-types"]
+    assert fixes(draft) == ["docstring-style", "docstring-types"]
     assert "def f(a: int, b: int) -> int:" in draft.text
     for line in ("Args:", "a (int): The first of them.", "b (int): The second.", "int: The sum.", "ValueError: Never."):
         assert f" {line}\n" in draft.text
@@ -147,7 +147,7 @@ def test_another_docstring_style_becomes_google_and_its_types_become_hints(words
 )
 def test_descriptions_that_stand_elsewhere_are_moved_under_args(words: str) -> None:
     draft = on_text(f'def f(a: int, b: int) -> int:\n    """{words}"""\n    return a + b\n')
-    assert mends(draft) == ["docstring-sections"]
+    assert fixes(draft) == ["docstring-sections"]
     assert "    Args:\n        a: The first.\n        b: The second.\n" in draft.text
 
 
@@ -181,7 +181,7 @@ def test_a_default_of_none_belongs_to_the_hint() -> None:
 
 def test_a_description_is_never_invented() -> None:
     draft = on_text('def f(a: int, b: int) -> int:\n    """Add a and b."""\n    return a + b\n')
-    assert mends(draft) == []
+    assert fixes(draft) == []
     assert sum(problem.code == "undescribed-parameter" for problem in draft.problems) == 2
 
 
@@ -192,19 +192,19 @@ def test_none_is_written_as_the_return_type_of_what_returns_nothing() -> None:
     assert "def f(self, a: int) -> None:" in draft.text
 
 
-def test_one_kind_of_mend_can_be_switched_off_alone() -> None:
+def test_one_kind_of_fix_can_be_switched_off_alone() -> None:
     code = function("self.progress(1, 2)\nreturn math.floor(a / b)")
-    assert mends(on_text(code, rules=Rules(off=frozenset({"missing-import"})))) == ["missing-self"]
+    assert fixes(on_text(code, rules=Rules(off=frozenset({"missing-import"})))) == ["missing-self"]
 
 
 def test_good_code_is_left_exactly_as_it_is() -> None:
     draft = on_text(ADD, "add")
-    assert (draft.text, draft.mends, draft.problems) == (ADD, (), ())
+    assert (draft.text, draft.fixes, draft.problems) == (ADD, (), ())
 
 
 def test_a_description_that_came_with_the_code_becomes_its_docstring() -> None:
     code = "def f(a, b):\n    return a + b\n"
-    draft = mend(
+    draft = fix(
         read(
             Draft(
                 Candidate("f", code, "lib", description='Add "two"\nnumbers \\ more.'),
@@ -215,7 +215,7 @@ def test_a_description_that_came_with_the_code_becomes_its_docstring() -> None:
             )
         )
     )
-    assert mends(draft) == ["given-description"]
+    assert fixes(draft) == ["given-description"]
     assert draft.text == 'def f(a, b):\n    """Add "two"\n    numbers \\\\ more.\n    """\n    return a + b\n'
 
 
@@ -238,7 +238,7 @@ def test_an_example_in_another_form_becomes_a_doctest(written: str) -> None:
         '    """\n    return', f'\n    Examples:\n        {written}\n    """\n    return'
     )
     draft = on_text(code)
-    assert mends(draft) == ["example-form"]
+    assert fixes(draft) == ["example-form"]
     assert "    Examples:\n        >>> f(1, 2)\n        3\n" in draft.text
 
 
@@ -256,7 +256,7 @@ def test_what_is_no_example_or_one_already_is_left_alone(written: str) -> None:
     code = function("return a + b").replace(
         '    """\n    return', f'\n    Examples:\n        {written}\n    """\n    return'
     )
-    assert mends(on_text(code)) == []
+    assert fixes(on_text(code)) == []
 
 
 def test_text_below_an_example_does_not_become_its_result() -> None:

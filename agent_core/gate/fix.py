@@ -11,7 +11,7 @@ from functools import lru_cache
 from ..registry import docstring
 from ..registry.examples import find as find_examples
 from .draft import Draft
-from .mends import (
+from .fixes import (
     OLD_MARKS,
     STYLE_MARKS,
     View,
@@ -97,11 +97,11 @@ REPAIRS: tuple[Repair, ...] = (
 )
 
 
-def mend(draft: Draft) -> Draft:
+def fix(draft: Draft) -> Draft:
     """Return the draft with every fix that follows from its own text, until none is left."""
     view = view_of(draft)
     if view is None:
-        return draft.skip("there is no function to mend")
+        return draft.skip("there is no function to fix")
     repairs = [repair for repair in REPAIRS if draft.rules.makes(repair.code)]
     for _ in range(_ROUNDS):
         before = draft.text
@@ -127,13 +127,13 @@ def _try(repair: Repair, draft: Draft, before: View) -> tuple[Draft, View]:
     text = repair.apply(before)
     if text == draft.text or not keeps_meaning(draft.text, text, before.name):
         return draft, before
-    mended = draft.with_mend(repair.code, repair.message, text)
-    after = view_of(mended)
+    fixed = draft.with_fix(repair.code, repair.message, text)
+    after = view_of(fixed)
     if after is None:
         return draft, before
     if repair.tell:
-        mended = draft.with_mend(repair.code, repair.tell(before, after), text)
-    return mended, after
+        fixed = draft.with_fix(repair.code, repair.tell(before, after), text)
+    return fixed, after
 
 
 def keeps_meaning(before: str, after: str, name: str) -> bool:
