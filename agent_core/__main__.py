@@ -7,8 +7,8 @@ wait for a command line parser.
 import os
 import sys
 
-from . import __version__
-from .own_environment import enter
+from agent_core import __version__
+from agent_core.own_environment import enter
 
 
 def main() -> None:
@@ -19,7 +19,7 @@ def main() -> None:
         return
     enter()
     try:
-        from .interfaces.cli import main as run  # noqa: PLC0415  (the version must not pay for it)
+        from agent_core.interfaces.cli import main as run  # noqa: PLC0415  (the version must not pay for it)
 
         code = run(sys.argv[1:])
     except KeyboardInterrupt:  # while all is being loaded

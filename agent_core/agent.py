@@ -8,24 +8,24 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AsyncExitStack
 
-from . import events
-from .context import KIND, PRESSURE, History, PageReader, claim, resume
-from .context import pop as pop_turn
-from .course import Ended
-from .errors import ModelError, WorkspaceError
-from .grants.desk import heard_by
-from .interruption import Interrupted
-from .memory.agent_memory import AgentMemory
-from .messages import Message
-from .model.ahead import Tell
-from .settling import closing_answers, last_event, settle
-from .status import AgentStatus, status_of
-from .step import AgentLoop
-from .storage import ClaimedTurn as Claimed
-from .storage import PinFunction, Post, Store, UnpinFunction
-from .talk import AgentSession
-from .turn import Emit, Turn, messages_of, notice, said_by
-from .workshop import Author, FunctionService, StaleView
+from agent_core import events
+from agent_core.context import KIND, PRESSURE, History, PageReader, claim, resume
+from agent_core.context import pop as pop_turn
+from agent_core.course import Ended
+from agent_core.errors import ModelError, WorkspaceError
+from agent_core.grants.desk import heard_by
+from agent_core.interruption import Interrupted
+from agent_core.memory.agent_memory import AgentMemory
+from agent_core.messages import Message
+from agent_core.model.ahead import Tell
+from agent_core.settling import closing_answers, last_event, settle
+from agent_core.status import AgentStatus, status_of
+from agent_core.step import AgentLoop
+from agent_core.storage import ClaimedTurn as Claimed
+from agent_core.storage import PinFunction, Post, Store, UnpinFunction
+from agent_core.talk import AgentSession
+from agent_core.turn import Emit, Turn, messages_of, notice, said_by
+from agent_core.workshop import Author, FunctionService, StaleView
 
 Listener = Callable[[events.FunctionsChanged], None]
 

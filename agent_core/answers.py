@@ -14,9 +14,9 @@ from sandbox import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, 
 from sandbox.unhashed import Pairs
 from sandbox.values import encode
 
-from .aside import bulk
-from .problem import Problem
-from .untrusted import block, fence, shorten, visible
+from agent_core.aside import bulk
+from agent_core.problem import Problem
+from agent_core.untrusted import block, fence, shorten, visible
 
 MAX_OUTPUT_CHARS = 2_000
 MAX_FRAMES = 6

@@ -10,32 +10,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from . import events
-from .context import (
-    BYTES_PER_TOKEN,
-    INSTRUCTIONS,
-    Budget,
-    History,
-    Remembered,
-    RequestPrompt,
-    Room,
-    Shown,
-    SystemMessage,
-    build,
-)
-from .errors import ContextOverflow, ModelError
-from .interruption import Interrupted
-from .messages import Assistant, System, User
-from .model.ahead import Preparing, Tell
-from .model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
-from .model.reply import Mode, ModeChanged, Model, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
-from .model.request import FunctionShown, Request
-from .registry.snapshot import Snapshot
-from .request_record import recorded_request
-from .settings import Settings
-from .storage import Entry, Write
-from .style import DIRECT, MessageProtocol
-from .turn import Turn, assistant
+from agent_core import events
+from agent_core.context import BYTES_PER_TOKEN, INSTRUCTIONS, Budget, History, Remembered, RequestPrompt, Room, Shown, SystemMessage, build
+from agent_core.errors import ContextOverflow, ModelError
+from agent_core.interruption import Interrupted
+from agent_core.messages import Assistant, System, User
+from agent_core.model.ahead import Preparing, Tell
+from agent_core.model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
+from agent_core.model.reply import Mode, ModeChanged, Model, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
+from agent_core.model.request import FunctionShown, Request
+from agent_core.registry.snapshot import Snapshot
+from agent_core.request_record import recorded_request
+from agent_core.settings import Settings
+from agent_core.storage import Entry, Write
+from agent_core.style import DIRECT, MessageProtocol
+from agent_core.turn import Turn, assistant
 
 # Of the room, what the conversation may take: at first, and when the endpoint said that it was too long all the same.
 _SHARES: Final = (1.0, 0.5, 0.25)

@@ -11,35 +11,35 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from . import doctor, hosted, starters
-from .agent import Agent
-from .asking import OpenedModel
-from .broker import Broker, RequestLog
-from .cage import SandboxClient, guarded_in
-from .clock import Clock
-from .crew import WorkspaceDeps, recruit, sources_of
-from .debugging import Debugging
-from .embedding import Embedder, embedder
-from .errors import NoWorkspace, SettingsError, UsageError, WorkspaceError
-from .gate import FIXES, Gate, Rules
-from .grants import AccessResolver, Approver, GrantStore
-from .grants.addresses import is_confirmed
-from .memory.classes import Memory
-from .memory.sources import Sources
-from .model.discover import DiscoveredModel, choose
-from .offline import installed_models
-from .own_environment import environment as own_environment
-from .packages import Environment
-from .registry.registry import Registry
-from .registry.snapshot import Snapshot
-from .registry.watch import Watcher
-from .secrets import GIVEN, Secrets, shade_logs
-from .settings import FILE_NAME, ModelSettings, Settings, load
-from .storage import Store, lock_agent, open_store, prepare_state_dir
-from .workshop import FunctionService
-from .workshop.granting import GrantService
-from .workshop.one_writer import only_writer
-from .workshop.packing import ImportTrials, PackageGrants
+from agent_core import doctor, hosted, starters
+from agent_core.agent import Agent
+from agent_core.asking import OpenedModel
+from agent_core.broker import Broker, RequestLog
+from agent_core.cage import SandboxClient, guarded_in
+from agent_core.clock import Clock
+from agent_core.crew import WorkspaceDeps, recruit, sources_of
+from agent_core.debugging import Debugging
+from agent_core.embedding import Embedder, embedder
+from agent_core.errors import NoWorkspace, SettingsError, UsageError, WorkspaceError
+from agent_core.gate import FIXES, Gate, Rules
+from agent_core.grants import AccessResolver, Approver, GrantStore
+from agent_core.grants.addresses import is_confirmed
+from agent_core.memory.classes import Memory
+from agent_core.memory.source_catalog import Sources
+from agent_core.model.discover import DiscoveredModel, choose
+from agent_core.offline import installed_models
+from agent_core.own_environment import environment as own_environment
+from agent_core.packages import Environment
+from agent_core.registry.registry import Registry
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.watch import Watcher
+from agent_core.secrets import GIVEN, Secrets, shade_logs
+from agent_core.settings import FILE_NAME, ModelSettings, Settings, load
+from agent_core.storage import Store, lock_agent, open_store, prepare_state_dir
+from agent_core.workshop import FunctionService
+from agent_core.workshop.granting import GrantService
+from agent_core.workshop.one_writer import only_writer
+from agent_core.workshop.packing import ImportTrials, PackageGrants
 
 
 class Workspace:
@@ -189,7 +189,7 @@ class Workspace:
         settings = self.settings.model.model_copy(update={"name": name}) if name else self.settings.model
         # The SDK takes half a second to import: only a turn pays for it, and the prompt is not held up by it.
         await asyncio.to_thread(import_module, "agent_core.model.client")
-        from .model.client import open_model  # noqa: PLC0415 - see above
+        from agent_core.model.client import open_model  # noqa: PLC0415 - see above
 
         chosen = await self._choose(settings)
         model = await open_model(chosen, settings)

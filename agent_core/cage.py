@@ -25,13 +25,13 @@ from sandbox.access import NOTHING
 from sandbox.code import Modules
 from sandbox.debugging import PLAIN
 
-from .aside import aside, bulk
-from .broker import Broker
-from .debugging.debugging import Debugging
-from .grants.leftovers import without_repositories
-from .grants.permit import UNWRITTEN
-from .secrets import CallSecrets, Curtain, Secrets
-from .settings import SandboxSettings
+from agent_core.aside import aside, bulk
+from agent_core.broker import Broker
+from agent_core.debugging.debugging import Debugging
+from agent_core.grants.leftovers import without_repositories
+from agent_core.grants.permit import UNWRITTEN
+from agent_core.secrets import CallSecrets, Curtain, Secrets
+from agent_core.settings import SandboxSettings
 
 _OWN: Final = tuple(str(Path(__file__).parents[1] / room) for room in ("agent_core", "meta_functions", "sandbox"))
 

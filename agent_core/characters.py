@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from sandbox.lines import bare_lines, first_lines, place_of, reader_of
 
-from .untrusted import CONTROLS, UNSEEN
+from agent_core.untrusted import CONTROLS, UNSEEN
 
 _COOKIE = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.ASCII)
 _UTF8 = frozenset({"utf-8", "utf8", "u8", "utf", "utf8-ucs2", "utf8-ucs4", "cp65001", "utf-8-sig"})

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from .errors import ModelError, UsageError
-from .grants.addresses import confirm, is_confirmed
-from .messages import System, User
-from .model.discover import DiscoveredModel, UnconfirmedServer, choose
-from .model.reply import Reply
-from .model.request import Request
-from .model.tour.script import NAME as TOUR
-from .offline import installed_models
-from .own_environment import environment
-from .settings import ModelSettings, Settings, load
-from .settings_file import write_values
+from agent_core.errors import ModelError, UsageError
+from agent_core.grants.addresses import confirm, is_confirmed
+from agent_core.messages import System, User
+from agent_core.model.discover import DiscoveredModel, UnconfirmedServer, choose
+from agent_core.model.reply import Reply
+from agent_core.model.request import Request
+from agent_core.model.tour.script import NAME as TOUR
+from agent_core.offline import installed_models
+from agent_core.own_environment import environment
+from agent_core.settings import ModelSettings, Settings, load
+from agent_core.settings_file import write_values
 
 KEY: Final = "OPENAI_API_KEY"
 _WAIT_S: Final = 60.0
@@ -128,7 +128,7 @@ def unconfirmed_server(root: Path, settings: ModelSettings, environment: Mapping
 
 
 async def _ask(chosen: DiscoveredModel, settings: ModelSettings) -> None:
-    from .model.client import open_model  # noqa: PLC0415 - the SDK takes half a second to import
+    from agent_core.model.client import open_model  # noqa: PLC0415 - the SDK takes half a second to import
 
     model = await open_model(chosen, settings)
     try:

@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias
 
 from sandbox.foreign import Malformed, read_json
 
-from .dispatch import Done
-from .model.reply import Reply
+from agent_core.dispatch import Done
+from agent_core.model.reply import Reply
 
 _Same: TypeAlias = tuple[str, str, str]
 Reason = Literal["replied", "interrupted", "steps", "repeated", "failed"]

@@ -6,29 +6,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from . import hosted
-from .agent import Agent
-from .asking import ModelSession, OpenModel
-from .cage import SandboxClient
-from .clock import Clock
-from .context import Shown
-from .dispatch import Dispatcher, HostAlias, HostFunction
-from .embedding import Embedder
-from .errors import SettingsError
-from .memory.agent_memory import AgentMemory
-from .memory.archival import Archival
-from .memory.blocks import Blocks
-from .memory.classes import KNOWN, Memory, named
-from .memory.old_names import ALIASES
-from .memory.recall import Recall
-from .memory.sections import Sections
-from .memory.sources import Sources
-from .presets import Preset, preset, text_of
-from .settings import MemorySettings, Settings
-from .step import AgentLoop
-from .storage import SaveAgent, Store
-from .talk import OLD_NAMES, AgentSession
-from .workshop import FunctionService
+from agent_core import hosted
+from agent_core.agent import Agent
+from agent_core.asking import ModelSession, OpenModel
+from agent_core.cage import SandboxClient
+from agent_core.clock import Clock
+from agent_core.context import Shown
+from agent_core.dispatch import Dispatcher, HostAlias, HostFunction
+from agent_core.embedding import Embedder
+from agent_core.errors import SettingsError
+from agent_core.memory.agent_memory import AgentMemory
+from agent_core.memory.archival import Archival
+from agent_core.memory.blocks import Blocks
+from agent_core.memory.classes import KNOWN, Memory, named
+from agent_core.memory.old_names import ALIASES
+from agent_core.memory.recall import Recall
+from agent_core.memory.sections import Sections
+from agent_core.memory.source_catalog import Sources
+from agent_core.presets import Preset, preset, text_of
+from agent_core.settings import MemorySettings, Settings
+from agent_core.step import AgentLoop
+from agent_core.storage import SaveAgent, Store
+from agent_core.talk import OLD_NAMES, AgentSession
+from agent_core.workshop import FunctionService
 
 _ALIASES: Final[Mapping[str, HostAlias]] = {**ALIASES, **OLD_NAMES}
 

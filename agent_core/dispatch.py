@@ -12,29 +12,29 @@ from typing import Any, Protocol
 
 from sandbox import Killed, Raised, Refused, Returned
 
-from . import answers
-from .answers import CallOutcome, InterruptedCall, Skipped
-from .aside import aside
-from .cage import SandboxClient
-from .clock import Clock
-from .context import beginning
-from .debugging import Watch
-from .errors import ToolwrightError
-from .grants import Denied, Permit
-from .interruption import Interrupted as StopRequested
-from .matching import nearest
-from .memory.blocks import Blocks
-from .memory.door import FunctionMemoryApi
-from .messages import Call
-from .registry.arguments import renamed
-from .registry.function import Function
-from .registry.snapshot import Snapshot
-from .requests import WorkerApi
-from .running import CallRecord
-from .settings import TurnSettings
-from .storage import Entry, Write
-from .turn import Turn, call_started
-from .workshop import Author, FunctionService, PlannedChange, noted
+from agent_core import answers
+from agent_core.answers import CallOutcome, InterruptedCall, Skipped
+from agent_core.aside import aside
+from agent_core.cage import SandboxClient
+from agent_core.clock import Clock
+from agent_core.context import beginning
+from agent_core.debugging import Watch
+from agent_core.errors import ToolwrightError
+from agent_core.grants import Denied, Permit
+from agent_core.interruption import Interrupted as StopRequested
+from agent_core.matching import nearest
+from agent_core.memory.blocks import Blocks
+from agent_core.memory.door import FunctionMemoryApi
+from agent_core.messages import Call
+from agent_core.registry.arguments import renamed
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.requests import WorkerApi
+from agent_core.running import CallRecord
+from agent_core.settings import TurnSettings
+from agent_core.storage import Entry, Write
+from agent_core.turn import Turn, call_started
+from agent_core.workshop import Author, FunctionService, PlannedChange, noted
 
 _log = logging.getLogger(__name__)
 

@@ -8,17 +8,17 @@ from typing import Any, TypeAlias
 
 from sandbox import Sandbox, SandboxUnavailable
 
-from . import __version__
-from .cage import SandboxClient
-from .embedding import Embedder
-from .errors import ModelError, ToolwrightError
-from .grants.addresses import UnconfirmedAddress, unconfirmed
-from .model.dialect import dialect_of
-from .model.discover import DiscoveredModel, asks_endpoint
-from .model.strict import loosened
-from .registry.function import Function
-from .settings import ModelSettings, Settings
-from .storage import Store
+from agent_core import __version__
+from agent_core.cage import SandboxClient
+from agent_core.embedding import Embedder
+from agent_core.errors import ModelError, ToolwrightError
+from agent_core.grants.addresses import UnconfirmedAddress, unconfirmed
+from agent_core.model.dialect import dialect_of
+from agent_core.model.discover import DiscoveredModel, asks_endpoint
+from agent_core.model.strict import loosened
+from agent_core.registry.function import Function
+from agent_core.settings import ModelSettings, Settings
+from agent_core.storage import Store
 
 Choose: TypeAlias = Callable[[ModelSettings], Awaitable[DiscoveredModel]]
 

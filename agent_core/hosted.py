@@ -11,17 +11,17 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Protocol
 
-from .dispatch import HostFunction
-from .memory.blocks import Blocks
-from .memory.classes import KNOWN
-from .memory.edits import ALREADY
-from .memory.offered import methods_of
-from .memory.planned import EditAuthor, PlannedEdit
-from .registry.function import ModuleReading
-from .registry.schema import read_module
-from .registry.source import ModuleSource
-from .storage import content_hash
-from .workshop import PlannedChange
+from agent_core.dispatch import HostFunction
+from agent_core.memory.blocks import Blocks
+from agent_core.memory.classes import KNOWN
+from agent_core.memory.edits import ALREADY
+from agent_core.memory.offered import methods_of
+from agent_core.memory.planned import EditAuthor, PlannedEdit
+from agent_core.registry.function import ModuleReading
+from agent_core.registry.schema import read_module
+from agent_core.registry.source import ModuleSource
+from agent_core.storage import content_hash
+from agent_core.workshop import PlannedChange
 
 # `meta_functions` is on top of this package, so its modules are named as data: the one dynamic import.
 META_PACKAGE = "meta_functions"

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from .errors import UsageError
-from .model.local import prefix, weights
-from .model.local.fetch import DownloadProgress, fetch, remove
-from .problem import Place, Problem
-from .registry.schema import read_module
-from .registry.source import ModuleSource, hash_of
+from agent_core.errors import UsageError
+from agent_core.model.local import prefix, weights
+from agent_core.model.local.fetch import DownloadProgress, fetch, remove
+from agent_core.problem import Place, Problem
+from agent_core.registry.schema import read_module
+from agent_core.registry.source import ModuleSource, hash_of
 
 OnBytes = Callable[[int, int | None, str], None]
 

@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from .course import DirectReplyPolicy, Ended, GoOn, stands_refused
-from .dispatch import Done
-from .model.reply import Reply
-from .turn import Turn
+from agent_core.course import DirectReplyPolicy, Ended, GoOn, stands_refused
+from agent_core.dispatch import Done
+from agent_core.model.reply import Reply
+from agent_core.turn import Turn
 
 ASKED: Final = "you asked for it (request_heartbeat), and the calls are done."
 FAILED: Final = "a call failed. Fix it, do something else, or tell the user with send_message."

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from . import programs
+from agent_core import programs
 
 _CONFIGURES: Final = frozenset(  # how the user's index is reached, and nothing that says what is installed where
     {"INDEX_URL", "EXTRA_INDEX_URL", "NO_INDEX", "FIND_LINKS", "TRUSTED_HOST", "CERT", "CLIENT_CERT", "PROXY"}

@@ -5,9 +5,9 @@ from typing import Any
 
 from sandbox.lines import bare_lines
 
-from .clock import shown_time
-from .grants import Grants
-from .untrusted import block, fence, one_line, shorten, visible
+from agent_core.clock import shown_time
+from agent_core.grants import Grants
+from agent_core.untrusted import block, fence, one_line, shorten, visible
 
 PAGE = 40
 _MOST_VERSIONS = 20

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from .own_environment import absolute, places
+from agent_core.own_environment import absolute, places
 
 _PASSED_ON: Final = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")
 _SEARCHED: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")

@@ -17,8 +17,8 @@ from typing import Any, BinaryIO, Final, Self
 
 from sandbox.foreign import Strictness, read_json
 
-from . import programs
-from .errors import ToolwrightError
+from agent_core import programs
+from agent_core.errors import ToolwrightError
 
 Json = Any  # Any: JSON
 Place = tuple[int | str, ...]

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import __version__
-from .context import Section
-from .model.request import FunctionShown
-from .registry.snapshot import Snapshot
-from .storage import Entry, SaveText, Write, content_hash
+from agent_core import __version__
+from agent_core.context import Section
+from agent_core.model.request import FunctionShown
+from agent_core.registry.snapshot import Snapshot
+from agent_core.storage import Entry, SaveText, Write, content_hash
 
 
 def recorded_request(

@@ -17,17 +17,17 @@ from sandbox import Outcome, RequestRefused, Returned
 from sandbox.debugging import PLAIN
 from sandbox.unhashed import Members, Pairs
 
-from .answers import answer, bad_arguments
-from .aside import aside, bulk
-from .broker import Broker
-from .cage import SandboxClient
-from .debugging.debugging import Watch
-from .grants import NOTHING, Denied, Grants, Permit
-from .memory.door import FunctionMemoryApi, MemoryAccessRefused
-from .registry.arguments import read as read_arguments
-from .registry.function import Function
-from .registry.snapshot import Snapshot
-from .secrets import CallSecrets, Curtain
+from agent_core.answers import answer, bad_arguments
+from agent_core.aside import aside, bulk
+from agent_core.broker import Broker
+from agent_core.cage import SandboxClient
+from agent_core.debugging.debugging import Watch
+from agent_core.grants import NOTHING, Denied, Grants, Permit
+from agent_core.memory.door import FunctionMemoryApi, MemoryAccessRefused
+from agent_core.registry.arguments import read as read_arguments
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.secrets import CallSecrets, Curtain
 
 MAX_DEPTH = 4
 MAX_NOTE = 400  # characters

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from . import events
-from .clock import Clock
-from .context import beginning, first_page
-from .messages import Call
-from .problem import Problem
-from .registry.arguments import read as read_arguments
-from .registry.function import Function
-from .storage import SaveBlock, Write
-from .turn import Turn, result
-from .workshop import PlannedChange
+from agent_core import events
+from agent_core.clock import Clock
+from agent_core.context import beginning, first_page
+from agent_core.messages import Call
+from agent_core.problem import Problem
+from agent_core.registry.arguments import read as read_arguments
+from agent_core.registry.function import Function
+from agent_core.storage import SaveBlock, Write
+from agent_core.turn import Turn, result
+from agent_core.workshop import PlannedChange
 
 
 class CallRecord:

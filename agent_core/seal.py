@@ -11,8 +11,8 @@ import stat
 import time
 from pathlib import Path
 
-from .errors import WorkspaceError
-from .user_folders import data_folder
+from agent_core.errors import WorkspaceError
+from agent_core.user_folders import data_folder
 
 _SIZE = 32
 _PURPOSE = "toolwright yes 1"

@@ -20,21 +20,10 @@ from pydantic_settings import SettingsError as UnreadableVariable
 
 from sandbox.foreign import Malformed, read_toml
 
-from .errors import SettingsError
-from .matching import nearest
-from .plain_files import read_plain
-from .setting_sections import (
-    GateSettings,
-    GrantSettings,
-    HeartbeatSettings,
-    MemorySettings,
-    ModelSettings,
-    ReplSettings,
-    SandboxSettings,
-    SettingsSection,
-    StandingSettings,
-    TurnSettings,
-)
+from agent_core.errors import SettingsError
+from agent_core.matching import nearest
+from agent_core.plain_files import read_plain
+from agent_core.setting_sections import GateSettings, GrantSettings, HeartbeatSettings, MemorySettings, ModelSettings, ReplSettings, SandboxSettings, SettingsSection, StandingSettings, TurnSettings
 
 __all__ = [
     "FILE_NAME",

@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 from sandbox.foreign import Malformed, read_toml
 from sandbox.lines import bare_lines
 
-from .errors import SettingsError
-from .plain_files import read_plain
-from .settings import FILE_NAME, MOST_BYTES
+from agent_core.errors import SettingsError
+from agent_core.plain_files import read_plain
+from agent_core.settings import FILE_NAME, MOST_BYTES
 
 Value: TypeAlias = str | int | float | bool
 Values: TypeAlias = Mapping[str, Value]

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from . import events
-from .answers import Skipped, Unknown, answer, word
-from .course import Ended
-from .storage import ClaimedTurn as Claimed
-from .storage import Entry, Store
-from .talk import AgentSession
-from .turn import Turn, entry_of, notice, unanswered
+from agent_core import events
+from agent_core.answers import Skipped, Unknown, answer, word
+from agent_core.course import Ended
+from agent_core.storage import ClaimedTurn as Claimed
+from agent_core.storage import Entry, Store
+from agent_core.talk import AgentSession
+from agent_core.turn import Turn, entry_of, notice, unanswered
 
 
 def closing_answers(entries: Sequence[Entry]) -> list[Entry]:

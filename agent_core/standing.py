@@ -6,8 +6,8 @@ another version takes its place.
 
 from typing import Literal, TypeAlias
 
-from .settings import StandingSettings
-from .storage import Stats
+from agent_core.settings import StandingSettings
+from agent_core.storage import Stats
 
 Standing: TypeAlias = Literal["draft", "trial", "trusted", "quarantined"]
 STANDINGS: tuple[Standing, ...] = ("draft", "trial", "trusted", "quarantined")

@@ -4,10 +4,10 @@ import re
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
-from .errors import WorkspaceError
-from .registry import within
-from .registry.source import FOLDER
-from .settings import FILE_NAME
+from agent_core.errors import WorkspaceError
+from agent_core.registry import within
+from agent_core.registry.source import FOLDER
+from agent_core.settings import FILE_NAME
 
 NAMES = ("calculate.py", "clock.py", "compare.py", "tables.py", "text.py")
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from .asking import ModelSession
+from agent_core.asking import ModelSession
 
 
 @dataclass(frozen=True, slots=True)

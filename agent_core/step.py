@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from . import events
-from .asking import ModelSession
-from .course import DirectReplyPolicy, Ended, GoOn
-from .dispatch import Dispatcher, Done
-from .errors import ModelError
-from .interruption import Interrupted
-from .messages import SEND, Assistant
-from .model.reply import Reply
-from .pacing import SendMessagePolicy
-from .registry.snapshot import Snapshot
-from .storage import FAILURES
-from .turn import Turn, assistant, heartbeat, notice
-from .workshop import FunctionService, quarantine
+from agent_core import events
+from agent_core.asking import ModelSession
+from agent_core.course import DirectReplyPolicy, Ended, GoOn
+from agent_core.dispatch import Dispatcher, Done
+from agent_core.errors import ModelError
+from agent_core.interruption import Interrupted
+from agent_core.messages import SEND, Assistant
+from agent_core.model.reply import Reply
+from agent_core.pacing import SendMessagePolicy
+from agent_core.registry.snapshot import Snapshot
+from agent_core.storage import FAILURES
+from agent_core.turn import Turn, assistant, heartbeat, notice
+from agent_core.workshop import FunctionService, quarantine
 
 FIRST = "Begin with a thought of your own, and call send_message in the same reply."
 

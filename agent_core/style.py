@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from .clock import shown_time
-from .messages import SEND
-from .model.reply import Mode
-from .model.request import FunctionShown
+from agent_core.clock import shown_time
+from agent_core.messages import SEND
+from agent_core.model.reply import Mode
+from agent_core.model.request import FunctionShown
 
 StyleName: TypeAlias = Literal["direct", "memgpt"]
 Line: TypeAlias = tuple[FunctionShown, ...]

@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from .clock import Clock
-from .messages import SEND, Assistant, Call, System, User
-from .model.reply import Model, Reply
-from .model.request import Request
-from .settings import HeartbeatSettings
-from .storage import Entry, Inbound, Post, SaveAgent, Store
-from .style import DIRECT, MessageProtocol
-from .turn import Turn, assistant, entry_of, login, result
+from agent_core.clock import Clock
+from agent_core.messages import SEND, Assistant, Call, System, User
+from agent_core.model.reply import Model, Reply
+from agent_core.model.request import Request
+from agent_core.settings import HeartbeatSettings
+from agent_core.storage import Entry, Inbound, Post, SaveAgent, Store
+from agent_core.style import DIRECT, MessageProtocol
+from agent_core.turn import Turn, assistant, entry_of, login, result
 
 Kind: TypeAlias = Literal["login", "heartbeat", "system"]
 

@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from . import events
-from .clock import Clock
-from .context import History
-from .interruption import Interruption
-from .messages import Answer, Assistant, Call, Message, Notice, User
-from .storage import Entry, Inbound, Shape, Store, Write, fitting
-from .style import DIRECT, MessageProtocol, moment
-from .untrusted import one_line
+from agent_core import events
+from agent_core.clock import Clock
+from agent_core.context import History
+from agent_core.interruption import Interruption
+from agent_core.messages import Answer, Assistant, Call, Message, Notice, User
+from agent_core.storage import Entry, Inbound, Shape, Store, Write, fitting
+from agent_core.style import DIRECT, MessageProtocol, moment
+from agent_core.untrusted import one_line
 
 Emit = Callable[[events.Event], None]
 

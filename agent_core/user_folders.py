@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from .errors import WorkspaceError
+from agent_core.errors import WorkspaceError
 
 
 class NoHome(WorkspaceError):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from ..untrusted import one_line
+from agent_core.untrusted import one_line
 
 NAME: Final = "requests.log"
 MOST_BYTES: Final = 1 << 20

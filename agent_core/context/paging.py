@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from sandbox.foreign import LOOSE, read_json
 
-from ..errors import UsageError
-from ..messages import Answer, Assistant, Call, Message, Notice, System, User
-from ..storage import SaveText, Store, content_hash
+from agent_core.errors import UsageError
+from agent_core.messages import Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.storage import SaveText, Store, content_hash
 
 _NAME: Final = "text-"
 _PAGED: Final = ("user", "notice", "assistant", "result")

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from ..messages import Message
-from ..storage import ClaimedTurn, Entry, Store
+from agent_core.messages import Message
+from agent_core.storage import ClaimedTurn, Entry, Store
 from .history import History, Summary
 from .room import KIND
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from ..model.reply import Mode
-from ..model.request import FunctionShown
-from ..registry.function import Function
+from agent_core.model.reply import Mode
+from agent_core.model.request import FunctionShown
+from agent_core.registry.function import Function
 
 FOR_SMALL_MODELS: Final = frozenset({"core_memory_append", "core_memory_replace", "conversation_search"})
 """Of the functions of memory, those that a model under a schema is shown: each costs it attention."""

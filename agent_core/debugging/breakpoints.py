@@ -12,10 +12,10 @@ from typing import Any, Final, Literal, TypeAlias
 from sandbox import Point
 from sandbox.lines import bare_lines
 
-from .. import matching
-from ..errors import UsageError
-from ..registry.function import Function
-from ..registry.snapshot import Snapshot
+from agent_core import matching
+from agent_core.errors import UsageError
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
 from .lines import nearest, stopping, text_of
 
 MOST: Final = 50

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from sandbox import RequestRefused, caps
 
-from ..untrusted import visible
+from agent_core.untrusted import visible
 from .stop import At
 
 Claim: TypeAlias = Mapping[str, Any]  # Any: JSON of a worker

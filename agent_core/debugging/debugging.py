@@ -13,9 +13,9 @@ from typing import Any, Final, Literal
 
 from sandbox import CallEnded, CallHooks, Debug, DebugControl, Patient, RequestRefused, caps
 
-from ..registry.function import Function
-from ..registry.snapshot import Snapshot
-from ..storage import SaveRecorded
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.storage import SaveRecorded
 from . import halt as halting
 from . import said
 from .breakpoints import Breakpoints

@@ -7,10 +7,10 @@ from typing import Any, Final
 from sandbox import CallEnded, DebugControl, RequestRefused, caps
 from sandbox.lines import bare_lines
 
-from ..errors import UsageError
-from ..registry.function import Function
-from ..registry.snapshot import Snapshot
-from ..untrusted import visible
+from agent_core.errors import UsageError
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.untrusted import visible
 from .breakpoints import Breakpoints, Placed
 from .claims import Claim, Reader
 from .spoken import Order, expression_of, order_of

@@ -6,8 +6,8 @@ from functools import lru_cache
 
 from sandbox.lines import bare_lines, lines_of
 
-from ..registry.function import Function
-from ..registry.snapshot import Snapshot
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
 
 
 def text_of(function: Function, snapshot: Snapshot) -> str:

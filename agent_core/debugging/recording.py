@@ -11,9 +11,9 @@ from typing import Any, Final, TypeAlias
 
 from sandbox.values import Unsendable, encode
 
-from ..registry.function import Function
-from ..registry.snapshot import Snapshot
-from ..storage import SaveRecorded
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.storage import SaveRecorded
 from .unrecorded import unrecorded
 
 MOST_BYTES: Final = 256 * 1024

@@ -6,8 +6,8 @@ from typing import Final
 
 from sandbox.lines import bare_lines
 
-from ..registry.snapshot import Snapshot
-from ..untrusted import block, shorten
+from agent_core.registry.snapshot import Snapshot
+from agent_core.untrusted import block, shorten
 from .claims import BreakpointRecord, TraceLine
 from .stop import At
 

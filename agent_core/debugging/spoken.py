@@ -5,8 +5,8 @@ import warnings
 from collections.abc import Container
 from typing import Any, Final, TypeAlias
 
-from ..errors import UsageError
-from ..untrusted import visible
+from agent_core.errors import UsageError
+from agent_core.untrusted import visible
 
 Order: TypeAlias = dict[str, Any]  # Any: JSON, for the worker
 _LISTS: Final = "`help` lists what it has."

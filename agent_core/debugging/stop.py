@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from sandbox.lines import bare_lines
 
-from ..errors import UsageError
+from agent_core.errors import UsageError
 
 _ASSIGNS = re.compile(r"(?:[-+*/%&|^@]|//|\*\*|<<|>>)?=(?!=)")
 

@@ -4,7 +4,7 @@ import ast
 import re
 from typing import Final
 
-from ..errors import UsageError
+from agent_core.errors import UsageError
 from .breakpoints import Breakpoint
 
 USAGE: Final = "[if CONDITION] [after N] [every N] [once]"

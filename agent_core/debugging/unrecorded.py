@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from ..registry.function import Function
-from ..registry.snapshot import Snapshot
-from ..registry.uses import uses
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.uses import uses
 
 _KINDS: Final = (
     ("the clock", r"(time\.)?(time|monotonic|perf_counter)(_ns)?$"),

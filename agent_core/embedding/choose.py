@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Literal, TypeAlias
 
-from ..errors import UsageError
+from agent_core.errors import UsageError
 from .embedder import Embedder
 from .minilm import minilm
 from .static import wordllama

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..errors import ToolwrightError
+from agent_core.errors import ToolwrightError
 
 
 class EmbeddingUnavailable(ToolwrightError):

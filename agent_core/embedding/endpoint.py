@@ -9,8 +9,8 @@ import httpx2
 
 from sandbox.foreign import LOOSE, read_json
 
-from ..bounded_http import PLAIN, bound
-from ..untrusted import one_line
+from agent_core.bounded_http import PLAIN, bound
+from agent_core.untrusted import one_line
 from .embedder import EmbeddingUnavailable
 from .static import wordllama
 

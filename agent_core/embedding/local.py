@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ..aside import LARGE
+from agent_core.aside import LARGE
 from .embedder import Embedder, EmbeddingUnavailable
 
 Encode: TypeAlias = Callable[[list[str]], Any]

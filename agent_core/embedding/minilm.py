@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..errors import IntegrityError
+from agent_core.errors import IntegrityError
 from .local import Encode, LocalEmbedder, folder_of
 from .static import wordllama
 

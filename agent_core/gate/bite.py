@@ -12,10 +12,10 @@ from typing import Final, TypeAlias, TypeVar
 
 from sandbox import Attempt, Evaluation, Outcome, Refused
 
-from ..registry.examples import Example
-from ..registry.function import Function
-from ..registry.snapshot import Snapshot
-from ..untrusted import fence
+from agent_core.registry.examples import Example
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.untrusted import fence
 from .candidate import GivenExample
 from .draft import Draft, Finding
 from .examples.agreement import agrees, expectation, given_agrees, literal_value, promises_floats

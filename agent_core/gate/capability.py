@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..grants import NOTHING, Grants
+from agent_core.grants import NOTHING, Grants
 from .draft import Draft, Finding
 from .grants import FIXES, Way
 from .uses import Use, needs_of, uses

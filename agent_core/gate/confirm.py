@@ -7,7 +7,7 @@ import ast
 
 from sandbox.lines import bare_lines, lines_of
 
-from ..problem import Problem
+from agent_core.problem import Problem
 from .candidate import Candidate, GivenExample
 from .examples.example_text import with_example
 from .tree import find, parse

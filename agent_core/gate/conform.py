@@ -8,10 +8,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..problem import Problem
-from ..registry import docstring
-from ..registry.schema import read_module
-from ..registry.source import ModuleSource
+from agent_core.problem import Problem
+from agent_core.registry import docstring
+from agent_core.registry.schema import read_module
+from agent_core.registry.source import ModuleSource
 from .draft import Draft, Finding
 from .missing import missing_names
 from .rules import severity

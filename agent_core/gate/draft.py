@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 from sandbox.lines import lines_of
 
-from ..grants import NOTHING, Grants
-from ..matching import diff_lines
-from ..problem import Place, Problem
-from ..registry.function import Function, ModuleReading
-from ..registry.snapshot import Snapshot
+from agent_core.grants import NOTHING, Grants
+from agent_core.matching import diff_lines
+from agent_core.problem import Place, Problem
+from agent_core.registry.function import Function, ModuleReading
+from agent_core.registry.snapshot import Snapshot
 from .candidate import Candidate, Policy
 from .grants import Way
 from .rules import Rules, severity

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from ..aside import aside
-from ..registry.function import Function
+from agent_core.aside import aside
+from agent_core.registry.function import Function
 from .alike.index import Alike, Similarity, Sketch, sketch, surroundings
 from .draft import Draft, Finding
 from .trial import TrialTools

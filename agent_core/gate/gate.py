@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from sandbox import Limits
 from sandbox.lines import lines_of
 
-from ..aside import aside
-from ..problem import Place, Problem
-from ..registry.function import Function, ModuleReading
-from ..registry.snapshot import Snapshot
-from ..registry.source import ModuleSource
+from agent_core.aside import aside
+from agent_core.problem import Place, Problem
+from agent_core.registry.function import Function, ModuleReading
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource
 from .alike.index import Alike
 from .alike.kept import IndexStore
 from .bite import check_mutants

@@ -7,7 +7,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..grants.items import UNSAID, written
+from agent_core.grants.items import UNSAID, written
 from .tree import nodes_of
 
 Held = Mapping[str, ast.expr]

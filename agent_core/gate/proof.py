@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 from sandbox import Evaluation, Killed, Outcome, Raised, Refused, Returned, TimedOut
 
-from ..grants import Grants
-from ..registry.examples import Example
-from ..registry.snapshot import Snapshot
-from ..untrusted import fence
+from agent_core.grants import Grants
+from agent_core.registry.examples import Example
+from agent_core.registry.snapshot import Snapshot
+from agent_core.untrusted import fence
 from .candidate import GivenExample
 from .draft import Draft, ExampleTrials, Finding
 from .examples.agreement import agrees, doctest_form, given_agrees, promises_floats

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from sandbox.lines import bare_lines, lines_of
 
-from ..characters import Flaw, flaw_of, name_flaw_of
-from ..registry.collected import caller_of
-from ..registry.source import check_module_name
+from agent_core.characters import Flaw, flaw_of, name_flaw_of
+from agent_core.registry.collected import caller_of
+from agent_core.registry.source import check_module_name
 from .draft import Draft, Finding
 from .reading.escapes import write_escapes
 from .reading.private import make_private

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from sandbox import Attempt, Killed, Outcome, Raised, Refused, Returned, TimedOut
 
-from ..registry.function import Function
+from agent_core.registry.function import Function
 from .arguments.domain import Domain, domain
 from .arguments.failing import FailedCall, described, fix_of, line_of
 from .arguments.fitting import fits

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from ..problem import Severity
+from agent_core.problem import Severity
 from .candidate import Policy
 
 KIB = 1024

@@ -13,17 +13,17 @@ from typing import Final, TypeAlias
 
 from sandbox.lines import lines_of
 
-from ..aside import aside
-from ..grants import NOTHING, Grants
-from ..grants.content import modules_of
-from ..grants.value import joined
-from ..packages.projects import project_of
-from ..problem import Place, Problem
-from ..registry.function import Function, ModuleReading
-from ..registry.schema import read_module
-from ..registry.snapshot import Snapshot
-from ..registry.source import ModuleSource
-from ..registry.uses import code_hash, importers, uses
+from agent_core.aside import aside
+from agent_core.grants import NOTHING, Grants
+from agent_core.grants.content import modules_of
+from agent_core.grants.value import joined
+from agent_core.packages.projects import project_of
+from agent_core.problem import Place, Problem
+from agent_core.registry.function import Function, ModuleReading
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource
+from agent_core.registry.uses import code_hash, importers, uses
 from . import capability, conform, neighbours, proof, substance
 from .alike.index import surroundings
 from .candidate import Policy

@@ -9,8 +9,8 @@ from typing import Final
 
 from sandbox.lines import lines_of
 
-from ..registry.function import Function, ModuleReading
-from ..registry.snapshot import Snapshot
+from agent_core.registry.function import Function, ModuleReading
+from agent_core.registry.snapshot import Snapshot
 from .candidate import Candidate, Policy
 from .draft import Draft, ExampleTrials
 from .rules import Rules

@@ -13,8 +13,8 @@ from typing import Any
 
 from sandbox.lines import lines_of, place_of
 
-from ..registry.literals import has_many_keys
-from ..registry.source import HUGE_NUMBER, MANY_TOKENS, too_much
+from agent_core.registry.literals import has_many_keys
+from agent_core.registry.source import HUGE_NUMBER, MANY_TOKENS, too_much
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _COLLECTIONS = (ast.List, ast.Tuple, ast.Set, ast.Dict)

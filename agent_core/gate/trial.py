@@ -11,17 +11,17 @@ from sandbox import Access, Attempt, Evaluation, Killed, Limits, Outcome, Raised
 from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.code import Modules
 
-from ..characters import FLAWS
-from ..grants import NOTHING, Grants
-from ..grants.permit import raised
-from ..problem import Place, Problem
-from ..registry.function import Function, ModuleReading
-from ..registry.schema import read_module
-from ..registry.snapshot import Snapshot
-from ..registry.source import ModuleSource
-from ..registry.validation import check_schema
-from ..registry.writing import CANDIDATE, place_function
-from ..untrusted import fence
+from agent_core.characters import FLAWS
+from agent_core.grants import NOTHING, Grants
+from agent_core.grants.permit import raised
+from agent_core.problem import Place, Problem
+from agent_core.registry.function import Function, ModuleReading
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource
+from agent_core.registry.validation import check_schema
+from agent_core.registry.writing import CANDIDATE, place_function
+from agent_core.untrusted import fence
 from .alike.index import Alike
 from .draft import Draft, Finding
 from .grants import Way

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ..grants import Grants
-from ..grants.items import UNSAID, written
-from ..grants.value import joined
-from ..packages.projects import project_of
+from agent_core.grants import Grants
+from agent_core.grants.items import UNSAID, written
+from agent_core.grants.value import joined
+from agent_core.packages.projects import project_of
 from .draft import Finding
 from .flow import MAKERS, below_scratch, local_names, mentions, paths
 from .grants import ADVICE, BROKERED, CONTEXT, INSTEAD, READING, grant_of, is_in

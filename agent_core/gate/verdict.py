@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from ..grants import NOTHING, Grants
-from ..problem import Problem
-from ..registry.function import Function, ModuleReading
+from agent_core.grants import NOTHING, Grants
+from agent_core.problem import Problem
+from agent_core.registry.function import Function, ModuleReading
 
 Standing = Literal["draft", "trial", "trusted", "quarantined", ""]
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ..errors import ModelError
-from ..own_environment import environment
-from ..seal import Sealer
-from ..settings import FILE_NAME, Settings, address_of_file
+from agent_core.errors import ModelError
+from agent_core.own_environment import environment
+from agent_core.seal import Sealer
+from agent_core.settings import FILE_NAME, Settings, address_of_file
 from .record import GrantRecord
 
 CONFIRM = "toolwright configure --confirm-address"

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from sandbox.foreign import read_json
 
-from ..errors import StorageError
-from ..problem import Problem
-from ..registry.function import Function
-from ..registry.snapshot import Snapshot
-from ..seal import Sealer
-from ..storage import DropYes, SaveYes, Store, Write, YesRow
+from agent_core.errors import StorageError
+from agent_core.problem import Problem
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.seal import Sealer
+from agent_core.storage import DropYes, SaveYes, Store, Write, YesRow
 from .approval import Question
 from .content import FunctionContent, content_of, differences, misleading, modules_of
 from .file import GrantEntry, GrantsFile, Listing

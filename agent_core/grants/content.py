@@ -12,12 +12,12 @@ from functools import lru_cache
 
 from sandbox.lines import bare_lines
 
-from ..characters import Flaw, flaw_of, name_flaw_of
-from ..matching import diff_lines
-from ..problem import Place
-from ..registry.function import Function
-from ..registry.snapshot import Snapshot
-from ..registry.source import ModuleSource, parse_accepted
+from agent_core.characters import Flaw, flaw_of, name_flaw_of
+from agent_core.matching import diff_lines
+from agent_core.problem import Place
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource, parse_accepted
 
 _LONGEST_DIFF = 300_000
 

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from .. import events
+from agent_core import events
 from .approval import Approver, Decision, Question
 
 MOST_NOES, MOST_NOES_IN_A_TURN = 3, 6

@@ -16,11 +16,11 @@ from typing import Any, TypeAlias
 from sandbox.foreign import Malformed, read_toml
 from sandbox.lines import bare_lines
 
-from ..characters import name_shown
-from ..errors import WorkspaceError
-from ..plain_files import read_plain
-from ..problem import Place, Problem
-from ..untrusted import fence, visible
+from agent_core.characters import name_shown
+from agent_core.errors import WorkspaceError
+from agent_core.plain_files import read_plain
+from agent_core.problem import Place, Problem
+from agent_core.untrusted import fence, visible
 from .items import KINDS, name, oddity, written
 from .value import NOTHING, Grants
 

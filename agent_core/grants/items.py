@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
-from ..characters import named, odd_in_name
+from agent_core.characters import named, odd_in_name
 
 UNSAID = "?"
 _LONGEST = 300

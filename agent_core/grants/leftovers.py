@@ -8,8 +8,8 @@ from typing import Final
 
 from sandbox import Killed, Outcome, Refused
 
-from ..registry import within
-from ..untrusted import fence
+from agent_core.registry import within
+from agent_core.untrusted import fence
 from .repositories import FAR, NEAR, WalkLimits, disarm, is_part, rename, repository_in
 
 _LOG: Final = logging.getLogger("toolwright.grants")

@@ -17,9 +17,9 @@ from sandbox import Access, Limits
 from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.code import Modules
 
-from ..secrets import CallSecrets, Secrets
-from ..untrusted import fence
-from ..user_folders import config_folder, data_folder
+from agent_core.secrets import CallSecrets, Secrets
+from agent_core.untrusted import fence
+from agent_core.user_folders import config_folder, data_folder
 from .items import UNSAID
 from .record import GrantRecord
 from .repositories import RepositorySearch, is_own, is_part, is_state, owner_around, plain, repository_in, state_in

@@ -17,9 +17,9 @@ from typing import Any, Self
 
 from sandbox.foreign import read_json
 
-from ..errors import WorkspaceError
-from ..seal import is_private
-from ..user_folders import data_folder
+from agent_core.errors import WorkspaceError
+from agent_core.seal import is_private
+from agent_core.user_folders import data_folder
 
 _LARGEST = 1 << 20
 _FIX = "Set XDG_DATA_HOME to a folder of yours that you may write to."

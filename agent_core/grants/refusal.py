@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ..untrusted import one_line
+from agent_core.untrusted import one_line
 from .approval import By, Decision, Question
 
 LONGEST_WORD = 400

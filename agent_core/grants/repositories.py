@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from ..registry import within
+from agent_core.registry import within
 
 MOST_ENTRIES: Final = 5_000
 DEEPEST: Final = 8

@@ -9,7 +9,7 @@ from agent_core.errors import UsageError
 from agent_core.portable import AgentReport, waiting_of
 from agent_core.registry.within import is_behind_link
 
-from ..user_folders import expanded
+from agent_core.user_folders import expanded
 from .columns import columns
 from .spans import Line, indented, line
 from .state import WorkspaceState

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from agent_core.clock import shown_time
-from agent_core.memory.sources import SourceReport
+from agent_core.memory.source_catalog import SourceReport
 from agent_core.storage import DocumentRow
 
 from .columns import columns

@@ -10,16 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
-from agent_core.connection import (
-    KEY,
-    Tested,
-    check_new_address,
-    check_new_name,
-    exports,
-    in_force,
-    keep_address,
-    try_model,
-)
+from agent_core.connection import KEY, Tested, check_new_address, check_new_name, exports, in_force, keep_address, try_model
 from agent_core.doctor import check_address
 from agent_core.errors import ModelError, NoModel, NoWorkspace, ToolwrightError, UsageError
 from agent_core.offline import fetch_model, list_models

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ..storage import Counts, MemoryStore, SectionRow, Store
+from agent_core.storage import Counts, MemoryStore, SectionRow, Store
 from .archival import Archival
 from .blocks import Blocks
 from .recall import Recall
 from .said import KINDS, lines
 from .sections import Sections
-from .sources import Sources
+from .source_catalog import Sources
 
 _MANY: Final = 100  # messages that wait to be indexed; where nobody searches or idles, a turn indexes them
 

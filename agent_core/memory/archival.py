@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Final
 
-from ..clock import Clock
-from ..embedding import Embedder
-from ..errors import UsageError
-from ..storage import DropPassages, MemoryStore, PassageRow, SavePassages, Store
+from agent_core.clock import Clock
+from agent_core.embedding import Embedder
+from agent_core.errors import UsageError
+from agent_core.storage import DropPassages, MemoryStore, PassageRow, SavePassages, Store
 from . import asked, hints, words
 from .found import FoundItem, ResultPage, page_of
 from .planned import PlannedEdit

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ..clock import Clock
-from ..registry.function import Function
-from ..storage import AttachBlock, BlockChange, BlockRow, DetachBlock, ManifestConflict, MemoryStore, Store
+from agent_core.clock import Clock
+from agent_core.registry.function import Function
+from agent_core.storage import AttachBlock, BlockChange, BlockRow, DetachBlock, ManifestConflict, MemoryStore, Store
 from .block import Block
 from .classes import Memory, UnknownBlock
 from .offered import methods_of

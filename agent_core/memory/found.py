@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from ..clock import shown_time
-from ..untrusted import visible
+from agent_core.clock import shown_time
+from agent_core.untrusted import visible
 from .stem import stem
 
 T = TypeVar("T")

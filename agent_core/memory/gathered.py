@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..storage import RecallMessage
+from agent_core.storage import RecallMessage
 from .asked import ParsedQuery
 from .stem import stem
 

@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from ..embedding import Embedder
-from ..errors import ToolwrightError
+from agent_core.embedding import Embedder
+from agent_core.errors import ToolwrightError
 from .bm25 import Array
 
 _MOST: Final = 30_000

@@ -4,9 +4,9 @@ from functools import lru_cache
 
 from pydantic import BaseModel
 
-from ..errors import SettingsError
-from ..registry.function import Function
-from ..registry.methods import read_methods
+from agent_core.errors import SettingsError
+from agent_core.registry.function import Function
+from agent_core.registry.methods import read_methods
 from .classes import Memory
 
 

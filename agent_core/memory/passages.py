@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from ..storage import PassageRow
+from agent_core.storage import PassageRow
 from .asked import ParsedQuery
 from .bm25 import Array, bm25, counted, rarity, top
 from .signals import Signals, summed

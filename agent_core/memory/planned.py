@@ -9,9 +9,9 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from pydantic import ValidationError
 
-from ..clock import Clock
-from ..errors import ToolwrightError
-from ..storage import BlockRow, DetachBlock, SaveBlock, Write
+from agent_core.clock import Clock
+from agent_core.errors import ToolwrightError
+from agent_core.storage import BlockRow, DetachBlock, SaveBlock, Write
 from .block import Block, reasons
 from .classes import Memory
 from .edits import EditRefused, difference, listed

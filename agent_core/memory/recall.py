@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..aside import aside
-from ..clock import Clock
-from ..embedding import Embedder
-from ..storage import MemoryStore, RecallMessage, SaveSaid, Store
+from agent_core.aside import aside
+from agent_core.clock import Clock
+from agent_core.embedding import Embedder
+from agent_core.storage import MemoryStore, RecallMessage, SaveSaid, Store
 from . import asked, dates, hints, words
 from .found import FoundItem, ResultPage, page_of
 from .gathered import CountedMessage, Evidence, row

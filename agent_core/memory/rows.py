@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..storage import BlockChange, BlockRow
+from agent_core.storage import BlockChange, BlockRow
 from .block import Block, from_row, kept_value
 from .classes import Memory
 from .edits import EditRefused

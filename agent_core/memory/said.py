@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sandbox.foreign import LOOSE, Malformed, read_json
 
-from ..storage import Entry, RecallMessage
+from agent_core.storage import Entry, RecallMessage
 from . import words
 
 KINDS: Final = ("user", "assistant")

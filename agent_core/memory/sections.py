@@ -3,9 +3,9 @@
 import re
 from typing import Final
 
-from ..clock import Clock
-from ..errors import UsageError
-from ..storage import DropSection, MemoryStore, SaveSection, SectionRow, Store
+from agent_core.clock import Clock
+from agent_core.errors import UsageError
+from agent_core.storage import DropSection, MemoryStore, SaveSection, SectionRow, Store
 
 _NAME = re.compile(r"[\w.-]{1,64}")
 LIMIT = 4000

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from ..storage import RecallMessage
+from agent_core.storage import RecallMessage
 from . import dates
 from .bm25 import Array, bm25, counted, rarity, top
 from .gathered import Evidence

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from ..embedding import Embedder
+from agent_core.embedding import Embedder
 from .gathered import Evidence
 from .weights import weights
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from ..clock import local
+from agent_core.clock import local
 from .stem import stem
 
 _STOP: Final = """

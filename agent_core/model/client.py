@@ -9,10 +9,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Literal
 
-from ..clock import Clock
-from ..errors import ContextOverflow, ModelError
-from ..messages import Assistant, Message
-from ..settings import ModelSettings
+from agent_core.clock import Clock
+from agent_core.errors import ContextOverflow, ModelError
+from agent_core.messages import Assistant, Message
+from agent_core.settings import ModelSettings
 from .constrained import ConstrainedModel
 from .dialect import changed
 from .discover import DiscoveredModel

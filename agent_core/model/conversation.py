@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from sandbox.foreign import read_json
 
-from ..messages import SEND, Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.messages import SEND, Answer, Assistant, Call, Message, Notice, System, User
 from .demonstration import DEMONSTRATION, TOLD
 from .listing import choice, describe, find, line, trim
 from .request import FunctionShown, Request

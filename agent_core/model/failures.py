@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from sandbox.foreign import LOOSE, Malformed, read_json
 
-from ..errors import ContextOverflow, ModelError
-from ..untrusted import one_line
+from agent_core.errors import ContextOverflow, ModelError
+from agent_core.untrusted import one_line
 from .dialect import refuses, wants_change
 from .quirks import quirks
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ..errors import ModelError
+from agent_core.errors import ModelError
 from .dialect import Way
 from .failures import NotTaken
 

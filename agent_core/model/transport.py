@@ -18,9 +18,9 @@ import openai
 
 from sandbox.foreign import LOOSE, Malformed, read_json
 
-from ..bounded_http import PLAIN, Unbounded, bound
-from ..errors import ModelError
-from ..untrusted import one_line
+from agent_core.bounded_http import PLAIN, Unbounded, bound
+from agent_core.errors import ModelError
+from agent_core.untrusted import one_line
 from .failures import Refusal, Unavailable, explain, explain_in_stream
 from .quirks import quirks
 from .sse import Decoder

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 from sandbox.foreign import LOOSE, Malformed, read_json
 
-from ..errors import ToolwrightError
-from ..messages import Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.errors import ToolwrightError
+from agent_core.messages import Answer, Assistant, Call, Message, Notice, System, User
 from .apart import one_by_one
 from .dialect import Dialect
 from .reply import TokenUsage

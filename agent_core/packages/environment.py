@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from ..grants.items import project
-from ..seal import Sealer
+from agent_core.grants.items import project
+from agent_core.seal import Sealer
 from .failures import PackagesError
 from .installing import Names, Tries, importable, install
 from .lock import PATH, Lock, Sections

@@ -4,8 +4,8 @@ import re
 import sys
 from collections.abc import Iterable
 
-from ..errors import WorkspaceError
-from ..untrusted import fence, one_line
+from agent_core.errors import WorkspaceError
+from agent_core.untrusted import fence, one_line
 
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 NO_PIP = f"Next: {one_line(sys.executable)} -m ensurepip"

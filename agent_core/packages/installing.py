@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from sandbox import visible
 
-from ..grants.items import project
+from agent_core.grants.items import project
 from .failures import PackagesError
 from .pip import ALWAYS, Pip, size_of, too_large
 from .resolution import Pin, Resolution

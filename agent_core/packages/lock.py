@@ -13,8 +13,8 @@ from pathlib import Path
 
 from sandbox.lines import bare_lines
 
-from ..grants.items import written
-from ..untrusted import fence
+from agent_core.grants.items import written
+from agent_core.untrusted import fence
 from .failures import PackagesError
 from .resolution import Pin
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from .. import pip_process
-from ..own_environment import environment as own_environment
-from ..pip_process import environment
-from ..untrusted import one_line
+from agent_core import pip_process
+from agent_core.own_environment import environment as own_environment
+from agent_core.pip_process import environment
+from agent_core.untrusted import one_line
 from .failures import PackagesError, meaning
 
 Tell: TypeAlias = Callable[[str], None]

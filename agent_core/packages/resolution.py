@@ -13,8 +13,8 @@ from urllib.parse import unquote, urlsplit
 
 from sandbox.foreign import MESSAGE, Malformed, read_json
 
-from ..grants.items import project, written
-from ..untrusted import fence
+from agent_core.grants.items import project, written
+from agent_core.untrusted import fence
 from .failures import PackagesError
 
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]{0,99}")

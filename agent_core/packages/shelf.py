@@ -17,8 +17,8 @@ from pathlib import Path
 
 from sandbox.foreign import read_json
 
-from ..errors import WorkspaceError
-from ..seal import Sealer
+from agent_core.errors import WorkspaceError
+from agent_core.seal import Sealer
 from .failures import PackagesError
 
 _STAGING = ".new-"

@@ -6,8 +6,8 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from ..grants.items import project
-from ..untrusted import fence
+from agent_core.grants.items import project
+from agent_core.untrusted import fence
 from .failures import PackagesError
 
 # Names that mean something else in a worker: whoever ships them would stand in its place.

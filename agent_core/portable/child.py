@@ -4,7 +4,7 @@ import gc
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ..reader_process import serve
+from agent_core.reader_process import serve
 from .errors import AgentFileError
 from .items import Item, items_of
 from .opened import Around, agents_in

@@ -2,7 +2,7 @@
 
 from hashlib import sha256
 
-from ..untrusted import one_line
+from agent_core.untrusted import one_line
 from .caps import LONGEST_SETTINGS, MOST_CHANGES, MOST_ENTRIES, MOST_EVENTS, at_most
 from .document import AgentFile, AnsweredPart, BlockPart, ReplyPart, SummedPart, ToldPart, TurnPart
 from .errors import AgentFileError

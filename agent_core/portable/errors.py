@@ -1,6 +1,6 @@
 """Errors about a file that cannot be imported."""
 
-from ..errors import ToolwrightError
+from agent_core.errors import ToolwrightError
 
 
 class AgentFileError(ToolwrightError):

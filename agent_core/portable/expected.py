@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ..untrusted import one_line
+from agent_core.untrusted import one_line
 
 _TAGS = ("told", "assistant", "call", "result", "summary", "other")
 _FORMS = ("constrained-str", "list[constrained-str]")

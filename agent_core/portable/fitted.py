@@ -5,9 +5,9 @@ size.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..memory.sections import POSITIONS
-from ..storage import SectionRow
-from ..untrusted import shorten
+from agent_core.memory.sections import POSITIONS
+from agent_core.storage import SectionRow
+from agent_core.untrusted import shorten
 from .report import AgentReport
 
 MOST = 16_000  # characters: MemGPT's own instructions are longer than a section that is written here

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ..storage import BlockChange, BlockRow
-from ..storage.whole import WholeBlock
+from agent_core.storage import BlockChange, BlockRow
+from agent_core.storage.whole import WholeBlock
 from .document import LONGEST
 from .errors import AgentFileError
 from .messages import ImportedCall

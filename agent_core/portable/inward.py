@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..storage import BlockChange, BlockRow, DocumentRow, Entry, PassageRow, SectionRow
-from ..storage.whole import WholeAgent, WholeBlock, WholeEvent, WholeTurn
+from agent_core.storage import BlockChange, BlockRow, DocumentRow, Entry, PassageRow, SectionRow
+from agent_core.storage.whole import WholeAgent, WholeBlock, WholeEvent, WholeTurn
 from . import document as d
 from .consistent import check
 from .errors import AgentFileError

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from ..storage import BlockChange, DocumentRow, Entry, PassageRow, SectionRow
-from ..storage.connection import dump
-from ..storage.whole import EntryText, Made, WholeAgent, WholeBlock, WholeEvent, WholeTurn
+from agent_core.storage import BlockChange, DocumentRow, Entry, PassageRow, SectionRow
+from agent_core.storage.connection import dump
+from agent_core.storage.whole import EntryText, Made, WholeAgent, WholeBlock, WholeEvent, WholeTurn
 from .errors import AgentFileError
 from .report import AgentReport
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ..storage.whole import WholeAgent, WholeBlock
+from agent_core.storage.whole import WholeAgent, WholeBlock
 from .caps import MOST_AGENTS, MOST_BLOCKS, MOST_LINKS, Room, at_most
 from .contents import content_of
 from .errors import AgentFileError

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..sources.cutting import cut
-from ..sources.prose import plain
-from ..storage import DocumentRow, PassageRow, content_hash
+from agent_core.sources.cutting import cut
+from agent_core.sources.prose import plain
+from agent_core.storage import DocumentRow, PassageRow, content_hash
 from .caps import MOST_LINKS, Room, at_most
 from .foreign import Json, objects_at, text_at, whole_characters
 from .inward import Words

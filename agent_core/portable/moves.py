@@ -5,12 +5,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from ..errors import UsageError
-from ..reader_process import NotRead, ReaderProcess, text_pieces
-from ..storage import DropAgent
-from ..storage.folder import AGENT
-from ..storage.whole import WholeAgent, Wholes
-from ..storage.writes import Write
+from agent_core.errors import UsageError
+from agent_core.reader_process import NotRead, ReaderProcess, text_pieces
+from agent_core.storage import DropAgent
+from agent_core.storage.folder import AGENT
+from agent_core.storage.whole import WholeAgent, Wholes
+from agent_core.storage.writes import Write
 from .errors import AgentExists, AgentFileError, NoAgent
 from .foreign import agent_name
 from .items import Arriving

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
-from ..memory.words import indexed
-from ..storage import Entry
-from ..storage.whole import WholeAgent, WholeTurn, text_names
-from ..untrusted import one_line
+from agent_core.memory.words import indexed
+from agent_core.storage import Entry
+from agent_core.storage.whole import WholeAgent, WholeTurn, text_names
+from agent_core.untrusted import one_line
 from .document import FORMAT
 from .errors import AgentFileError
 from .fitted import fitted

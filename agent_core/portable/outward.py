@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from ..storage import BlockChange, BlockRow, DocumentRow, Entry, PassageRow, SectionRow
-from ..storage.whole import WholeAgent, WholeBlock, WholeEvent, WholeTurn
+from agent_core.storage import BlockChange, BlockRow, DocumentRow, Entry, PassageRow, SectionRow
+from agent_core.storage.whole import WholeAgent, WholeBlock, WholeEvent, WholeTurn
 from .document import FORMAT, VERSION
 
 Json = dict[str, Any]  # Any: JSON

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ..storage.whole import WholeEvent
-from ..untrusted import one_line
+from agent_core.storage.whole import WholeEvent
+from agent_core.untrusted import one_line
 
 SHOWN: Final = 20
 """Events of an inbox that are shown."""

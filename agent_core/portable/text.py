@@ -7,8 +7,8 @@ from typing import Any
 
 from sandbox.foreign import Malformed, Strictness, read_json
 
-from ..untrusted import in_json, one_line
-from ..user_folders import expanded
+from agent_core.untrusted import in_json, one_line
+from agent_core.user_folders import expanded
 from .errors import AgentFileError
 
 LARGEST = 256 << 20

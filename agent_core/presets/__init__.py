@@ -14,11 +14,11 @@ from typing import Any, Final, Literal, TypeAlias
 
 from sandbox.foreign import Malformed, read_toml
 
-from ..context import INSTRUCTIONS
-from ..errors import SettingsError, UsageError
-from ..model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
-from ..plain_files import read_plain
-from ..style import MessageProtocol, StyleName
+from agent_core.context import INSTRUCTIONS
+from agent_core.errors import SettingsError, UsageError
+from agent_core.model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
+from agent_core.plain_files import read_plain
+from agent_core.style import MessageProtocol, StyleName
 
 Kind: TypeAlias = Literal["persona", "human"]
 

@@ -3,7 +3,7 @@
 import ast
 from dataclasses import dataclass
 
-from ..problem import Place, Problem
+from agent_core.problem import Place, Problem
 from .spans import LineEdit, ParsedText, bound_names, is_blank, last_line, with_newline
 
 _Key = tuple[str, str, str]  # module with its dots, name, local name

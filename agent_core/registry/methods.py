@@ -7,8 +7,8 @@ import ast
 import inspect
 import sys
 
-from ..errors import UsageError
-from ..problem import Problem
+from agent_core.errors import UsageError
+from agent_core.problem import Problem
 from .function import Function
 from .schema import read_module
 from .source import ModuleSource, parse

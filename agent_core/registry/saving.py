@@ -14,9 +14,9 @@ from pathlib import Path, PurePosixPath
 
 from sandbox.lines import lines_of
 
-from ..errors import StaleFile, WorkspaceError
-from ..matching import diff_lines
-from ..problem import Problem
+from agent_core.errors import StaleFile, WorkspaceError
+from agent_core.matching import diff_lines
+from agent_core.problem import Problem
 from . import within
 from .source import FOLDER, hash_of, module_of
 

@@ -6,7 +6,7 @@ import re
 
 from sandbox.lines import lines_of
 
-from ..problem import Place, Problem
+from agent_core.problem import Place, Problem
 from . import docstring, examples
 from .annotation import Converter, TypeBudget
 from .collected import caller_of

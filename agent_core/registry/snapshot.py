@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ..problem import Place, Problem
+from agent_core.problem import Place, Problem
 from .function import Function, ModuleReading
 from .source import ModuleSource
 

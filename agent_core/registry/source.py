@@ -17,8 +17,8 @@ from pathlib import Path, PurePath
 
 from sandbox.lines import place_of
 
-from ..characters import Flaw, flaw_of, name_flaw_of, name_shown, odd_in_name
-from ..problem import Place, Problem
+from agent_core.characters import Flaw, flaw_of, name_flaw_of, name_shown, odd_in_name
+from agent_core.problem import Place, Problem
 from .collected import loader_of, proposed
 from .within import folder, read_only
 

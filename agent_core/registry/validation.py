@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 
-from ..problem import Place, Problem
+from agent_core.problem import Place, Problem
 from .typenames import Schema
 
 _MOST_NODES = 5_000

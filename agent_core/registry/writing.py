@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from sandbox.lines import bare_lines, lines_of
 
-from ..problem import Place, Problem
+from agent_core.problem import Place, Problem
 from . import exports, imports
 from .saving import save
 from .source import ModuleSource, parse

@@ -10,7 +10,7 @@ from typing import TypeAlias, TypeVar
 
 from sandbox import Outcome, RequestRefused
 
-from ..errors import ToolwrightError
+from agent_core.errors import ToolwrightError
 from .given import GIVEN
 from .masks import Masks, Pair
 from .outcomes import masked

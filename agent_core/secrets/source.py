@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import UsageError
-from ..own_environment import environment as own_environment
-from ..settings import SECRET as VARIABLE
+from agent_core.errors import UsageError
+from agent_core.own_environment import environment as own_environment
+from agent_core.settings import SECRET as VARIABLE
 from .forms import unfit
 from .masks import Pair
 from .vault import Unsafe, Vault, shown

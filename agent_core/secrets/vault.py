@@ -15,8 +15,8 @@ from pathlib import Path
 
 from sandbox.foreign import Malformed, read_toml
 
-from ..errors import WorkspaceError
-from ..user_folders import NoHome, config_folder, home
+from agent_core.errors import WorkspaceError
+from agent_core.user_folders import NoHome, config_folder, home
 
 FILE = "secrets.toml"
 _BESIDE = f".{FILE}.new"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ..reader_process import serve
+from agent_core.reader_process import serve
 from .errors import Unreadable
 from .kinds import read
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ..untrusted import CONTROLS, UNSEEN
+from agent_core.untrusted import CONTROLS, UNSEEN
 from .parts import GOAL, LONGEST, Chunk, SourcePart, SourceParts
 
 _OVERLAP: Final = 160

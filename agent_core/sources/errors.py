@@ -1,6 +1,6 @@
 """The error for a source that cannot be read."""
 
-from ..errors import ToolwrightError
+from agent_core.errors import ToolwrightError
 
 
 class Unreadable(ToolwrightError):

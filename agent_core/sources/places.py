@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from ..user_folders import expanded
+from agent_core.user_folders import expanded
 from .errors import Unreadable
 
 MOST_BYTES: Final = 64 << 20

@@ -6,7 +6,7 @@ What comes back is a claim: text and places of limited length, and nothing else.
 from types import TracebackType
 from typing import Any, Final, Self
 
-from ..reader_process import NotRead, ReaderProcess, pieces
+from agent_core.reader_process import NotRead, ReaderProcess, pieces
 from .errors import Unreadable
 from .parts import LONGEST, Chunk, Cut
 

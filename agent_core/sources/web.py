@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from sandbox import RequestRefused
 
-from ..broker import Broker, FetchCaps
-from ..broker.addresses import kind_of, resolve
-from ..broker.target import Target, as_address, read
-from ..untrusted import fence, one_line
+from agent_core.broker import Broker, FetchCaps
+from agent_core.broker.addresses import kind_of, resolve
+from agent_core.broker.target import Target, as_address, read
+from agent_core.untrusted import fence, one_line
 from .errors import Unreadable
 from .places import Material
 

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 import apsw
 
-from ..errors import StorageError
-from ..seal import Sealer
+from agent_core.errors import StorageError
+from agent_core.seal import Sealer
 from .migrate import check_schema, migrate, schema
 
 BUSY_MS = 10_000

@@ -4,7 +4,7 @@
 caller acts on: read again and try again, or tell the sender to wait.
 """
 
-from ..errors import StorageError
+from agent_core.errors import StorageError
 
 
 class ManifestConflict(StorageError):

@@ -10,8 +10,8 @@ import apsw
 
 from sandbox.foreign import DEEPEST_ROW, LOOSE, Malformed, read_json
 
-from ..errors import StorageError
-from ..seal import Sealer
+from agent_core.errors import StorageError
+from agent_core.seal import Sealer
 
 _LONGEST_ROW: Final = 1 << 30  # characters, as SQLite has it
 ANYTHING: Final = object

@@ -15,7 +15,7 @@ from typing import Final
 
 import apsw
 
-from ..errors import StorageError
+from agent_core.errors import StorageError
 from .connection import SqlSession
 from .lanes import Key, Lane, advance, grow, numbers, spaces
 from .migrate import drop_unread

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from ..errors import UsageError
-from ..problem import Place, Problem
+from agent_core.errors import UsageError
+from agent_core.problem import Place, Problem
 
 _BROKEN = (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError, zlib.error, NotImplementedError, RuntimeError)
 _GZIP = b"\x1f\x8b"

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from sandbox.lines import lines_of
 
-from ..registry.imports import is_import
-from ..registry.source import ModuleSource, parse
-from ..registry.spans import LineEdit, ParsedText, applied, bound_names, with_newline
+from agent_core.registry.imports import is_import
+from agent_core.registry.source import ModuleSource, parse
+from agent_core.registry.spans import LineEdit, ParsedText, applied, bound_names, with_newline
 
 
 def candidate_of(module_text: str, name: str, source: str) -> str:

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..cage import SandboxClient
-from ..gate import CONTEXT, Gate
-from ..registry.registry import Registry
-from ..storage import Store
+from agent_core.cage import SandboxClient
+from agent_core.gate import CONTEXT, Gate
+from agent_core.registry.registry import Registry
+from agent_core.storage import Store
 from . import checking
 from .checking import CheckRequest
 from .export import Handing, export

@@ -7,19 +7,19 @@ from typing import Any
 
 from sandbox import Evaluation, Outcome, Refused, Returned
 
-from ..answers import bad_arguments, outcome_json, size_of
-from ..aside import aside
-from ..cage import SandboxClient
-from ..debugging import Watch, said
-from ..errors import UsageError
-from ..grants import Denied
-from ..registry.arguments import read as read_arguments
-from ..registry.examples import Example
-from ..registry.function import Function
-from ..registry.snapshot import Snapshot
-from ..requests import OnProgress, WorkerApi
-from ..secrets import CallSecrets, Curtain
-from ..storage import Write
+from agent_core.answers import bad_arguments, outcome_json, size_of
+from agent_core.aside import aside
+from agent_core.cage import SandboxClient
+from agent_core.debugging import Watch, said
+from agent_core.errors import UsageError
+from agent_core.grants import Denied
+from agent_core.registry.arguments import read as read_arguments
+from agent_core.registry.examples import Example
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.requests import OnProgress, WorkerApi
+from agent_core.secrets import CallSecrets, Curtain
+from agent_core.storage import Write
 from .calls import noted, recorded
 from .granting import GrantService
 

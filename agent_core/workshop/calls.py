@@ -10,12 +10,12 @@ from typing import Any
 from sandbox import Killed, Raised
 from sandbox.lines import lines_of
 
-from ..answers import CallOutcome, Measured, outcome_json, word
-from ..debugging import Watch
-from ..registry.docstring import read
-from ..registry.function import Function
-from ..registry.snapshot import Snapshot
-from ..storage import RecordCall, Write
+from agent_core.answers import CallOutcome, Measured, outcome_json, word
+from agent_core.debugging import Watch
+from agent_core.registry.docstring import read
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.storage import RecordCall, Write
 
 _NAMES = re.compile(r"[\w.]+")
 

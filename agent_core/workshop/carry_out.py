@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import LostLease, StaleFile, StorageError, ToolwrightError, UsageError, WorkspaceError
-from ..grants import GrantStore
-from ..problem import Place, Problem
-from ..registry.registry import Registry
-from ..registry.saving import remove, save
-from ..registry.snapshot import Snapshot
-from ..storage import STATE, BeginWrite, EndWrite, ManifestConflict, Store
+from agent_core.errors import LostLease, StaleFile, StorageError, ToolwrightError, UsageError, WorkspaceError
+from agent_core.grants import GrantStore
+from agent_core.problem import Place, Problem
+from agent_core.registry.registry import Registry
+from agent_core.registry.saving import remove, save
+from agent_core.registry.snapshot import Snapshot
+from agent_core.storage import STATE, BeginWrite, EndWrite, ManifestConflict, Store
 from .one_writer import only_writer
 from .plan import FileChange, PlannedChange
 

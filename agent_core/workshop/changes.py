@@ -7,17 +7,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ..aside import aside
-from ..errors import UsageError, WorkspaceError
-from ..gate import Candidate, GivenExample, Policy
-from ..grants import Grants
-from ..problem import Place, Problem
-from ..registry.schema import read_module
-from ..registry.source import ModuleSource
-from ..registry.uses import callers
-from ..registry.writing import remove_function
-from ..storage import DropPending, Store
-from ..untrusted import block
+from agent_core.aside import aside
+from agent_core.errors import UsageError, WorkspaceError
+from agent_core.gate import Candidate, GivenExample, Policy
+from agent_core.grants import Grants
+from agent_core.problem import Place, Problem
+from agent_core.registry.schema import read_module
+from agent_core.registry.source import ModuleSource
+from agent_core.registry.uses import callers
+from agent_core.registry.writing import remove_function
+from agent_core.storage import DropPending, Store
+from agent_core.untrusted import block
 from . import conflict, telling
 from .ground import FileSync, own_text
 from .judging import CandidateReview, held_to_examples

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from sandbox.foreign import read_json
 
-from ..errors import UsageError
-from ..gate import Candidate, GivenExample, Policy
-from ..problem import Place, Problem
-from ..registry.schema import read_module
-from ..registry.snapshot import Snapshot
-from ..registry.source import FOLDER, ModuleSource, module_of, path_of, read_file
+from agent_core.errors import UsageError
+from agent_core.gate import Candidate, GivenExample, Policy
+from agent_core.problem import Place, Problem
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import FOLDER, ModuleSource, module_of, path_of, read_file
 from .job import Job, Row, unreadable
 from .judges import Judge
 

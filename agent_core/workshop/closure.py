@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from sandbox.lines import bare_lines
 
-from ..problem import Problem
-from ..registry.source import ModuleSource, parse
-from ..registry.spans import LineEdit, ParsedText, applied, bound_names, is_blank
-from ..registry.tree import Definition, survey
-from ..registry.writing import remove_function
+from agent_core.problem import Problem
+from agent_core.registry.source import ModuleSource, parse
+from agent_core.registry.spans import LineEdit, ParsedText, applied, bound_names, is_blank
+from agent_core.registry.tree import Definition, survey
+from agent_core.registry.writing import remove_function
 
 _ALWAYS = frozenset({"*"})
 

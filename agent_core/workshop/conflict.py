@@ -3,11 +3,11 @@
 import re
 from dataclasses import replace
 
-from ..errors import StaleFile, WorkspaceError
-from ..gate import Candidate, Verdict
-from ..problem import Place, Problem
-from ..storage import SavePending
-from ..untrusted import block
+from agent_core.errors import StaleFile, WorkspaceError
+from agent_core.gate import Candidate, Verdict
+from agent_core.problem import Place, Problem
+from agent_core.storage import SavePending
+from agent_core.untrusted import block
 from .history import diff
 from .plan import Author, PlannedChange
 

@@ -3,10 +3,10 @@
 What is known holds as long as the registry's snapshot: the gate changes a standing only together with it.
 """
 
-from ..registry.function import Function
-from ..registry.snapshot import Snapshot
-from ..settings import StandingSettings
-from ..storage import Store
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.settings import StandingSettings
+from agent_core.storage import Store
 from .view import standing_now
 
 

@@ -17,14 +17,14 @@ from typing import Any
 
 from sandbox.lines import lines_of
 
-from ..characters import flaw_of
-from ..errors import UsageError
-from ..problem import Problem
-from ..registry.function import Function
-from ..registry.snapshot import Snapshot
-from ..registry.source import FOLDER, ModuleSource
-from ..registry.spans import column_of
-from ..registry.within import is_behind_link
+from agent_core.characters import flaw_of
+from agent_core.errors import UsageError
+from agent_core.problem import Problem
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import FOLDER, ModuleSource
+from agent_core.registry.spans import column_of
+from agent_core.registry.within import is_behind_link
 from .closure import ModuleParts, only
 from .export_text import CONTEXT, PROJECT, README, TESTS, WITH_CONTEXT
 from .taking import fitting

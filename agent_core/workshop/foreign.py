@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 from sandbox.lines import lines_of
 
-from ..problem import Place, Problem
-from ..registry.spans import column_of
-from ..registry.tree import Definition
+from agent_core.problem import Place, Problem
+from agent_core.registry.spans import column_of
+from agent_core.registry.tree import Definition
 
 _Edit: TypeAlias = tuple[int, int, int, int, str]  # from and to, as lines and columns; what stands there instead
 _ROOTS = frozenset({"memgpt", "letta"})

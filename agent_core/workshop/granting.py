@@ -12,25 +12,25 @@ from sandbox import Limits
 from sandbox.lines import bare_lines
 from sandbox.patience import standing_still
 
-from ..gate import Verdict
-from ..gate.capability import lacking
-from ..gate.draft import unified
-from ..gate.grants import Way
-from ..gate.trial import Granted
-from ..gate.uses import needs_of, uses
-from ..grants import NOTHING, AccessResolver, Approver, Decision, Denied, Giving, Grants, Permit, Question
-from ..grants.book import who
-from ..grants.content import content_of, misleading, modules_of, unshowable
-from ..grants.desk import ApprovalQueue
-from ..grants.items import UNSAID
-from ..grants.permit import raised
-from ..grants.refusal import denial
-from ..packages import PackagesError
-from ..problem import Place, Problem
-from ..registry.function import Function
-from ..registry.snapshot import Snapshot
-from ..settings import GrantSettings
-from ..untrusted import fence
+from agent_core.gate import Verdict
+from agent_core.gate.capability import lacking
+from agent_core.gate.draft import unified
+from agent_core.gate.grants import Way
+from agent_core.gate.trial import Granted
+from agent_core.gate.uses import needs_of, uses
+from agent_core.grants import NOTHING, AccessResolver, Approver, Decision, Denied, Giving, Grants, Permit, Question
+from agent_core.grants.book import who
+from agent_core.grants.content import content_of, misleading, modules_of, unshowable
+from agent_core.grants.desk import ApprovalQueue
+from agent_core.grants.items import UNSAID
+from agent_core.grants.permit import raised
+from agent_core.grants.refusal import denial
+from agent_core.packages import PackagesError
+from agent_core.problem import Place, Problem
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.settings import GrantSettings
+from agent_core.untrusted import fence
 from .calls import source_of
 from .closure import ModuleParts
 from .packing import PackageGrants, imported_at_the_top

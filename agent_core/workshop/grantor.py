@@ -4,16 +4,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..errors import UsageError, WorkspaceError
-from ..gate.verdict import GRANTABLE
-from ..grants import NOTHING, Giving, Grants, Question
-from ..grants.book import who
-from ..grants.content import content_of, misleading, unshowable
-from ..grants.file import checked
-from ..registry.function import Function
-from ..registry.registry import Registry
-from ..registry.snapshot import Snapshot
-from ..storage import Store
+from agent_core.errors import UsageError, WorkspaceError
+from agent_core.gate.verdict import GRANTABLE
+from agent_core.grants import NOTHING, Giving, Grants, Question
+from agent_core.grants.book import who
+from agent_core.grants.content import content_of, misleading, unshowable
+from agent_core.grants.file import checked
+from agent_core.registry.function import Function
+from agent_core.registry.registry import Registry
+from agent_core.registry.snapshot import Snapshot
+from agent_core.storage import Store
 from .changes import ChangePlanner, require_same
 from .granting import GrantService
 from .plan import Author, PlannedChange

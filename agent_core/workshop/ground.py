@@ -10,11 +10,11 @@ from pathlib import Path
 
 from sandbox.lines import lines_of
 
-from ..errors import StaleFile, WorkspaceError
-from ..registry.registry import Registry
-from ..registry.snapshot import Snapshot
-from ..registry.source import ModuleSource, path_of, read_file
-from ..registry.spans import ParsedText
+from agent_core.errors import StaleFile, WorkspaceError
+from agent_core.registry.registry import Registry
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource, path_of, read_file
+from agent_core.registry.spans import ParsedText
 from .conflict import written_lines
 from .plan import PlannedChange
 

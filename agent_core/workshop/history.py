@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from sandbox.lines import bare_lines, lines_of
 
-from ..clock import shown_time
-from ..errors import UsageError
-from ..matching import Allowance, compare, diff_lines
-from ..registry.source import ModuleSource, parse_accepted
-from ..registry.tree import survey
-from ..storage import VersionRow
+from agent_core.clock import shown_time
+from agent_core.errors import UsageError
+from agent_core.matching import Allowance, compare, diff_lines
+from agent_core.registry.source import ModuleSource, parse_accepted
+from agent_core.registry.tree import survey
+from agent_core.storage import VersionRow
 
 SHORT = 8
 _MOST_NAMED = 12

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import UsageError
-from ..gate import Candidate, Policy
-from ..gate.reading.escapes import write_escapes
-from ..problem import Place, Problem
-from ..registry.source import check_module_name, path_of
+from agent_core.errors import UsageError
+from agent_core.gate import Candidate, Policy
+from agent_core.gate.reading.escapes import write_escapes
+from agent_core.problem import Place, Problem
+from agent_core.registry.source import check_module_name, path_of
 from .archive import read_library
 from .checking import parse_line
 from .closure import ModuleParts

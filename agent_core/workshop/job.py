@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..gate import Candidate, Gate, GivenExample, Look, ModuleVerdict, Policy
-from ..problem import Place, Problem
-from ..registry.schema import read_module
-from ..registry.snapshot import Snapshot
-from ..registry.source import ModuleSource
+from agent_core.gate import Candidate, Gate, GivenExample, Look, ModuleVerdict, Policy
+from agent_core.problem import Place, Problem
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource
 
 Row = dict[str, Any]  # Any: JSON of a verdict, with the `path` of what was judged
 _AT_ONCE = 2  # functions of a file that are looked at: other files are judged in parallel

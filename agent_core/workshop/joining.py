@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..gate import Gate, Policy
-from ..problem import Problem
-from ..registry.function import ModuleReading
-from ..registry.schema import read_module
-from ..registry.snapshot import Snapshot
-from ..registry.source import ModuleSource
-from ..registry.writing import place_function
-from ..storage import DropPending, SaveVerdict, Write
+from agent_core.gate import Gate, Policy
+from agent_core.problem import Problem
+from agent_core.registry.function import ModuleReading
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource
+from agent_core.registry.writing import place_function
+from agent_core.storage import DropPending, SaveVerdict, Write
 from .closure import only
 from .job import Row
 from .plan import Author, ChangeSummary, PlannedChange, planned

@@ -17,15 +17,15 @@ from typing import Any
 
 from sandbox.foreign import DEEPEST_ROW, LOOSE, read_json
 
-from .. import programs
-from ..cage import SandboxClient
-from ..errors import WorkspaceError
-from ..gate import Gate, Rules
-from ..registry.function import ModuleReading
-from ..registry.schema import read_module
-from ..registry.snapshot import Snapshot
-from ..registry.source import ModuleSource
-from ..settings import SandboxSettings
+from agent_core import programs
+from agent_core.cage import SandboxClient
+from agent_core.errors import WorkspaceError
+from agent_core.gate import Gate, Rules
+from agent_core.registry.function import ModuleReading
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource
+from agent_core.settings import SandboxSettings
 from .job import Job, Row, judged
 
 Judge = Callable[[Job], Awaitable[list[Row]]]

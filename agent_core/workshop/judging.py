@@ -5,16 +5,16 @@ An admitted candidate is a plan with the new text of its file and its rows; a re
 
 from dataclasses import replace
 
-from ..gate import Candidate, Gate, Policy, Verdict
-from ..gate.confirm import with_returned_values
-from ..gate.examples.example_text import with_example
-from ..gate.trial import Granted
-from ..problem import Place, Problem
-from ..registry.function import Function, ModuleReading
-from ..registry.schema import read_module
-from ..registry.snapshot import Snapshot
-from ..registry.source import ModuleSource, path_of
-from ..storage import DropPending, SavePending, SaveVerdict, Store
+from agent_core.gate import Candidate, Gate, Policy, Verdict
+from agent_core.gate.confirm import with_returned_values
+from agent_core.gate.examples.example_text import with_example
+from agent_core.gate.trial import Granted
+from agent_core.problem import Place, Problem
+from agent_core.registry.function import Function, ModuleReading
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource, path_of
+from agent_core.storage import DropPending, SavePending, SaveVerdict, Store
 from . import ratchet, telling
 from .granting import CandidateGrants, GrantService, ungranted
 from .plan import ChangeSummary, PlannedChange, planned

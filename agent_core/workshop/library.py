@@ -11,14 +11,14 @@ from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ..gate import CONTEXT, Candidate, Gate
-from ..gate.examples.example_text import with_example
-from ..problem import Place, Problem
-from ..registry.schema import read_module
-from ..registry.snapshot import Snapshot
-from ..registry.source import ModuleSource
-from ..registry.writing import place_function
-from ..storage import Store
+from agent_core.gate import CONTEXT, Candidate, Gate
+from agent_core.gate.examples.example_text import with_example
+from agent_core.problem import Place, Problem
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource
+from agent_core.registry.writing import place_function
+from agent_core.storage import Store
 from .closure import ModuleParts
 from .intake import ImportReport, Taking, file_row
 from .job import Job, Row

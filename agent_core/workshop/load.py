@@ -11,36 +11,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
-from ..aside import aside
-from ..gate import Gate, ModuleVerdict
-from ..problem import Problem
-from ..registry.function import ModuleReading
-from ..registry.registry import Registry, RegistryChange
-from ..registry.schema import read_module
-from ..registry.snapshot import Snapshot
-from ..registry.source import ModuleSource, parse_accepted, read_file, shown_path
-from ..registry.watch import scan
-from ..storage import STATE, EndWrite, ManifestConflict, SaveVerdict, Store, Write
+from agent_core.aside import aside
+from agent_core.gate import Gate, ModuleVerdict
+from agent_core.problem import Problem
+from agent_core.registry.function import ModuleReading
+from agent_core.registry.registry import Registry, RegistryChange
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource, parse_accepted, read_file, shown_path
+from agent_core.registry.watch import scan
+from agent_core.storage import STATE, EndWrite, ManifestConflict, SaveVerdict, Store, Write
 from . import ratchet
 from .judging import confirmed
 from .one_writer import only_writer
 from .packing import PackageGrants
-from .taken import (
-    GoodVersions,
-    LoadedFile,
-    admission,
-    all_placed,
-    disagreeing,
-    module_at,
-    noted,
-    removed_file,
-    said_of,
-    since,
-    standings,
-    stored,
-    unchanged,
-    waiting,
-)
+from .taken import GoodVersions, LoadedFile, admission, all_placed, disagreeing, module_at, noted, removed_file, said_of, since, standings, stored, unchanged, waiting
 
 _TRIES = 3
 Found: TypeAlias = ModuleSource | Problem | None

@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from ..errors import WorkspaceError
-from ..storage import open_lock
+from agent_core.errors import WorkspaceError
+from agent_core.storage import open_lock
 
 
 class NoTurn(WorkspaceError):

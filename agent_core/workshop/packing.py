@@ -12,14 +12,14 @@ from typing import Any
 from sandbox import Access, Limits, Returned
 from sandbox.access import NOTHING as NO_ACCESS
 
-from ..gate.trial import Granted, Workers
-from ..gate.uses import needs_of, uses
-from ..grants import NOTHING, Grants, GrantStore, Question
-from ..grants.value import joined
-from ..packages import Environment, Resolution
-from ..packages.failures import NO_PIP
-from ..packages.projects import project_of
-from ..registry.source import ModuleSource
+from agent_core.gate.trial import Granted, Workers
+from agent_core.gate.uses import needs_of, uses
+from agent_core.grants import NOTHING, Grants, GrantStore, Question
+from agent_core.grants.value import joined
+from agent_core.packages import Environment, Resolution
+from agent_core.packages.failures import NO_PIP
+from agent_core.packages.projects import project_of
+from agent_core.registry.source import ModuleSource
 
 _PATIENT_S = 60
 _TRIAL = "import sys\n\nassert '{name}' in sys.modules, 'it is not imported ahead'\n\nimport {name}\n"

@@ -8,17 +8,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ..aside import aside
-from ..gate import Candidate, Policy
-from ..gate.examples.example_text import with_example
-from ..problem import Place, Problem
-from ..registry.examples import Example
-from ..registry.function import Function
-from ..registry.schema import read_module
-from ..registry.snapshot import Snapshot
-from ..registry.source import ModuleSource
-from ..storage import Store
-from ..untrusted import fence, one_line
+from agent_core.aside import aside
+from agent_core.gate import Candidate, Policy
+from agent_core.gate.examples.example_text import with_example
+from agent_core.problem import Place, Problem
+from agent_core.registry.examples import Example
+from agent_core.registry.function import Function
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource
+from agent_core.storage import Store
+from agent_core.untrusted import fence, one_line
 from . import bringing_back, conflict, history, ratchet, telling
 from .ground import FileSync, own_text
 from .history import Version

@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..grants import Giving, Grants
-from ..registry.function import ModuleReading
-from ..registry.source import ModuleSource
-from ..storage import DropReading, SaveReading, SaveVersion, SetManifest, Write
+from agent_core.grants import Giving, Grants
+from agent_core.registry.function import ModuleReading
+from agent_core.registry.source import ModuleSource
+from agent_core.storage import DropReading, SaveReading, SaveVersion, SetManifest, Write
 from .unread import StaleView
 
 Deed = Literal["created", "changed", "deleted"]

@@ -7,14 +7,14 @@ next turn.
 from collections import Counter
 from typing import Any
 
-from ..errors import UsageError
-from ..events import Quarantined
-from ..registry.function import Function
-from ..registry.registry import Registry
-from ..settings import StandingSettings
-from ..standing import is_quarantined
-from ..storage import FAILURES, CallRow, ReleaseFunction, Stats, Store
-from ..untrusted import fence, one_line
+from agent_core.errors import UsageError
+from agent_core.events import Quarantined
+from agent_core.registry.function import Function
+from agent_core.registry.registry import Registry
+from agent_core.settings import StandingSettings
+from agent_core.standing import is_quarantined
+from agent_core.storage import FAILURES, CallRow, ReleaseFunction, Stats, Store
+from agent_core.untrusted import fence, one_line
 from .history import SHORT
 
 _REASONS = 3

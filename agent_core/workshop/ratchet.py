@@ -9,12 +9,12 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from ..gate.examples.agreement import literal_value
-from ..problem import Place, Problem, Severity
-from ..registry.examples import Example
-from ..registry.function import Function, ModuleReading
-from ..registry.typenames import Schema
-from ..untrusted import fence
+from agent_core.gate.examples.agreement import literal_value
+from agent_core.problem import Place, Problem, Severity
+from agent_core.registry.examples import Example
+from agent_core.registry.function import Function, ModuleReading
+from agent_core.registry.typenames import Schema
+from agent_core.untrusted import fence
 
 CODE: Final = "example-dropped"
 _MOST = 6

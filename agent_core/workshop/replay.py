@@ -12,19 +12,19 @@ from sandbox import RequestRefused
 from sandbox.lines import bare_lines
 from sandbox.values import encode, read
 
-from ..answers import outcome_json, show_value
-from ..cage import SandboxClient
-from ..debugging import Watch
-from ..debugging.recording import Row, compared, first_few
-from ..errors import UsageError
-from ..matching import diff_lines
-from ..registry.registry import Registry
-from ..registry.schema import read_module
-from ..registry.snapshot import Snapshot
-from ..registry.source import ModuleSource
-from ..secrets import CallSecrets, Curtain
-from ..storage import FAILURES, RecordedRow, Store
-from ..untrusted import visible
+from agent_core.answers import outcome_json, show_value
+from agent_core.cage import SandboxClient
+from agent_core.debugging import Watch
+from agent_core.debugging.recording import Row, compared, first_few
+from agent_core.errors import UsageError
+from agent_core.matching import diff_lines
+from agent_core.registry.registry import Registry
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource
+from agent_core.secrets import CallSecrets, Curtain
+from agent_core.storage import FAILURES, RecordedRow, Store
+from agent_core.untrusted import visible
 from . import history
 
 THEN, NOW = "", "now"

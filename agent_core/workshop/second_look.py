@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 
-from ..errors import ToolwrightError
-from ..gate import Gate, Look, ModuleVerdict
-from ..problem import Place, Problem
-from ..registry.function import Function, ModuleReading
-from ..registry.registry import Registry
-from ..storage import SaveVerdict, Store
+from agent_core.errors import ToolwrightError
+from agent_core.gate import Gate, Look, ModuleVerdict
+from agent_core.problem import Place, Problem
+from agent_core.registry.function import Function, ModuleReading
+from agent_core.registry.registry import Registry
+from agent_core.storage import SaveVerdict, Store
 from .packing import PackageGrants
 
 Tell = Callable[[str, Sequence[Problem]], None]

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Any
 
-from ..registry.function import Function
-from ..standing import summed
-from ..storage import CallRow, KindRow, Stats, Store
+from agent_core.registry.function import Function
+from agent_core.standing import summed
+from agent_core.storage import CallRow, KindRow, Stats, Store
 
 _TURNS = 10
 

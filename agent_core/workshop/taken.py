@@ -11,13 +11,13 @@ from typing import Any
 
 from sandbox.foreign import DEEPEST_ROW, LOOSE, read_json
 
-from ..gate import Disagreement, ModuleVerdict
-from ..problem import Problem
-from ..registry.function import Function, ModuleReading
-from ..registry.registry import RegistryChange, difference
-from ..registry.snapshot import Snapshot
-from ..registry.source import ModuleSource, module_of
-from ..storage import DropReading, ReadingRow, SaveReading, SaveVerdict, SaveVersion, SetManifest, Write
+from agent_core.gate import Disagreement, ModuleVerdict
+from agent_core.problem import Problem
+from agent_core.registry.function import Function, ModuleReading
+from agent_core.registry.registry import RegistryChange, difference
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource, module_of
+from agent_core.storage import DropReading, ReadingRow, SaveReading, SaveVerdict, SaveVersion, SetManifest, Write
 from . import telling
 
 _NO_STAMP = (0, 0, 0)

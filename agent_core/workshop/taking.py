@@ -13,9 +13,9 @@ from pathlib import PurePosixPath
 
 from sandbox.lines import lines_of
 
-from ..gate.reading.escapes import write_escapes
-from ..problem import Place, Problem
-from ..registry.source import FOLDER, path_of
+from agent_core.gate.reading.escapes import write_escapes
+from agent_core.problem import Place, Problem
+from agent_core.registry.source import FOLDER, path_of
 from .archive import Library
 from .closure import ModuleParts
 from .foreign import Adapted, adapt

@@ -6,16 +6,16 @@ from typing import Any
 
 from sandbox.lines import bare_lines
 
-from ..events import FunctionsChanged
-from ..gate import Breakage, Disagreement, ExampleResult, Verdict
-from ..grants import Grants
-from ..model.step import REPLY
-from ..problem import Place, Problem
-from ..registry.examples import Example
-from ..registry.function import Function
-from ..registry.registry import RegistryChange
-from ..registry.source import FOLDER, ModuleSource, read_file
-from ..untrusted import block, fence, one_line, shorten
+from agent_core.events import FunctionsChanged
+from agent_core.gate import Breakage, Disagreement, ExampleResult, Verdict
+from agent_core.grants import Grants
+from agent_core.model.step import REPLY
+from agent_core.problem import Place, Problem
+from agent_core.registry.examples import Example
+from agent_core.registry.function import Function
+from agent_core.registry.registry import RegistryChange
+from agent_core.registry.source import FOLDER, ModuleSource, read_file
+from agent_core.untrusted import block, fence, one_line, shorten
 
 MAX_PROBLEMS = 12
 _MOST_SEEN = 3

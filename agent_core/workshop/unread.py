@@ -1,6 +1,6 @@
 """Changes by others to the functions that an agent has not seen."""
 
-from ..events import FunctionsChanged
+from agent_core.events import FunctionsChanged
 
 
 class StaleView:

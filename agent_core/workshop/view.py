@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..errors import UsageError
-from ..gate import ExampleResult
-from ..matching import Wildcard, nearest
-from ..registry.examples import Example
-from ..registry.function import Function
-from ..registry.snapshot import Snapshot
-from ..registry.uses import callees, callers, code_hash
-from ..settings import StandingSettings
-from ..standing import Standing, is_unused, standing
-from ..storage import Stats, Store
+from agent_core.errors import UsageError
+from agent_core.gate import ExampleResult
+from agent_core.matching import Wildcard, nearest
+from agent_core.registry.examples import Example
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.uses import callees, callers, code_hash
+from agent_core.settings import StandingSettings
+from agent_core.standing import Standing, is_unused, standing
+from agent_core.storage import Stats, Store
 from .calls import source_of
 from .statistics import by_function, statistics
 

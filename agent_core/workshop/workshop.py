@@ -5,16 +5,16 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import events
-from ..cage import SandboxClient
-from ..errors import ToolwrightError, WorkspaceError
-from ..gate import Candidate, Gate
-from ..problem import Problem
-from ..registry.function import Function
-from ..registry.registry import Registry, RegistryChange
-from ..requests import OnProgress
-from ..settings import StandingSettings
-from ..storage import FAILURES, Store
+from agent_core import events
+from agent_core.cage import SandboxClient
+from agent_core.errors import ToolwrightError, WorkspaceError
+from agent_core.gate import Candidate, Gate
+from agent_core.problem import Problem
+from agent_core.registry.function import Function
+from agent_core.registry.registry import Registry, RegistryChange
+from agent_core.requests import OnProgress
+from agent_core.settings import StandingSettings
+from agent_core.storage import FAILURES, Store
 from . import telling, view
 from .bulk import BatchOperations
 from .called import CallService

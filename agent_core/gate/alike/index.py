@@ -19,9 +19,9 @@ from typing import TypeVar
 
 from sandbox.lines import lines_of
 
-from ...aside import aside
-from ...registry.function import Function
-from ...registry.snapshot import Snapshot
+from agent_core.aside import aside
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
 from .kept import Bones, IndexStore, Key, find, keep
 from .normal import normal_form
 

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from sandbox.foreign import DEEPEST_ROW, LOOSE, read_json
 
-from ...storage import SaveSketches, Write
+from agent_core.storage import SaveSketches, Write
 
 Key = tuple[str, str, str]  # hashes: a function's own text, what stands around it, its whole module
 _MAKERS: Final = ("alike/*.py", "tree.py", "../registry/tree.py")

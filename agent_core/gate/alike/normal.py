@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ...registry.tree import Scope, survey
+from agent_core.registry.tree import Scope, survey
 from ..tree import BUILTINS, FunctionNode, parse
 from .facts import Facts, facts
 from .names import Words

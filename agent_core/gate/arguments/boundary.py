@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
-from ...registry.typenames import Schema
+from agent_core.registry.typenames import Schema
 from .fitting import NUMBERED, fits, referred
 from .vary import Value
 

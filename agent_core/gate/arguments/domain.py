@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, permutations
 
-from ...registry.typenames import Schema
+from agent_core.registry.typenames import Schema
 from .likeness import CallDifference, Likeness, Weight, differences, likeness
 from .vary import Value
 

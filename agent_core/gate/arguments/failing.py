@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sandbox import Killed, Outcome, Raised, TimedOut
 
-from ...untrusted import fence
+from agent_core.untrusted import fence
 from .generate import Arguments
 from .likeness import CallDifference, Weight
 from .shrink import measure

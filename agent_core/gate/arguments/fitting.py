@@ -10,7 +10,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from pathlib import PurePosixPath
 
-from ...registry.typenames import Schema
+from agent_core.registry.typenames import Schema
 from .vary import Value
 
 NUMBERED = "^-?[0-9]+$"  # the pattern of names that are whole numbers

@@ -13,7 +13,7 @@ from decimal import Decimal
 from itertools import chain, islice
 from pathlib import PurePosixPath
 
-from ...registry.typenames import Schema
+from agent_core.registry.typenames import Schema
 from ..tree import literal
 from .boundary import boundary
 from .domain import Domain

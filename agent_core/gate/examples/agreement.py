@@ -15,7 +15,7 @@ from typing import Any, Final
 from sandbox.outcome import Outcome, Raised, Returned
 from sandbox.unhashed import Members, Pairs, by_text
 
-from ...registry.examples import Example
+from agent_core.registry.examples import Example
 from ..candidate import GivenExample
 from ..tree import literal
 

@@ -7,8 +7,8 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from ...registry.examples import Example
-from ...registry.function import Function
+from agent_core.registry.examples import Example
+from agent_core.registry.function import Function
 from ..candidate import GivenExample
 from ..capability import EFFECTS, uses_context
 from ..draft import Finding

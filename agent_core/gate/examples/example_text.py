@@ -10,10 +10,10 @@ from typing import Final
 
 from sandbox.lines import lines_of
 
-from ...problem import Place, Problem
-from ...registry.source import ModuleSource, parse
-from ...registry.spans import column_of
-from ...registry.tree import Definition, survey
+from agent_core.problem import Place, Problem
+from agent_core.registry.source import ModuleSource, parse
+from agent_core.registry.spans import column_of
+from agent_core.registry.tree import Definition, survey
 from .agreement import literal_value
 
 _ERROR = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Iteration|Warning)(?::.*)?$")

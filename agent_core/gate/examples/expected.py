@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 
 from sandbox import Raised
 
-from ...registry import docstring
-from ...registry.examples import Example
+from agent_core.registry import docstring
+from agent_core.registry.examples import Example
 from ..tree import FunctionNode
 
 # Exceptions of the standard library that are meant when their base is named.

@@ -5,10 +5,10 @@ A part of stage 8. The text is placed anew, and nothing runs again: a builtin ty
 
 from dataclasses import replace
 
-from ...problem import Problem
-from ...registry.function import ModuleReading
-from ...registry.schema import read_module
-from ...registry.source import ModuleSource
+from agent_core.problem import Problem
+from agent_core.registry.function import ModuleReading
+from agent_core.registry.schema import read_module
+from agent_core.registry.source import ModuleSource
 from ..draft import Draft
 from ..fix import keeps_meaning, view_of
 from ..fixes import hint_result, inferred

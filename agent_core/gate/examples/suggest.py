@@ -10,7 +10,7 @@ from itertools import chain, islice, zip_longest
 
 from sandbox import Evaluation, Outcome, Returned
 
-from ...registry.snapshot import Snapshot
+from agent_core.registry.snapshot import Snapshot
 from ..arguments.vary import variants
 from ..tree import literal
 from ..trial import TrialTools

@@ -7,7 +7,7 @@ from inspect import cleandoc
 from docstring_parser import ParseError
 from docstring_parser import parse as parse_docstring
 
-from ...registry.examples import without_examples
+from agent_core.registry.examples import without_examples
 from ..tree import BUILTINS, FunctionNode, body, bound_names, own_nodes, parameters
 from .imports import importable
 from .signature import closing, offset

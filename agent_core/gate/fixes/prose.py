@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from textwrap import dedent
 
-from ...characters import escaped, stray_characters
+from agent_core.characters import escaped, stray_characters
 from ..tree import FunctionNode, first_line
 from .signature import offset
 from .view import View

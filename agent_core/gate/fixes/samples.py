@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...registry.examples import find as find_prompts
+from agent_core.registry.examples import find as find_prompts
 from ..tree import literal, nodes_of, parameters, parse
 from .view import View
 

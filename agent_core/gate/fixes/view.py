@@ -3,8 +3,8 @@
 import ast
 from dataclasses import dataclass
 
-from ...registry import docstring
-from ...registry.docstring import Described
+from agent_core.registry import docstring
+from agent_core.registry.docstring import Described
 from ..candidate import GivenExample
 from ..missing import missing_names
 from ..tree import FunctionNode, bound_names, find, parameters, parse

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from sandbox.lines import lines_of, reader_of
 
-from ...characters import escaped, stray_characters
+from agent_core.characters import escaped, stray_characters
 from ..tree import parse
 
 _STRINGS = frozenset({tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)})

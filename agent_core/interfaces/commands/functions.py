@@ -12,15 +12,7 @@ from ..scene import CliContext, scene
 from ..spans import line, plain
 from ..standings import quarantine_lines, released_lines, unused_hint, unused_lines
 from ..status_line import StatusLine
-from ..verdicts import (
-    changes_line,
-    examples_lines,
-    outcome_lines,
-    problem_lines,
-    save_lines,
-    value_lines,
-    verdict_lines,
-)
+from ..verdicts import changes_line, examples_lines, outcome_lines, problem_lines, save_lines, value_lines, verdict_lines
 from ..views import introspection_lines, list_lines
 from ..wrap import write
 from . import granting, history

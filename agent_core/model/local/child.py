@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from sandbox.foreign import LOOSE, read_json
 
-from ... import programs
-from ...errors import ContextOverflow, ModelError
+from agent_core import programs
+from agent_core.errors import ContextOverflow, ModelError
 
 Line = dict[str, Any]  # Any: JSON
 

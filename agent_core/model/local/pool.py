@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from ...errors import ModelError
+from agent_core.errors import ModelError
 from ..ahead import Tell
 from . import prefix
 from .child import Child, EnginePlan

@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 
 from sandbox.lines import bare_lines
 
-from ... import pip_process
-from ...errors import ModelError, UsageError
-from ...own_environment import environment
-from ...user_folders import expanded
+from agent_core import pip_process
+from agent_core.errors import ModelError, UsageError
+from agent_core.own_environment import environment
+from agent_core.user_folders import expanded
 from .weights import Packages, Weights, scratch_of
 
 _BLOCK: Final = 1 << 20

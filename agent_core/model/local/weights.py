@@ -13,9 +13,9 @@ from typing import Final
 
 from sandbox.foreign import read_toml
 
-from ...errors import IntegrityError, UsageError
-from ...matching import nearest
-from ...user_folders import data_folder
+from agent_core.errors import IntegrityError, UsageError
+from agent_core.matching import nearest
+from agent_core.user_folders import data_folder
 
 PREFIX: Final = "local/"
 _BLOCK: Final = 1 << 22

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from ..clock import Clock
-from ..errors import UsageError
-from ..sources import Cut, SourcePlace, SourceReader, Unreadable, places
-from ..storage import DocumentRow, DropDocument, MemoryStore, SaveDocument, SavePassages, Store
-from ..untrusted import one_line
+from agent_core.clock import Clock
+from agent_core.errors import UsageError
+from agent_core.sources import Cut, SourcePlace, SourceReader, Unreadable, places
+from agent_core.storage import DocumentRow, DropDocument, MemoryStore, SaveDocument, SavePassages, Store
+from agent_core.untrusted import one_line
 from .archival import Archival, Piece
 
 OnProgress: TypeAlias = Callable[[int, int, str], None]
