@@ -10,20 +10,20 @@ from typing import Any
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "Agent": "agent",
-    "Approver": "grants",
-    "Author": "workshop",
+    "Agent": "runtime.agent",
+    "Approver": "access.grants",
+    "Author": "functions.service",
     "Block": "memory.block",
     "ChatMemory": "memory.classes",
-    "Decision": "grants",
-    "Event": "events",
+    "Decision": "access.grants",
+    "Event": "base.events",
     "Memory": "memory.classes",
-    "PlannedChange": "workshop",
-    "Question": "grants",
-    "Settings": "settings",
-    "ToolwrightError": "errors",
-    "FunctionService": "workshop",
-    "Workspace": "assemble",
+    "PlannedChange": "functions.service",
+    "Question": "access.grants",
+    "Settings": "base.settings",
+    "ToolwrightError": "base.errors",
+    "FunctionService": "functions.service",
+    "Workspace": "workspace.workspace",
 }
 
 __all__ = [
@@ -41,13 +41,13 @@ __all__ = [
     "Settings",
     "ToolwrightError",
     "Workspace",
-    "present",
+    "presentation",
 ]
 
 
 def __getattr__(name: str) -> Any:  # Any: whatever the room defines
     if name in _ROOMS:
         return getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)
-    if name == "present":
-        return import_module(f"{__name__}.present")
+    if name == "presentation":
+        return import_module(f"{__name__}.context.presentation")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

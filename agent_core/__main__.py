@@ -8,7 +8,7 @@ import os
 import sys
 
 from agent_core import __version__
-from agent_core.own_environment import enter
+from agent_core.base.own_environment import enter
 
 
 def main() -> None:

@@ -15,11 +15,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agent_core.gate import Candidate, Gate, Verdict
-from agent_core.gate.alike.commute import act
-from agent_core.gate.alike.facts import facts
-from agent_core.gate.gate import STAGES
-from agent_core.gate.tree import FunctionNode, body, find
+from agent_core.functions.gate import Candidate, Gate, Verdict
+from agent_core.functions.gate.clones.commute import act
+from agent_core.functions.gate.clones.facts import facts
+from agent_core.functions.gate.gate import STAGES
+from agent_core.functions.gate.tree import FunctionNode, body, find
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource

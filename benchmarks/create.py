@@ -10,8 +10,8 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from agent_core.assemble import Workspace
-from agent_core.workshop import FunctionService
+from agent_core.functions.service import FunctionService
+from agent_core.workspace.workspace import Workspace
 from sandbox import Code, Limits, Returned, Sandbox
 
 from .measure import Row, in_turn, median_ms, options, ratio, show, timed

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx2
 
-from agent_core.broker import Broker, FetchSession
+from agent_core.access.broker import Broker, FetchSession
 from sandbox import Code, RequestHandler, Returned, Sandbox
 
 from .measure import Row, in_turn, median_ms, options, ratio, show, timed

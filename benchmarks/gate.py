@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_core.gate import Candidate, Gate, GivenExample, Policy, Rules, Verdict
+from agent_core.functions.gate import Candidate, Gate, GivenExample, Policy, Rules, Verdict
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Limits, Sandbox
 

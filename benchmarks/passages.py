@@ -19,7 +19,7 @@ from typing import Any
 import apsw
 import numpy as np
 
-from agent_core.clock import Clock
+from agent_core.base.clock import Clock
 from agent_core.storage import PassageRow, SavePassages, SaveVectors, SqliteStore, open_store
 from benchmarks.measure import Row, line, median_ms, timed
 from benchmarks.passages_texts import Floats, Texts, embed, exact_scores, texts

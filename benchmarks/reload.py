@@ -13,19 +13,19 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from agent_core.assemble import Workspace
-from agent_core.clock import Clock
-from agent_core.gate import Gate
-from agent_core.grants import GrantStore
-from agent_core.packages import Environment
+from agent_core.access.grants import GrantStore
+from agent_core.access.packages import Environment
+from agent_core.base.clock import Clock
+from agent_core.functions.gate import Gate
+from agent_core.functions.service.load import Loader
+from agent_core.functions.service.one_writer import only_writer
+from agent_core.functions.service.packing import PackageGrants
 from agent_core.registry.registry import Registry, RegistryChange
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import MODULE_LIMIT, ModuleSource, read_file
 from agent_core.storage import STATE, SqliteStore, open_store
-from agent_core.workshop.load import Loader
-from agent_core.workshop.one_writer import only_writer
-from agent_core.workshop.packing import PackageGrants
+from agent_core.workspace.workspace import Workspace
 from sandbox import Sandbox
 
 from .measure import Row, in_turn, median_ms, options, ratio, show, timed

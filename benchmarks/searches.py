@@ -13,11 +13,11 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from agent_core.clock import Clock
-from agent_core.embedding import embedder
+from agent_core.base.clock import Clock
 from agent_core.memory.archival import Archival, Piece
+from agent_core.memory.embedding import embedder
+from agent_core.memory.journal_messages import JournalMessage, derive
 from agent_core.memory.recall import Recall
-from agent_core.memory.said import JournalMessage, derive
 from agent_core.storage import SaveSaid, SqliteStore, open_store
 from benchmarks.measure import Row, line
 from benchmarks.passages import PATHS, Taken

@@ -19,12 +19,12 @@ from pydantic.fields import FieldInfo
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from agent_core import events  # noqa: E402
-from agent_core.debugging import COMMANDS  # noqa: E402
+from agent_core.base import events  # noqa: E402
+from agent_core.base.settings import PREFIX, Settings  # noqa: E402
+from agent_core.functions.debug import COMMANDS  # noqa: E402
 from agent_core.interfaces.catalogue import ENTRIES  # noqa: E402
 from agent_core.interfaces.cli import LazyGroup  # noqa: E402
-from agent_core.portable.document import AgentFile  # noqa: E402
-from agent_core.settings import PREFIX, Settings  # noqa: E402
+from agent_core.workspace.portable.document import AgentFile  # noqa: E402
 from meta_functions import MODULES  # noqa: E402
 
 HEAD = """\

@@ -2,8 +2,9 @@
 
 from typing import Any  # whatever the function's own schema takes
 
-from agent_core import Agent, present
-from agent_core.debugging import Breakpoint
+from agent_core import Agent
+from agent_core.context import presentation
+from agent_core.functions.debug import Breakpoint
 
 
 async def debugger(  # noqa: PLR0913, PLR0917 - what a breakpoint has
@@ -57,4 +58,4 @@ async def trace_function(self: Agent, function_name: str, arguments: dict[str, A
         arguments: The arguments of the call.
     """
     trace = await self.workshop.trace(function_name, arguments)
-    return f"{present.tested({**trace, 'examples': []})}\n{trace['text']}"
+    return f"{presentation.tested({**trace, 'examples': []})}\n{trace['text']}"

@@ -1,6 +1,7 @@
 """Listing and introspection of functions."""
 
-from agent_core import Agent, present
+from agent_core import Agent
+from agent_core.context import presentation
 
 
 async def list_functions(self: Agent, pattern: str = "", module: str = "", standing: str = "", page: int = 1) -> str:
@@ -12,7 +13,7 @@ async def list_functions(self: Agent, pattern: str = "", module: str = "", stand
         standing: Only functions of this standing: draft, trial, trusted or quarantined.
         page: Which page, from 1.
     """
-    return present.listing(await self.workshop.list(pattern, module, standing), page)
+    return presentation.listing(await self.workshop.list(pattern, module, standing), page)
 
 
 async def introspect_function(self: Agent, function_name: str) -> str:
@@ -23,6 +24,6 @@ async def introspect_function(self: Agent, function_name: str) -> str:
     """
     pending = await self.workshop.pending(function_name)
     if pending is not None and function_name not in self.workshop.names():
-        return present.pending(function_name, pending)
+        return presentation.pending(function_name, pending)
     self.author.unread.read(function_name)
-    return present.introspection(await self.workshop.introspect(function_name))
+    return presentation.introspection(await self.workshop.introspect(function_name))

@@ -1,6 +1,7 @@
 """The history of a function, and rollback."""
 
-from agent_core import Agent, PlannedChange, present
+from agent_core import Agent, PlannedChange
+from agent_core.context import presentation
 
 
 async def function_history(self: Agent, function_name: str) -> str:
@@ -9,7 +10,7 @@ async def function_history(self: Agent, function_name: str) -> str:
     Args:
         function_name: The function.
     """
-    return present.history(await self.workshop.past.history(function_name))
+    return presentation.history(await self.workshop.past.history(function_name))
 
 
 async def rollback_function(self: Agent, function_name: str, version: str = "") -> PlannedChange:

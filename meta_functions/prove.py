@@ -2,7 +2,8 @@
 
 from typing import Any  # whatever the function's own schema takes
 
-from agent_core import Agent, present
+from agent_core import Agent
+from agent_core.context import presentation
 
 
 async def test_function(self: Agent, function_name: str, arguments: dict[str, Any] | None = None) -> str:  # noqa: PT028 - no test of pytest
@@ -12,4 +13,4 @@ async def test_function(self: Agent, function_name: str, arguments: dict[str, An
         function_name: The function to test.
         arguments: The arguments of one call; leave out to run the examples.
     """
-    return present.tested(await self.workshop.test(function_name, arguments))
+    return presentation.tested(await self.workshop.test(function_name, arguments))

@@ -1,6 +1,7 @@
 """Creation, change and deletion of functions. Every change goes through the gate."""
 
-from agent_core import Agent, PlannedChange, present
+from agent_core import Agent, PlannedChange
+from agent_core.context import presentation
 
 
 async def create_function(
@@ -80,4 +81,4 @@ async def delete_function(self: Agent, function_name: str) -> PlannedChange:
 
 async def reload_functions(self: Agent) -> str:
     """Look at the folder of functions again, and say what was loaded, changed, removed or rejected and why."""
-    return present.reloaded(await self.workshop.reload())
+    return presentation.reloaded(await self.workshop.reload())

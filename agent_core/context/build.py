@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent_core.messages import Message, System
+from agent_core.base.messages import Message, System
+from agent_core.base.settings import MemorySettings
 from agent_core.model.request import FunctionShown
-from agent_core.settings import MemorySettings
+
 from .history import History
 
 # Measured on mixed text, code and JSON; corrected by what the endpoint reports.

@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent_core.messages import Answer, Assistant, Call, Message, Notice, System, User
-from agent_core.untrusted import one_line, shorten
+from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.base.untrusted import one_line, shorten
+
 from .facts import Sentence, extract, lost, sentences, tokens_of
 from .history import History, HistoryItem, Summary, is_pressure
 from .whose import USER, harmless, of_function

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agent_core.messages import Answer, Assistant, Message, Notice, System, User
+from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
 from agent_core.storage import Shape, fitting
+
 from .paging import in_part
 from .whose import ASKED, label_of
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from agent_core.messages import Message
+from agent_core.base.messages import Message
 from agent_core.storage import ClaimedTurn, Entry, Store
+
 from .history import History, Summary
 from .room import KIND
 

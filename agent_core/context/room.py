@@ -6,8 +6,9 @@ What comes of it is an entry of the running turn, so that a restart finds the sa
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
-from agent_core.settings import MemorySettings
+from agent_core.base.settings import MemorySettings
 from agent_core.storage import Entry
+
 from .build import Budget, summary_chars, tail_bytes
 from .compact import AskFor, CompactionOrder, summarised
 from .history import PRESSURE, History, Summary

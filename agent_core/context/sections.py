@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from agent_core.clock import shown_time
+from agent_core.base.clock import shown_time
+from agent_core.base.messages import System
+from agent_core.base.untrusted import shorten
 from agent_core.memory.sections import POSITIONS
-from agent_core.messages import System
 from agent_core.storage import Counts, SectionRow
-from agent_core.untrusted import shorten
 
 _GROWN, _MORE = 1.5, 10  # the number of messages is updated when it has grown by so much, or another part changed
 _MOST: Final = 0.5  # of the window

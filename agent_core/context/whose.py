@@ -6,7 +6,7 @@ Words of others keep what they say; what in them would pass for the program's wo
 import re
 from typing import Final
 
-from agent_core.untrusted import visible
+from agent_core.base.untrusted import visible
 
 USER: Final = "user"
 """Whose the user's sentences are; a function's are of its name with `()`, the assistant's of nobody."""

@@ -4,12 +4,12 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from agent_core.clock import shown_time
-from agent_core.errors import UsageError
-from agent_core.portable import AgentReport, waiting_of
+from agent_core.base.clock import shown_time
+from agent_core.base.errors import UsageError
+from agent_core.base.user_folders import expanded
 from agent_core.registry.within import is_behind_link
+from agent_core.workspace.portable import AgentReport, waiting_of
 
-from agent_core.user_folders import expanded
 from .columns import columns
 from .spans import Line, indented, line
 from .state import WorkspaceState

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_core.errors import UsageError, WorkspaceError
-from agent_core.grants import Approver, Decision, Grants, Question
-from agent_core.grants.file import checked
-from agent_core.untrusted import one_line
+from agent_core.access.grants import Approver, Decision, Grants, Question
+from agent_core.access.grants.file import checked
+from agent_core.base.errors import UsageError, WorkspaceError
+from agent_core.base.untrusted import one_line
 from sandbox.foreign import Malformed, read_toml
 
 ASK, DENY = "ask", "deny"

@@ -11,9 +11,9 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal
 
-from agent_core.events import GrantAnswered
-from agent_core.grants import Answer, Decision, Question
-from agent_core.untrusted import one_line, visible, whole_line
+from agent_core.access.grants import Answer, Decision, Question
+from agent_core.base.events import GrantAnswered
+from agent_core.base.untrusted import one_line, visible, whole_line
 from sandbox.lines import bare_lines, first_lines
 
 from .agreement import Agreement

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from agent_core.clock import shown_time
+from agent_core.base.clock import shown_time
 from agent_core.memory.source_catalog import SourceReport
 from agent_core.storage import DocumentRow
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
+from agent_core.functions.service import Author
 from agent_core.memory.block import Block, reasons
 from agent_core.memory.blocks import Blocks
-from agent_core.memory.planned import PlannedEdit
-from agent_core.workshop import Author
+from agent_core.memory.planned_edit import PlannedEdit
 
 from .editor import open_editor
 

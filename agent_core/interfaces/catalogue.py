@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agent_core import matching
-from agent_core.errors import UsageError
+from agent_core.base import matching
+from agent_core.base.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 import click
 
 from agent_core import __version__
-from agent_core.errors import ToolwrightError
+from agent_core.base.errors import ToolwrightError
 
 from .faults import REFUSED, USAGE, innermost, report, report_crash, tell
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from rich.cells import cell_len
 
-from agent_core.untrusted import escaped, one_line
+from agent_core.base.untrusted import escaped, one_line
 
 from .spans import Line, Role, Span
 

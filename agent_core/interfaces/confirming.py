@@ -5,9 +5,9 @@ It is named by the workspace's file alone, or a server was found there that may 
 
 from pathlib import Path
 
-from agent_core.doctor import check_address, check_texts
-from agent_core.grants.addresses import UnconfirmedAddress, confirm, shown
-from agent_core.settings import FILE_NAME, Settings, load
+from agent_core.access.grants.addresses import UnconfirmedAddress, confirm, shown
+from agent_core.base.settings import FILE_NAME, Settings, load
+from agent_core.workspace.doctor import check_address, check_texts
 
 from .options import RunOptions
 from .question import agreed, say

@@ -7,13 +7,13 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import aclosing, asynccontextmanager
 
-from agent_core.agent import Agent
-from agent_core.assemble import Workspace
-from agent_core.errors import ToolwrightError, UsageError
-from agent_core.events import Event, FunctionsChanged, TurnEnded, TurnStarted, Usage
-from agent_core.interruption import Interrupted, Interruption
-from agent_core.messages import SEND, Answer, Message, Notice, User
-from agent_core.untrusted import one_line
+from agent_core.base.errors import ToolwrightError, UsageError
+from agent_core.base.events import Event, FunctionsChanged, TurnEnded, TurnStarted, Usage
+from agent_core.base.interruption import Interrupted, Interruption
+from agent_core.base.messages import SEND, Answer, Message, Notice, User
+from agent_core.base.untrusted import one_line
+from agent_core.runtime.agent import Agent
+from agent_core.workspace.workspace import Workspace
 
 from .approving import chosen
 from .deeds import Deeds

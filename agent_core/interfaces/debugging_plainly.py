@@ -2,8 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Iterable
 
-from agent_core.debugging import Command, DebugStop
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
+from agent_core.functions.debug import Command, DebugStop
 
 from .spans import Line
 from .stopped import explained, stop_parts, typed_command

@@ -4,12 +4,12 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from agent_core import events
-from agent_core.events import Event, FunctionsChanged
+from agent_core.base import events
+from agent_core.base.events import Event, FunctionsChanged
+from agent_core.base.untrusted import one_line
+from agent_core.functions.service.history import Version
 from agent_core.memory.rows import undo_of
 from agent_core.storage import BlockChange
-from agent_core.untrusted import one_line
-from agent_core.workshop.history import Version
 
 _UNDONE = "undo"
 

@@ -9,9 +9,9 @@ import shlex
 import shutil
 from pathlib import Path
 
-from agent_core import programs
-from agent_core.errors import UsageError
-from agent_core.own_environment import environment, without_secrets
+from agent_core.base import programs
+from agent_core.base.errors import UsageError
+from agent_core.base.own_environment import environment, without_secrets
 
 # How to pass the line to an editor; editors not listed get `+LINE FILE`, which most understand.
 _GOTO = {"code", "codium", "cursor", "windsurf"}

@@ -11,8 +11,8 @@ import time
 import traceback
 from pathlib import Path
 
-from agent_core.errors import ToolwrightError, UsageError
-from agent_core.untrusted import one_line
+from agent_core.base.errors import ToolwrightError, UsageError
+from agent_core.base.untrusted import one_line
 from sandbox.lines import bare_lines
 
 from .scene import print_json
@@ -74,7 +74,7 @@ def _save_traceback(error: BaseException, root: Path) -> str:
 
 
 def _masked(text: str) -> str:
-    from agent_core.secrets import GIVEN  # noqa: PLC0415  (no command that goes well pays for it)
+    from agent_core.access.secrets import GIVEN  # noqa: PLC0415  (no command that goes well pays for it)
 
     return GIVEN.clean(text)
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from agent_core.grants import Grants
-from agent_core.untrusted import one_line
+from agent_core.access.grants import Grants
+from agent_core.base.untrusted import one_line
 
 from .spans import Line, Role, indented, line
 from .verdicts import problem_lines

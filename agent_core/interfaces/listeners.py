@@ -4,9 +4,9 @@ import sys
 import time
 from typing import Protocol
 
-from agent_core import events
-from agent_core.events import Event
-from agent_core.untrusted import visible
+from agent_core.base import events
+from agent_core.base.events import Event
+from agent_core.base.untrusted import visible
 
 from .asked import denied_lines
 from .scene import print_json

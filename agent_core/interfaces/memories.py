@@ -3,11 +3,11 @@
 from collections.abc import Collection
 from typing import Any
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
+from agent_core.base.untrusted import one_line
 from agent_core.memory.agent_memory import counts_of
-from agent_core.memory.found import FoundItem, ResultPage, excerpt
+from agent_core.memory.results import FoundItem, ResultPage, excerpt
 from agent_core.storage import BlockChange, BlockRow, MemoryStore, SectionRow, Store
-from agent_core.untrusted import one_line
 from sandbox.lines import bare_lines
 
 from .agents import day, text_of

@@ -10,11 +10,20 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
-from agent_core.connection import KEY, Tested, check_new_address, check_new_name, exports, in_force, keep_address, try_model
-from agent_core.doctor import check_address
-from agent_core.errors import ModelError, NoModel, NoWorkspace, ToolwrightError, UsageError
-from agent_core.offline import fetch_model, list_models
-from agent_core.starters import create
+from agent_core.base.errors import ModelError, NoModel, NoWorkspace, ToolwrightError, UsageError
+from agent_core.workspace.doctor import check_address
+from agent_core.workspace.local_models import fetch_model, list_models
+from agent_core.workspace.model_check import (
+    KEY,
+    Tested,
+    check_new_address,
+    check_new_name,
+    exports,
+    in_force,
+    keep_address,
+    try_model,
+)
+from agent_core.workspace.scaffold import create
 
 from .download import Download
 from .faults import fault_lines

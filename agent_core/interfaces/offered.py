@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 
-from agent_core.debugging import stopping_lines
-from agent_core.errors import UsageError
-from agent_core.offline import installed_models
+from agent_core.base.errors import UsageError
+from agent_core.functions.debug import stopping_lines
+from agent_core.workspace.local_models import installed_models
 
 from .conversation import Conversation
 from .state import opened_state

@@ -6,10 +6,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from agent_core.assemble import Workspace
-from agent_core.errors import WorkspaceError
-from agent_core.grants import Approver
-from agent_core.workshop import FunctionService
+from agent_core.access.grants import Approver
+from agent_core.base.errors import WorkspaceError
+from agent_core.functions.service import FunctionService
+from agent_core.workspace.workspace import Workspace
 
 from .editor import open_editor
 from .question_of_grants import decide, is_attended

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent_core.errors import UsageError
-from agent_core.own_environment import environment
+from agent_core.base.errors import UsageError
+from agent_core.base.own_environment import environment
 
 TOUR = "tour"
 

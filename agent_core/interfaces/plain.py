@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 
-from agent_core.untrusted import visible
+from agent_core.base.untrusted import visible
 
 from .conversation import Conversation, greeting, opened
 from .listeners import JsonLines, Listener

@@ -5,8 +5,8 @@ from importlib.util import find_spec
 from tempfile import TemporaryDirectory
 
 import agent_core
-from agent_core.errors import ToolwrightError
-from agent_core.settings import ModelSettings, Settings
+from agent_core.base.errors import ToolwrightError
+from agent_core.base.settings import ModelSettings, Settings
 
 from .question import say
 from .spans import line

@@ -6,7 +6,7 @@ import sys
 import termios
 from collections.abc import Iterable
 
-from agent_core.untrusted import visible
+from agent_core.base.untrusted import visible
 
 from .agreement import Agreement
 from .spans import Line, line, painted

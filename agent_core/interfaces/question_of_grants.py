@@ -2,7 +2,7 @@
 
 import sys
 
-from agent_core.grants import Decision, Question
+from agent_core.access.grants import Decision, Question
 
 from .asked import answer_line, answered
 from .question import say, typed_line

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from agent_core.clock import shown_time
-from agent_core.untrusted import one_line, visible
+from agent_core.base.clock import shown_time
+from agent_core.base.untrusted import one_line, visible
 from sandbox.lines import bare_lines
 
 from .columns import columns

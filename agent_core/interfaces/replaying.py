@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from agent_core.assemble import Workspace
-from agent_core.debugging import Breakpoint, Debugger
+from agent_core.functions.debug import Breakpoint, Debugger
+from agent_core.workspace.workspace import Workspace
 
 from .debugging_plainly import PlainHuman
 from .question import say, typed_line

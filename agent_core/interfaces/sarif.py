@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
-from agent_core.matching import compare
+from agent_core.base.matching import compare
 from sandbox.lines import lines_of
 
 Document: TypeAlias = dict[str, Any]  # Any: JSON of SARIF

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from agent_core.untrusted import in_json
+from agent_core.base.untrusted import in_json
 
 from .spans import Line, line
 from .wrap import write

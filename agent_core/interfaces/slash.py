@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from agent_core.errors import ToolwrightError, UsageError
-from agent_core.messages import Answer, Assistant, Message, Notice, System, User
-from agent_core.untrusted import one_line
+from agent_core.base.errors import ToolwrightError, UsageError
+from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
+from agent_core.base.untrusted import one_line
 from sandbox.lines import bare_lines
 
 from . import slash_create, slash_debug, slash_grants, slash_history, slash_memory, slash_session

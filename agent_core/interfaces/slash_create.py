@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
 
 from .by_hand import text_from_editor
 from .catalogue import needed

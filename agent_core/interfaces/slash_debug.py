@@ -2,8 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 
-from agent_core.debugging import Placed, typed_breakpoint
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
+from agent_core.functions.debug import Placed, typed_breakpoint
 from sandbox.lines import bare_lines
 
 from .catalogue import BY_NAME, needed

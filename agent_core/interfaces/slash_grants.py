@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from agent_core.errors import UsageError
-from agent_core.grants import Grants
+from agent_core.access.grants import Grants
+from agent_core.base.errors import UsageError
 
 from .catalogue import BY_NAME
 from .conversation import Conversation

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
 
 from .catalogue import needed
 from .conversation import Conversation

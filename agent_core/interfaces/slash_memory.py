@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from agent_core.errors import UsageError
-from agent_core.memory.planned import PlannedEdit
-from agent_core.portable import read_file
-from agent_core.untrusted import one_line
+from agent_core.base.errors import UsageError
+from agent_core.base.untrusted import one_line
+from agent_core.memory.planned_edit import PlannedEdit
+from agent_core.workspace.portable import read_file
 from sandbox.lines import bare_lines
 
 from .agents import agents_listing, listing_lines, report_lines, waiting_lines, write_new

@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from agent_core.errors import UsageError
-from agent_core.untrusted import one_line
-from agent_core.workshop.history import Version
+from agent_core.base.errors import UsageError
+from agent_core.base.untrusted import one_line
+from agent_core.functions.service.history import Version
 
 from . import deeds
 from .by_hand import undo_block

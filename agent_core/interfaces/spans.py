@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable
 from typing import IO, Literal, TypeAlias
 
-from agent_core.untrusted import visible
+from agent_core.base.untrusted import visible
 
 Role = Literal["", "ok", "bad", "warn", "dim", "name", "strong", "alarm"]
 Span: TypeAlias = tuple[Role, str]

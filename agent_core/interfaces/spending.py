@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_core import events
-from agent_core.errors import UsageError
-from agent_core.events import Event
-from agent_core.plain_files import read_plain
-from agent_core.untrusted import one_line
+from agent_core.base import events
+from agent_core.base.errors import UsageError
+from agent_core.base.events import Event
+from agent_core.base.plain_files import read_plain
+from agent_core.base.untrusted import one_line
 from sandbox.foreign import read_toml
 
 from .columns import columns

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from agent_core.clock import shown_time
+from agent_core.base.clock import shown_time
 
 from .columns import columns
 from .spans import Line, indented, line

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from agent_core.assemble import Workspace
-from agent_core.clock import Clock
-from agent_core.portable import KnownNames, Moves, reader_of_files
-from agent_core.presets import presets
-from agent_core.settings import load
+from agent_core.base.clock import Clock
+from agent_core.base.settings import load
 from agent_core.storage import AgentLock, SqliteStore, lock_agent, open_store, prepare_state_dir
 from agent_core.storage.sqlite_whole import SqliteWholes
+from agent_core.workspace.portable import KnownNames, Moves, reader_of_files
+from agent_core.workspace.presets import presets
+from agent_core.workspace.workspace import Workspace
 
 from .scene import CliContext
 

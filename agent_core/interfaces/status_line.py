@@ -2,7 +2,7 @@
 
 import sys
 
-from agent_core.untrusted import one_line
+from agent_core.base.untrusted import one_line
 
 from .columns import cut, meter
 from .spans import takes_colour

@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from agent_core.debugging import COMMANDS, Command, DebugStop
-from agent_core.errors import UsageError
-from agent_core.untrusted import one_line, shorten
+from agent_core.base.errors import UsageError
+from agent_core.base.untrusted import one_line, shorten
+from agent_core.functions.debug import COMMANDS, Command, DebugStop
 from sandbox.lines import bare_lines
 
 from .faults import fault_lines

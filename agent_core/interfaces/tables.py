@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from agent_core.workshop.history import Version, diff
+from agent_core.functions.service.history import Version, diff
 from sandbox.lines import bare_lines
 
 from .choices import Choice, Table

@@ -6,9 +6,9 @@ The prompt and the plain output show the same lines; only the reply's text diffe
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_core.events import CallAnswered, CallStarted, Event, FunctionsChanged, TurnEnded, to_json
-from agent_core.messages import SEND
-from agent_core.untrusted import one_line
+from agent_core.base.events import CallAnswered, CallStarted, Event, FunctionsChanged, TurnEnded, to_json
+from agent_core.base.messages import SEND
+from agent_core.base.untrusted import one_line
 from sandbox.lines import bare_lines
 
 from .columns import cut, width

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from agent_core.untrusted import one_line
+from agent_core.base.untrusted import one_line
 from sandbox.foreign import LOOSE, Malformed, read_json
 from sandbox.lines import bare_lines
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from agent_core.clock import shown_time
-from agent_core.untrusted import one_line
+from agent_core.base.clock import shown_time
+from agent_core.base.untrusted import one_line
 from sandbox.lines import bare_lines
 
 from .columns import columns

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from agent_core.grants import Grants
+from agent_core.access.grants import Grants
 from sandbox.lines import bare_lines
 
 from .columns import columns

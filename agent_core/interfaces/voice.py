@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
-from agent_core.debugging import Debugger
-from agent_core.grants import Approver, Decision, Question
+from agent_core.access.grants import Approver, Decision, Question
+from agent_core.functions.debug import Debugger
 
 from .agreement import Agreement
 from .asked import answered

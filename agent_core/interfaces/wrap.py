@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from typing import IO
 
-from agent_core.untrusted import visible
+from agent_core.base.untrusted import visible
 
 from .columns import pieces, width
 from .spans import BAR, Line, Role, Span, painted

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from agent_core.storage import Counts, MemoryStore, SectionRow, Store
+
 from .archival import Archival
 from .blocks import Blocks
+from .journal_messages import KINDS, lines
 from .recall import Recall
-from .said import KINDS, lines
 from .sections import Sections
 from .source_catalog import Sources
 

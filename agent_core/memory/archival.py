@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Final
 
-from agent_core.clock import Clock
-from agent_core.embedding import Embedder
-from agent_core.errors import UsageError
+from agent_core.base.clock import Clock
+from agent_core.base.errors import UsageError
 from agent_core.storage import DropPassages, MemoryStore, PassageRow, SavePassages, Store
-from . import asked, hints, words
-from .found import FoundItem, ResultPage, page_of
-from .planned import PlannedEdit
+
+from . import hints, words
+from . import search_query as asked
+from .embedding import Embedder
+from .planned_edit import PlannedEdit
+from .results import FoundItem, ResultPage, page_of
 from .vectors import ShelfVectors
 from .weights import pool, weights
 

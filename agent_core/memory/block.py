@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
+from agent_core.base.untrusted import one_line, visible
 from agent_core.storage import FIX, BlockRow, Misfit, Value
-from agent_core.untrusted import one_line, visible
 
 LIMIT = 2000
 _JOINERS = "\u200c\u200d\ufe0e\ufe0f"  # what may stand unseen between the letters of a tag

@@ -10,14 +10,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from agent_core.clock import Clock
+from agent_core.base.clock import Clock
 from agent_core.registry.function import Function
 from agent_core.storage import AttachBlock, BlockChange, BlockRow, DetachBlock, ManifestConflict, MemoryStore, Store
+
 from .block import Block
 from .classes import Memory, UnknownBlock
 from .offered import methods_of
 from .old_names import ALIASES, renamed
-from .planned import Deed, EditAuthor, EditRequest, PlannedEdit, adding, called, plan, refused
+from .planned_edit import Deed, EditAuthor, EditRequest, PlannedEdit, adding, called, plan, refused
 from .rows import BlockDifference, StoredMemory, opened, undo_of
 
 _TRIES = 100  # each time that an edit is too late, someone else has made one

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from agent_core.errors import SettingsError, UsageError
+from agent_core.base.errors import SettingsError, UsageError
+
 from . import edits
 from .block import Block, too_large
 from .edits import Edited, EditRefused

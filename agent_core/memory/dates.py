@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
-from agent_core.clock import local
-from agent_core.errors import UsageError
+from agent_core.base.clock import local
+from agent_core.base.errors import UsageError
 
 MONTHS: Final = (
     "january february march april may june july august september october november december".split()  # noqa: SIM905

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
+
 from . import repeated
 
 ALREADY = "Already there"  # so begins what is said where nothing is left to be done

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from .asked import ParsedQuery
+from .search_query import ParsedQuery
 from .stem import stem
 from .words import STOP, content, split, stems
 

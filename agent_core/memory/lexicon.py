@@ -8,9 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from agent_core.embedding import Embedder
-from agent_core.errors import ToolwrightError
+from agent_core.base.errors import ToolwrightError
+
 from .bm25 import Array
+from .embedding import Embedder
 
 _MOST: Final = 30_000
 _NEAR: Final = 0.35

@@ -4,9 +4,10 @@ from functools import lru_cache
 
 from pydantic import BaseModel
 
-from agent_core.errors import SettingsError
+from agent_core.base.errors import SettingsError
 from agent_core.registry.function import Function
 from agent_core.registry.methods import read_methods
+
 from .classes import Memory
 
 

@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from agent_core.storage import PassageRow
-from .asked import ParsedQuery
+
 from .bm25 import Array, bm25, counted, rarity, top
+from .search_query import ParsedQuery
 from .signals import Signals, summed
 from .stem import stem
 

@@ -9,14 +9,16 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent_core.aside import aside
-from agent_core.clock import Clock
-from agent_core.embedding import Embedder
+from agent_core.base.aside import aside
+from agent_core.base.clock import Clock
 from agent_core.storage import MemoryStore, RecallMessage, SaveSaid, Store
-from . import asked, dates, hints, words
-from .found import FoundItem, ResultPage, page_of
-from .gathered import CountedMessage, Evidence, row
-from .said import KINDS, derive, lines
+
+from . import dates, hints, words
+from . import search_query as asked
+from .embedding import Embedder
+from .evidence import CountedMessage, Evidence, row
+from .journal_messages import KINDS, derive, lines
+from .results import FoundItem, ResultPage, page_of
 from .vectors import BATCH, ShelfVectors
 from .weighing import Weighing
 from .weights import pool

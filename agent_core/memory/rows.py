@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agent_core.storage import BlockChange, BlockRow
+
 from .block import Block, from_row, kept_value
 from .classes import Memory
 from .edits import EditRefused

@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
-from agent_core.clock import Clock
-from agent_core.errors import UsageError
+from agent_core.base.clock import Clock
+from agent_core.base.errors import UsageError
 from agent_core.storage import DropSection, MemoryStore, SaveSection, SectionRow, Store
 
 _NAME = re.compile(r"[\w.-]{1,64}")

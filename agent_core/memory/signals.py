@@ -12,9 +12,10 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from agent_core.storage import RecallMessage
+
 from . import dates
 from .bm25 import Array, bm25, counted, rarity, top
-from .gathered import Evidence
+from .evidence import Evidence
 
 Signals: TypeAlias = dict[str, Array]
 """By name, a number for each row."""

@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from agent_core.clock import Clock
-from agent_core.errors import UsageError
-from agent_core.sources import Cut, SourcePlace, SourceReader, Unreadable, places
+from agent_core.base.clock import Clock
+from agent_core.base.errors import UsageError
+from agent_core.base.untrusted import one_line
 from agent_core.storage import DocumentRow, DropDocument, MemoryStore, SaveDocument, SavePassages, Store
-from agent_core.untrusted import one_line
+
 from .archival import Archival, Piece
+from .sources import Cut, SourcePlace, SourceReader, Unreadable, places
 
 OnProgress: TypeAlias = Callable[[int, int, str], None]
 """Hears how many passages of a source are kept, of how many, and its name."""

@@ -6,9 +6,10 @@ Where the model cannot be had, search goes on with words alone, and `trouble` sa
 from collections.abc import Collection
 from typing import Final
 
-from agent_core.embedding import Embedder
-from agent_core.errors import ToolwrightError
+from agent_core.base.errors import ToolwrightError
 from agent_core.storage import DropVectors, Hit, MemoryStore, SaveVectors, Shelf, Store
+
+from .embedding import Embedder
 
 BATCH: Final = 256
 

@@ -3,8 +3,8 @@
 from importlib import import_module
 from typing import Any
 
-from agent_core.embedding import Embedder
-from .gathered import Evidence
+from .embedding import Embedder
+from .evidence import Evidence
 from .weights import weights
 
 

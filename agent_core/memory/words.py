@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from agent_core.clock import local
+from agent_core.base.clock import local
+
 from .stem import stem
 
 _STOP: Final = """

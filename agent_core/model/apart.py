@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent_core.messages import Answer, Assistant, Message
+from agent_core.base.messages import Answer, Assistant, Message
 
 
 def one_by_one(messages: Sequence[Message]) -> list[Message]:

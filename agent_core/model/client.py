@@ -9,10 +9,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Literal
 
-from agent_core.clock import Clock
-from agent_core.errors import ContextOverflow, ModelError
-from agent_core.messages import Assistant, Message
-from agent_core.settings import ModelSettings
+from agent_core.base.clock import Clock
+from agent_core.base.errors import ContextOverflow, ModelError
+from agent_core.base.messages import Assistant, Message
+from agent_core.base.settings import ModelSettings
+
 from .constrained import ConstrainedModel
 from .dialect import changed
 from .discover import DiscoveredModel

@@ -9,10 +9,11 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Final, Literal, Protocol
 
-from agent_core.clock import Clock
-from agent_core.errors import ModelError
-from agent_core.messages import Assistant, Call, Message, User
-from agent_core.settings import ModelSettings
+from agent_core.base.clock import Clock
+from agent_core.base.errors import ModelError
+from agent_core.base.messages import Assistant, Call, Message, User
+from agent_core.base.settings import ModelSettings
+
 from .conversation import Entry, WireConversation, fixed_size
 from .cut import cut_call, note_on
 from .dialect import Dialect, Way

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final, TypeAlias
 
+from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Notice, System, User
 from sandbox.foreign import read_json
 
-from agent_core.messages import SEND, Answer, Assistant, Call, Message, Notice, System, User
 from .demonstration import DEMONSTRATION, TOLD
 from .listing import choice, describe, find, line, trim
 from .request import FunctionShown, Request

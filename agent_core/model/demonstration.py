@@ -9,7 +9,8 @@ say hello, without the confirmed example it never confirmed one.
 import json
 from typing import Final
 
-from agent_core.messages import Answer, Assistant, Call, Message, User
+from agent_core.base.messages import Answer, Assistant, Call, Message, User
+
 from .request import FunctionShown
 
 _CODE: Final = '''\

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from agent_core.errors import ModelError, NoModel
-from agent_core.settings import ModelSettings
+from agent_core.base.errors import ModelError, NoModel
+from agent_core.base.settings import ModelSettings
+
 from .listening import is_of_this_user
 from .probe import list_models
 from .quirks import ServerKind, quirks

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Final
 
-from agent_core.errors import ModelError
+from agent_core.base.errors import ModelError
+
 from .failures import FunctionsRefused
 from .reply import Mode, ModeChanged, Model, Piece
 from .request import FunctionShown, Request

@@ -9,9 +9,10 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any, Final, TypeAlias
 
-from agent_core.clock import Clock
-from agent_core.errors import ModelError
-from agent_core.settings import ModelSettings
+from agent_core.base.clock import Clock
+from agent_core.base.errors import ModelError
+from agent_core.base.settings import ModelSettings
+
 from .dialect import Dialect, dialect_of
 from .failures import ModelMissing, ParameterRefused, Unavailable
 from .quirks import Instead, quirks

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from agent_core.base.errors import ContextOverflow, ModelError
+from agent_core.base.untrusted import one_line
 from sandbox.foreign import LOOSE, Malformed, read_json
 
-from agent_core.errors import ContextOverflow, ModelError
-from agent_core.untrusted import one_line
 from .dialect import refuses, wants_change
 from .quirks import quirks
 

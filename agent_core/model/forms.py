@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from agent_core.errors import ModelError
+from agent_core.base.errors import ModelError
+
 from .dialect import Way
 from .failures import NotTaken
 

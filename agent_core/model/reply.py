@@ -4,8 +4,9 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
-from agent_core.errors import ModelError
-from agent_core.messages import Call
+from agent_core.base.errors import ModelError
+from agent_core.base.messages import Call
+
 from .request import FunctionShown, Request
 
 Finish: TypeAlias = Literal["stop", "calls", "length", "filter", "refusal"]

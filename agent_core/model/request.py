@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from agent_core.messages import Message
+from agent_core.base.messages import Message
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from agent_core.messages import Call
+from agent_core.base.messages import Call
+
 from .cut import cut_call, note_on
 from .reading import Holder, Shown, meant, read_text, unwrapped
 from .reply import NOTES, Finish, Piece, Reply, TextPiece, ThoughtPiece, TokenUsage

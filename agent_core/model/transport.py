@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 import httpx2
 import openai
 
+from agent_core.base.errors import ModelError
+from agent_core.base.untrusted import one_line
 from sandbox.foreign import LOOSE, Malformed, read_json
 
-from agent_core.bounded_http import PLAIN, Unbounded, bound
-from agent_core.errors import ModelError
-from agent_core.untrusted import one_line
+from .bounded_http import PLAIN, Unbounded, bound
 from .failures import Refusal, Unavailable, explain, explain_in_stream
 from .quirks import quirks
 from .sse import Decoder

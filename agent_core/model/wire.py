@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from agent_core.base.errors import ToolwrightError
+from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
 from sandbox.foreign import LOOSE, Malformed, read_json
 
-from agent_core.errors import ToolwrightError
-from agent_core.messages import Answer, Assistant, Call, Message, Notice, System, User
 from .apart import one_by_one
 from .dialect import Dialect
 from .reply import TokenUsage

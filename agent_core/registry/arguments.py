@@ -10,8 +10,9 @@ from typing import Any
 
 from jsonschema.exceptions import ValidationError
 
-from agent_core.matching import nearest
-from agent_core.problem import Place, Problem
+from agent_core.base.matching import nearest
+from agent_core.base.problem import Place, Problem
+
 from .checker import TooManySteps, counted, validator_for
 from .coercion import Coercion
 from .jsontext import LIMIT_CHARS, NotJson, read_object, shown

@@ -13,7 +13,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
-from agent_core.problem import Place, Problem
+from agent_core.base.problem import Place, Problem
 
 _EXAMPLE = re.compile(
     r"""

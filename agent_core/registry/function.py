@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
-from agent_core.problem import Place, Problem
+from agent_core.base.problem import Place, Problem
+
 from .examples import Example, example_from_json, example_to_json
 from .source import ModuleSource
 

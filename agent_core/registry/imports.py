@@ -3,7 +3,8 @@
 import ast
 from dataclasses import dataclass
 
-from agent_core.problem import Place, Problem
+from agent_core.base.problem import Place, Problem
+
 from .spans import LineEdit, ParsedText, bound_names, is_blank, last_line, with_newline
 
 _Key = tuple[str, str, str]  # module with its dots, name, local name

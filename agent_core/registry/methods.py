@@ -7,8 +7,9 @@ import ast
 import inspect
 import sys
 
-from agent_core.errors import UsageError
-from agent_core.problem import Problem
+from agent_core.base.errors import UsageError
+from agent_core.base.problem import Problem
+
 from .function import Function
 from .schema import read_module
 from .source import ModuleSource, parse

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from agent_core.problem import Problem
+from agent_core.base.problem import Problem
+
 from .snapshot import Snapshot
 
 Hand = Literal["human", "agent"]

@@ -12,11 +12,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from agent_core.base.errors import StaleFile, WorkspaceError
+from agent_core.base.matching import diff_lines
+from agent_core.base.problem import Problem
 from sandbox.lines import lines_of
 
-from agent_core.errors import StaleFile, WorkspaceError
-from agent_core.matching import diff_lines
-from agent_core.problem import Problem
 from . import within
 from .source import FOLDER, hash_of, module_of
 

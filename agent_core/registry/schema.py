@@ -4,9 +4,9 @@ import ast
 import hashlib
 import re
 
+from agent_core.base.problem import Place, Problem
 from sandbox.lines import lines_of
 
-from agent_core.problem import Place, Problem
 from . import docstring, examples
 from .annotation import Converter, TypeBudget
 from .collected import caller_of

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from agent_core.problem import Place, Problem
+from agent_core.base.problem import Place, Problem
+
 from .function import Function, ModuleReading
 from .source import ModuleSource
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import jsonschema
 
-from agent_core.problem import Place, Problem
+from agent_core.base.problem import Place, Problem
+
 from .typenames import Schema
 
 _MOST_NODES = 5_000

@@ -6,9 +6,9 @@
 import ast
 from collections.abc import Iterable
 
+from agent_core.base.problem import Place, Problem
 from sandbox.lines import bare_lines, lines_of
 
-from agent_core.problem import Place, Problem
 from . import exports, imports
 from .saving import save
 from .source import ModuleSource, parse

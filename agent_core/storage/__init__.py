@@ -8,14 +8,73 @@ from .errors import BlockConflict, InboxFull, ManifestConflict
 from .folder import NAME as STATE
 from .folder import STATE_FILE, AgentLock, lock_agent, open_lock, prepare_state_dir
 from .memory_store import Counts, Hit, MemoryStore
-from .memory_writes import AttachBlock, BlockChange, BlockRow, DetachBlock, DocumentRow, DropAgent, DropDocument, DropPassages, DropSection, DropVectors, PassageRow, RecallMessage, SaveAgent, SaveBlock, SaveDocument, SavePassages, SaveSaid, SaveSection, SaveVectors, SectionRow, Shelf, Value
+from .memory_writes import (
+    AttachBlock,
+    BlockChange,
+    BlockRow,
+    DetachBlock,
+    DocumentRow,
+    DropAgent,
+    DropDocument,
+    DropPassages,
+    DropSection,
+    DropVectors,
+    PassageRow,
+    RecallMessage,
+    SaveAgent,
+    SaveBlock,
+    SaveDocument,
+    SavePassages,
+    SaveSaid,
+    SaveSection,
+    SaveVectors,
+    SectionRow,
+    Shelf,
+    Value,
+)
 from .recorded import Recorded, RecordedRow, SaveRecorded
 from .recovery import adopt
 from .rows import FIX, Misfit, Shape, fitting
 from .sqlite import SqliteStore, open_store
-from .store import SAID, SUMMARY, AgentRow, Appended, ClaimedTurn, Due, Entry, Inbound, OpenWrite, Post, ReadingRow, Store, VersionRow, YesRow
+from .store import (
+    SAID,
+    SUMMARY,
+    AgentRow,
+    Appended,
+    ClaimedTurn,
+    Due,
+    Entry,
+    Inbound,
+    OpenWrite,
+    Post,
+    ReadingRow,
+    Store,
+    VersionRow,
+    YesRow,
+)
 from .tallies import CallRow, KindRow, Stats
-from .writes import FAILURES, BeginWrite, DropPending, DropReading, DropYes, EndWrite, PinFunction, RecordCall, ReleaseFunction, SavePending, SaveReading, SaveSketches, SaveText, SaveVerdict, SaveVersion, SaveYes, SetManifest, UnpinFunction, Write, content_hash
+from .writes import (
+    FAILURES,
+    BeginWrite,
+    DropPending,
+    DropReading,
+    DropYes,
+    EndWrite,
+    PinFunction,
+    RecordCall,
+    ReleaseFunction,
+    SavePending,
+    SaveReading,
+    SaveSketches,
+    SaveText,
+    SaveVerdict,
+    SaveVersion,
+    SaveYes,
+    SetManifest,
+    UnpinFunction,
+    Write,
+    content_hash,
+)
 
 __all__ = [
     "FAILURES",

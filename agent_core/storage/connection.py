@@ -14,8 +14,9 @@ from typing import Any, Protocol
 
 import apsw
 
-from agent_core.errors import StorageError
-from agent_core.seal import Sealer
+from agent_core.base.errors import StorageError
+from agent_core.base.seal import Sealer
+
 from .migrate import check_schema, migrate, schema
 
 BUSY_MS = 10_000
@@ -42,7 +43,7 @@ PRAGMAS = (
 
 
 class StoreClock(Protocol):
-    """The part of `agent_core.clock.Clock` that the store needs, so that tests can pass in less."""
+    """The part of `agent_core.base.clock.Clock` that the store needs, so that tests can pass in less."""
 
     def now(self) -> float:
         """Return the seconds since the epoch."""

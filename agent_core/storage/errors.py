@@ -1,10 +1,10 @@
 """Errors of storage, beyond those that every package shares.
 
-`LostLease` is in `agent_core.errors`: it passes through every room. These are answers that a
+`LostLease` is in `agent_core.base.errors`: it passes through every room. These are answers that a
 caller acts on: read again and try again, or tell the sender to wait.
 """
 
-from agent_core.errors import StorageError
+from agent_core.base.errors import StorageError
 
 
 class ManifestConflict(StorageError):

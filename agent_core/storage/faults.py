@@ -8,7 +8,7 @@ from pathlib import Path
 
 import apsw
 
-from agent_core.errors import StorageError
+from agent_core.base.errors import StorageError
 
 DAMAGE = (apsw.CorruptError, apsw.NotADBError)
 SURROUNDINGS = (

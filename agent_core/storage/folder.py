@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 
-from agent_core.errors import AgentBusy, UsageError, WorkspaceError
+from agent_core.base.errors import AgentBusy, UsageError, WorkspaceError
 
 NAME = ".toolwright"
 STATE_FILE = "state.db"

@@ -8,7 +8,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_core.errors import LostLease, StorageError
+from agent_core.base.errors import LostLease, StorageError
+
 from .connection import SqlSession, dump
 from .errors import InboxFull
 from .ledger import apply

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agent_core.errors import StorageError
+from agent_core.base.errors import StorageError
+
 from . import memory_ledger, recorded
 from . import writes as w
 from .connection import SqlSession, dump

@@ -4,7 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agent_core.errors import IntegrityError
+from agent_core.base.errors import IntegrityError
+
 from .connection import SqlSession
 from .rows import is_signed, parse_row
 from .store import OpenWrite, ReadingRow, VersionRow, YesRow

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from agent_core.errors import StorageError
+from agent_core.base.errors import StorageError
+
 from . import memory_writes as m
 from . import passages, vector_index, word_index
 from .connection import SqlSession, dump

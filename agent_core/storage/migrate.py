@@ -9,7 +9,7 @@ from pathlib import Path
 
 import apsw
 
-from agent_core.errors import StorageError
+from agent_core.base.errors import StorageError
 
 FOLDER = Path(__file__).with_name("migrations")
 APPLICATION_ID = 0x546F6F6C  # "Tool": tells our file from any other database

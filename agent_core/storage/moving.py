@@ -9,11 +9,22 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from agent_core.errors import StorageError
+from agent_core.base.errors import StorageError
+
 from .connection import SqlSession, dump
 from .journal import IMPORTED, N_BITS
 from .ledger import apply
-from .memory_writes import BlockChange, BlockRow, DocumentRow, DropAgent, PassageRow, SaveAgent, SaveDocument, SavePassages, SectionRow
+from .memory_writes import (
+    BlockChange,
+    BlockRow,
+    DocumentRow,
+    DropAgent,
+    PassageRow,
+    SaveAgent,
+    SaveDocument,
+    SavePassages,
+    SectionRow,
+)
 from .rows import TEXTS, parse_row
 from .store import SUMMARY, Entry
 from .whole import EntryText, Moved, WholeAgent, WholeBlock, WholeEvent, WholeTurn, text_names

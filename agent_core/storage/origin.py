@@ -13,7 +13,7 @@ from typing import BinaryIO, Literal
 
 import apsw
 
-from agent_core.seal import Sealer
+from agent_core.base.seal import Sealer
 
 SUFFIX = ".seal"
 LOGS = ("-wal", "-shm")

@@ -5,7 +5,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agent_core.errors import StorageError
+from agent_core.base.errors import StorageError
+
 from . import memory_writes as m
 from . import vector_index, word_index
 from .connection import SqlSession, dump

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import apsw
 
-from agent_core.errors import StorageError
-from agent_core.seal import Sealer
+from agent_core.base.errors import StorageError
+from agent_core.base.seal import Sealer
+
 from . import origin, vector_index, word_index
 from .connection import StoreClock, bounded, connect
 from .faults import DAMAGE

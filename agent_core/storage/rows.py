@@ -8,10 +8,9 @@ from typing import Any, Final, TypeAlias
 
 import apsw
 
+from agent_core.base.errors import StorageError
+from agent_core.base.seal import Sealer
 from sandbox.foreign import DEEPEST_ROW, LOOSE, Malformed, read_json
-
-from agent_core.errors import StorageError
-from agent_core.seal import Sealer
 
 _LONGEST_ROW: Final = 1 << 30  # characters, as SQLite has it
 ANYTHING: Final = object

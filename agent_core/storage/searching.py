@@ -6,7 +6,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from agent_core.errors import StorageError
+from agent_core.base.errors import StorageError
+
 from . import vector_index, word_index
 from .connection import SqlSession
 from .lanes import Key, Lane, lane, numbers

@@ -14,8 +14,9 @@ from typing import Any, Final, TypeVar
 
 import apsw
 
-from agent_core.errors import StorageError
-from agent_core.seal import Sealer
+from agent_core.base.errors import StorageError
+from agent_core.base.seal import Sealer
+
 from . import journal, ledger, lookups, word_index
 from .connection import KEEP_CALLS, SqlSession, StoreClock, abandon, bounded
 from .faults import DAMAGE, SURROUNDINGS, explain, explain_os
@@ -24,7 +25,20 @@ from .recorded import Recorded
 from .recovery import StatePlace, open_or_replace, replace
 from .rows import FIX, Misfit
 from .sqlite_memory import SqliteMemory
-from .store import SAID, AgentRow, Appended, ClaimedTurn, Due, Entry, Inbound, OpenWrite, Post, ReadingRow, VersionRow, YesRow
+from .store import (
+    SAID,
+    AgentRow,
+    Appended,
+    ClaimedTurn,
+    Due,
+    Entry,
+    Inbound,
+    OpenWrite,
+    Post,
+    ReadingRow,
+    VersionRow,
+    YesRow,
+)
 from .tallies import CallRow, KindRow, Stats
 from .thread import WriterThread
 from .writes import Write

@@ -15,7 +15,8 @@ from typing import Final
 
 import apsw
 
-from agent_core.errors import StorageError
+from agent_core.base.errors import StorageError
+
 from .connection import SqlSession
 from .lanes import Key, Lane, advance, grow, numbers, spaces
 from .migrate import drop_unread

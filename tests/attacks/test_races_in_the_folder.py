@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import WorkspaceError
+from agent_core.base.errors import WorkspaceError
 from agent_core.registry.saving import remove
 from agent_core.registry.source import ModuleSource, hash_of, read_file
 from agent_core.registry.writing import save

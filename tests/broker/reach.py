@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from textwrap import dedent, indent
 from typing import Any, Protocol
 
-from agent_core.broker import Broker, FetchSession
+from agent_core.access.broker import Broker, FetchSession
 from sandbox import Access, Outcome, RequestRefused, Returned, Sandbox
 from tests.sandbox.support import modules
 

@@ -8,14 +8,14 @@ from textwrap import dedent
 
 import pytest_asyncio
 
-from agent_core.cage import SandboxClient
-from agent_core.grants import Grants, Permit
+from agent_core.access.grants import Grants, Permit
+from agent_core.base.settings import SandboxSettings
+from agent_core.functions.sandbox_client import SandboxClient
+from agent_core.functions.worker_api import WorkerApi
 from agent_core.registry.function import Function
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from agent_core.requests import WorkerApi
-from agent_core.settings import SandboxSettings
 from sandbox import Outcome, Raised
 from tests.broker.reach import value
 from tests.broker.servers import Server
@@ -89,6 +89,6 @@ async def test_a_host_that_is_met_in_the_middle_of_a_call_is_asked_for(cage: San
 
 
 def test_nothing_of_an_http_client_is_imported_before_a_fetch() -> None:
-    program = "import agent_core.assemble, sys; print({'httpx2', 'httpcore2', 'anyio'} & set(sys.modules))"
+    program = "import agent_core.workspace.workspace, sys; print({'httpx2', 'httpcore2', 'anyio'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agent_core.broker import Broker, FetchCaps
+from agent_core.access.broker import Broker, FetchCaps
 from sandbox import Raised
 from tests.broker.reach import Names, Reach, value
 from tests.broker.servers import Certificate, Request, Server, reply, serving

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agent_core.broker import Broker, FetchCaps
+from agent_core.access.broker import Broker, FetchCaps
 from sandbox import Killed, Raised, RequestRefused, Returned, Sandbox, TimedOut
 from sandbox.policy import Limits
 from tests.broker.reach import Handler, Reach, refusal

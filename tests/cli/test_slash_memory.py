@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.portable import ImportOptions
+from agent_core.workspace.portable import ImportOptions
 from tests.cli.support import remembering, run
 from tests.interfaces.asking import agree
 from tests.interfaces.support import prompt

@@ -2,10 +2,10 @@
 
 import pytest
 
+from agent_core.base.messages import Assistant, Call, Message, User
 from agent_core.context import History, Summary
 from agent_core.context.compact import CompactionOrder, summarised
 from agent_core.context.facts import Sentence, extract, lost, sentences
-from agent_core.messages import Assistant, Call, Message, User
 
 ORDER = CompactionOrder(tail=40, chars=700, material=4_000)
 SAID: tuple[Message, ...] = (

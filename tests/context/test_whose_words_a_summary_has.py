@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from agent_core import answers
+from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
 from agent_core.context import History, Summary
 from agent_core.context.compact import CompactionOrder, summarised
-from agent_core.messages import Answer, Assistant, Call, Message, Notice, User
+from agent_core.functions import answers
 from sandbox import Returned
 
 ORDER = CompactionOrder(tail=400, chars=900, material=8_000)

@@ -5,7 +5,7 @@ import contextlib
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from agent_core.errors import LostLease
+from agent_core.base.errors import LostLease
 from agent_core.storage import ClaimedTurn, Entry, ManifestConflict, Post, SqliteStore, content_hash, open_store
 from tests.kit.crash import own_name
 from tests.storage.support import ManualClock, saving

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.assemble import Workspace
-from agent_core.clock import Clock
+from agent_core.base.clock import Clock
 from agent_core.context import KIND
 from agent_core.storage import open_store
+from agent_core.workspace.workspace import Workspace
 from tests.crash.memory_work import remember, remembering
 from tests.kit import Repeat, scripted
 from tests.kit.crash import Worker, kill_at_work

@@ -1,7 +1,7 @@
 """A function to debug, and a human who types what a list says."""
 
-from agent_core.assemble import Workspace
-from agent_core.debugging import Breakpoint, Command, Debugging, DebugStop, Placed
+from agent_core.functions.debug import Breakpoint, Command, Debugging, DebugStop, Placed
+from agent_core.workspace.workspace import Workspace
 
 SUMMING = '''\
 import random

@@ -3,7 +3,7 @@
 import hashlib
 from typing import Any
 
-from agent_core.assemble import Workspace
+from agent_core.workspace.workspace import Workspace
 from sandbox import CallHooks, Code, Debug, Point, Returned, Sandbox
 
 from .support import Typist, arm, room_of

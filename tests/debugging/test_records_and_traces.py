@@ -2,9 +2,9 @@
 
 import pytest
 
-from agent_core.assemble import Workspace
-from agent_core.debugging import Breakpoint
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
+from agent_core.functions.debug import Breakpoint
+from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import answers

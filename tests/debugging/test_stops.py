@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from agent_core.assemble import Workspace
-from agent_core.debugging import Command, DebugStop
+from agent_core.functions.debug import Command, DebugStop
+from agent_core.workspace.workspace import Workspace
 
 from .support import LOOP, SUMMING, Typist, arm, room_of
 

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from agent_core.debugging import Command, DebugStop
-from agent_core.events import CallAnswered
+from agent_core.base.events import CallAnswered
+from agent_core.functions.debug import Command, DebugStop
 from agent_core.interfaces.stopped import head_line
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent_core.assemble import Workspace
 from agent_core.interfaces.verdicts import outcome_lines
+from agent_core.workspace.workspace import Workspace
 from sandbox.conversation import judge
 from sandbox.outcome import Raised
 from tests.conftest import OpenDesk

@@ -47,5 +47,5 @@ def test_whoever_opens_a_file_by_itself_has_a_reason() -> None:
         if any(map(opens_a_file, ast.walk(ast.parse(path.read_text("utf-8")))))
     }
     allowed = {name for names in ALLOWED.values() for name in names.split()}
-    assert opening - allowed == set(), "use agent_core.plain_files, or give a reason in ALLOWED"
+    assert opening - allowed == set(), "use agent_core.base.plain_files, or give a reason in ALLOWED"
     assert allowed - opening == set(), "these open no file any more"

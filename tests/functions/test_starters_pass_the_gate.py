@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from agent_core.gate import Candidate, Gate
+from agent_core.functions.gate import Candidate, Gate
 from agent_core.registry.function import Function
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot

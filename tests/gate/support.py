@@ -2,13 +2,13 @@
 
 from textwrap import dedent
 
-from agent_core.gate import Candidate, Gate, Policy, Rules, Verdict
-from agent_core.gate.capability import capability
-from agent_core.gate.conform import conform
-from agent_core.gate.draft import Draft
-from agent_core.gate.fix import fix
-from agent_core.gate.read import read
-from agent_core.gate.substance import substance
+from agent_core.functions.gate import Candidate, Gate, Policy, Rules, Verdict
+from agent_core.functions.gate.autofix import fix
+from agent_core.functions.gate.capability import capability
+from agent_core.functions.gate.conform import conform
+from agent_core.functions.gate.draft import Draft
+from agent_core.functions.gate.read import read
+from agent_core.functions.gate.substance import substance
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource

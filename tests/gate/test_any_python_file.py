@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_core.gate import Candidate, Gate, ModuleVerdict, Policy, Rules, Verdict
-from agent_core.gate.draft import Draft
-from agent_core.gate.fix import fix
-from agent_core.gate.read import read
+from agent_core.functions.gate import Candidate, Gate, ModuleVerdict, Policy, Rules, Verdict
+from agent_core.functions.gate.autofix import fix
+from agent_core.functions.gate.draft import Draft
+from agent_core.functions.gate.read import read
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from tests.gate.support import TEXT_STAGES

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent_core.gate import Candidate, Gate
-from agent_core.gate.reading.private import make_private
+from agent_core.functions.gate import Candidate, Gate
+from agent_core.functions.gate.reading.private import make_private
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from tests.gate.support import function

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent_core.gate import Candidate, Gate, Policy, Verdict
+from agent_core.functions.gate import Candidate, Gate, Policy, Verdict
 from agent_core.registry.snapshot import Snapshot
 
 from .support import ADD, snapshot_of

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from agent_core.gate import Candidate, GivenExample, Rules
-from agent_core.gate.draft import Draft
-from agent_core.gate.examples.suggest import changed
-from agent_core.gate.fix import fix
-from agent_core.gate.read import read
+from agent_core.functions.gate import Candidate, GivenExample, Rules
+from agent_core.functions.gate.autofix import fix
+from agent_core.functions.gate.draft import Draft
+from agent_core.functions.gate.examples.suggest import changed
+from agent_core.functions.gate.read import read
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.assemble import Workspace
-from agent_core.errors import SettingsError
-from agent_core.gate import Rules
-from agent_core.gate.tree import parse
+from agent_core.base.errors import SettingsError
+from agent_core.functions.gate import Rules
+from agent_core.functions.gate.tree import parse
+from agent_core.workspace.workspace import Workspace
 
 from .support import ADD, codes, fixes, function, on_text
 

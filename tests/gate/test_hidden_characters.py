@@ -4,11 +4,11 @@ import ast
 
 import pytest
 
-from agent_core.gate import Candidate, Gate, Policy, Rules
-from agent_core.gate.draft import Draft
-from agent_core.gate.fix import fix
-from agent_core.gate.read import read
-from agent_core.gate.reading.escapes import write_escapes
+from agent_core.functions.gate import Candidate, Gate, Policy, Rules
+from agent_core.functions.gate.autofix import fix
+from agent_core.functions.gate.draft import Draft
+from agent_core.functions.gate.read import read
+from agent_core.functions.gate.reading.escapes import write_escapes
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 

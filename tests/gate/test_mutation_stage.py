@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from agent_core.gate import Candidate, Gate, GivenExample, Policy, Rules, Verdict
-from agent_core.gate.gate import STAGES
+from agent_core.functions.gate import Candidate, Gate, GivenExample, Policy, Rules, Verdict
+from agent_core.functions.gate.gate import STAGES
 from agent_core.registry.snapshot import Snapshot
 
 from .support import documented, snapshot_of

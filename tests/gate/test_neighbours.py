@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent_core.gate import Candidate, Gate, Policy, Rules, Verdict
-from agent_core.gate.neighbours import Tried
+from agent_core.functions.gate import Candidate, Gate, Policy, Rules, Verdict
+from agent_core.functions.gate.neighbours import Tried
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Limits, Sandbox
 

@@ -8,16 +8,16 @@ import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_core.gate import Candidate, Gate, GivenExample, Policy, Rules, Verdict
-from agent_core.gate.candidate import Policy as AnyPolicy
-from agent_core.gate.conform import conform
-from agent_core.gate.gate import STAGES, Stage, on_text
-from agent_core.gate.proof import prove
-from agent_core.gate.read import read
-from agent_core.gate.robust import robust
-from agent_core.gate.rules import severity
-from agent_core.gate.substance import substance
-from agent_core.gate.trial import load
+from agent_core.functions.gate import Candidate, Gate, GivenExample, Policy, Rules, Verdict
+from agent_core.functions.gate.candidate import Policy as AnyPolicy
+from agent_core.functions.gate.conform import conform
+from agent_core.functions.gate.gate import STAGES, Stage, on_text
+from agent_core.functions.gate.proof import prove
+from agent_core.functions.gate.read import read
+from agent_core.functions.gate.robust import robust
+from agent_core.functions.gate.rules import severity
+from agent_core.functions.gate.substance import substance
+from agent_core.functions.gate.trial import load
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Limits, Sandbox
 from tests.gate.support import snapshot_of

@@ -6,7 +6,7 @@ from textwrap import dedent
 import pytest
 import pytest_asyncio
 
-from agent_core.gate import Rules
+from agent_core.functions.gate import Rules
 from sandbox import Sandbox
 from tests.gate.test_robust import gate_of, judged, note, told
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.gate import Gate, Rules
+from agent_core.functions.gate import Gate, Rules
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource

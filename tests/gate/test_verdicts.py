@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from agent_core.gate import Candidate, Gate, GivenExample, Verdict
-from agent_core.gate import gate as gate_module
+from agent_core.functions.gate import Candidate, Gate, GivenExample, Verdict
+from agent_core.functions.gate import gate as gate_module
 from agent_core.registry.snapshot import Snapshot
 
 from .support import ADD, documented, judge, snapshot_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.gate import Policy
+from agent_core.functions.gate import Policy
 
 from .support import ADD, codes, function, on_text, snapshot_of, warnings
 

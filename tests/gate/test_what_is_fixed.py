@@ -2,10 +2,10 @@
 
 import pytest
 
-from agent_core.gate import Candidate, Rules
-from agent_core.gate.draft import Draft
-from agent_core.gate.fix import fix
-from agent_core.gate.read import read
+from agent_core.functions.gate import Candidate, Rules
+from agent_core.functions.gate.autofix import fix
+from agent_core.functions.gate.draft import Draft
+from agent_core.functions.gate.read import read
 from agent_core.registry.snapshot import Snapshot
 
 from .support import ADD, fixes, function, on_text, snapshot_of

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from agent_core.gate import Candidate, Gate, GivenExample, Rules
-from agent_core.gate.draft import Draft
-from agent_core.gate.fix import fix
-from agent_core.gate.fixes.kinds import hint_of
-from agent_core.gate.read import read
+from agent_core.functions.gate import Candidate, Gate, GivenExample, Rules
+from agent_core.functions.gate.autofix import fix
+from agent_core.functions.gate.draft import Draft
+from agent_core.functions.gate.fixes.kinds import hint_of
+from agent_core.functions.gate.read import read
 from agent_core.registry.snapshot import Snapshot
 
 from .support import fixes, on_text, snapshot_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.gate import Rules
+from agent_core.functions.gate import Rules
 
 from .support import ADD, codes, fixes, on_text, snapshot_of
 

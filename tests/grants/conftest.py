@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from agent_core.cage import SandboxClient
+from agent_core.functions.sandbox_client import SandboxClient
 from tests.workshop.support import Room, a_cage, room
 
 from .support import FETCHES, weather_service

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import WorkspaceError
-from agent_core.grants import Decision, Grants, Question
-from agent_core.grants.content import differences
+from agent_core.access.grants import Decision, Grants, Question
+from agent_core.access.grants.content import differences
+from agent_core.base.errors import WorkspaceError
+from agent_core.functions.service import Author
 from agent_core.interfaces.asked import question_lines
 from agent_core.interfaces.spans import plain
 from agent_core.registry.source import ModuleSource
-from agent_core.workshop import Author
 from tests.workshop.support import Room
 
 from .support import FETCHES, PLAIN, human

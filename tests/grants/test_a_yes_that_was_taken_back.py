@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.cage import SandboxClient
-from agent_core.grants import NOTHING, Grants
+from agent_core.access.grants import NOTHING, Grants
+from agent_core.functions.sandbox_client import SandboxClient
 from tests.workshop.support import Room, room
 
 from .support import PLAIN

@@ -8,13 +8,13 @@ from pathlib import Path
 import apsw
 import pytest
 
-from agent_core.cage import SandboxClient
-from agent_core.errors import WorkspaceError
-from agent_core.grants import NOTHING, Grants
-from agent_core.grants.repositories import DEEPEST, MOST_ENTRIES
+from agent_core.access.grants import NOTHING, Grants
+from agent_core.access.grants.repositories import DEEPEST, MOST_ENTRIES
+from agent_core.base.errors import WorkspaceError
+from agent_core.functions.sandbox_client import SandboxClient
+from agent_core.functions.service import Author
 from agent_core.interfaces.asked import question_lines
 from agent_core.interfaces.spans import plain
-from agent_core.workshop import Author
 from tests.workshop.support import Room, room
 
 from .support import PLAIN, READS, human
@@ -196,7 +196,7 @@ async def test_a_function_cannot_write_the_file_whatever_it_has(here: Room) -> N
     snapshot = here.shop.registry.snapshot()
     function = snapshot.functions["double"]
     permit = here.shop.granting._permit(function, snapshot, Grants(write=("out/",)), "")
-    from agent_core.requests import WorkerApi
+    from agent_core.functions.worker_api import WorkerApi
 
     requests = WorkerApi(here.cage, snapshot, lambda done, total, note: None, here.shop.granting)
     await requests.run(function, {"number": 2}, permit)

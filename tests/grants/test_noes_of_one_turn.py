@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from agent_core import events
-from agent_core.grants import Decision, Grants, Question
-from agent_core.grants.desk import ApprovalQueue, heard_by
-from agent_core.grants.refusal import denial
+from agent_core.access.grants import Decision, Grants, Question
+from agent_core.access.grants.desk import ApprovalQueue, heard_by
+from agent_core.access.grants.refusal import denial
+from agent_core.base import events
 
 from .support import human
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import WorkspaceError
-from agent_core.grants import Grants
-from agent_core.grants.repositories import FAR, MOST_ENTRIES, RepositorySearch, repository_in
+from agent_core.access.grants import Grants
+from agent_core.access.grants.repositories import FAR, MOST_ENTRIES, RepositorySearch, repository_in
+from agent_core.base.errors import WorkspaceError
 from tests.workshop.support import Room
 
 from .support import human

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.errors import WorkspaceError
-from agent_core.grants import NOTHING, Grants
-from agent_core.grants.file import checked
-from agent_core.grants.items import KINDS, written
+from agent_core.access.grants import NOTHING, Grants
+from agent_core.access.grants.file import checked
+from agent_core.access.grants.items import KINDS, written
+from agent_core.base.errors import WorkspaceError
 
 ITEMS = {
     "network": ["api.example.org", "*.example.org", "localhost:8000", "?", "[::1]:80"],

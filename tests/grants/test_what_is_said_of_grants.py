@@ -5,12 +5,11 @@ import gc
 
 import pytest
 
-from agent_core import present
-from agent_core.context import INSTRUCTIONS
-from agent_core.grants import Decision, Grants, Question
-from agent_core.grants.desk import ApprovalQueue
+from agent_core.access.grants import Decision, Grants, Question
+from agent_core.access.grants.desk import ApprovalQueue
+from agent_core.context import INSTRUCTIONS, presentation
+from agent_core.functions.service import Author
 from agent_core.model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
-from agent_core.workshop import Author
 from tests.workshop.support import Room
 
 from .support import Human, human
@@ -57,7 +56,7 @@ async def test_what_was_granted_is_shown_instead_of_what_was_lacking(here: Room,
         [one["code"] for one in found["verdict"]["problems"]].count("needs-network") for found in (before, after)
     ]
     assert (lacking, after["grants"]) == ([1, 0], {"network": [host]})
-    assert f"A human lets it: fetch from {host}." in present.introspection(after)
+    assert f"A human lets it: fetch from {host}." in presentation.introspection(after)
     await here.shop.grants.revoke("weather", None)
     assert (await here.shop.introspect("weather"))["verdict"] == before["verdict"]
 

@@ -7,13 +7,13 @@ from contextlib import suppress
 from textwrap import dedent
 from typing import Any, Final
 
-from agent_core.agent import Agent
-from agent_core.aside import aside
-from agent_core.errors import ToolwrightError
-from agent_core.hosted import of_memory, standard
+from agent_core.access.secrets.curtain import FETCHES
+from agent_core.base.aside import aside
+from agent_core.base.errors import ToolwrightError
+from agent_core.functions.worker_api import WorkerApi
 from agent_core.registry.arguments import read as read_arguments
-from agent_core.requests import WorkerApi
-from agent_core.secrets.curtain import FETCHES
+from agent_core.runtime.agent import Agent
+from agent_core.runtime.host_functions import of_memory, standard
 from sandbox import values
 from tests.hostile.texts import SIZE
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from agent_core.hosted import reserved
+from agent_core.runtime.host_functions import reserved
 from tests.conftest import OpenDesk
 from tests.hostile import entries
 from tests.hostile.forge import FORGE, packed
@@ -44,6 +44,7 @@ async def test_no_request_of_a_worker_holds_up_the_event_loop(at_desk: OpenDesk,
     assert stall.cpu_ms <= MOST_MS, (stall, told)
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", sorted(reserved()))
 async def test_no_call_of_a_function_of_the_host_holds_up_the_event_loop(at_desk: OpenDesk, name: str) -> None:
     here = await at_desk([Repeat(Say("done"))])  # to `message_llm`

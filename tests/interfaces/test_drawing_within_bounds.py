@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]
 
-from agent_core import events
+from agent_core.base import events
 from agent_core.interfaces import verdicts
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.above import Above

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
 from agent_core.interfaces.editor import editor_command, open_editor
 
 

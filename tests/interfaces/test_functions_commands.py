@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.problem import Place, Problem
+from agent_core.base.problem import Place, Problem
 from tests.interfaces.support import COUNT_VOWELS, FLAWED, SLOW
 from tests.kit.program import toolwright
 from tests.kit.terminal import terminal

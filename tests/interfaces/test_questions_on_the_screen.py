@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.events import GrantAnswered
-from agent_core.grants import Grants, Question
-from agent_core.grants.approval import Moment
+from agent_core.access.grants import Grants, Question
+from agent_core.access.grants.approval import Moment
+from agent_core.base.events import GrantAnswered
 from agent_core.interfaces.agreement import Agreement
 from agent_core.interfaces.asked import denied_lines, fitting, pages, question_lines, transcript_form, typed_decision
 from agent_core.interfaces.columns import width

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core import events
+from agent_core.base import events
+from agent_core.base.untrusted import visible
 from agent_core.interfaces import verdicts
 from agent_core.interfaces.columns import columns, cut, meter, width
 from agent_core.interfaces.faults import fault_lines
@@ -16,7 +17,6 @@ from agent_core.interfaces.repl.live import Live, RunningCall
 from agent_core.interfaces.spans import line, plain, quoted
 from agent_core.interfaces.told import CallLog, call_line, changed_lines, ended_lines, laid_open
 from agent_core.interfaces.wrap import wrapped
-from agent_core.untrusted import visible
 
 VERDICT: dict[str, Any] = {
     "name": "count_vowels",

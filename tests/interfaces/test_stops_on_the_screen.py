@@ -1,7 +1,7 @@
 """What a worker says at a stop stands behind a bar, and never looks like a line of the program."""
 
-from agent_core.debugging import Command, DebugStop
-from agent_core.debugging.stop import At
+from agent_core.functions.debug import Command, DebugStop
+from agent_core.functions.debug.stop import At
 from agent_core.interfaces.spans import plain
 from agent_core.interfaces.stopped import stop_parts
 

@@ -7,7 +7,7 @@ from agent_core.interfaces.columns import explained, width
 from agent_core.interfaces.memories import edit_says, found_lines, history_lines
 from agent_core.interfaces.repl.live import Live
 from agent_core.interfaces.spans import plain
-from agent_core.memory.found import FoundItem, ResultPage
+from agent_core.memory.results import FoundItem, ResultPage
 from agent_core.storage import BlockChange
 
 

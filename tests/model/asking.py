@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-from agent_core.clock import Clock
-from agent_core.messages import Message, User
+from agent_core.base.clock import Clock
+from agent_core.base.messages import Message, User
+from agent_core.base.settings import ModelSettings
 from agent_core.model import FunctionShown, Piece, Reply, Request
 from agent_core.model.client import open_model
 from agent_core.model.discover import DiscoveredModel
-from agent_core.settings import ModelSettings
 from tests.kit import Raw, ScriptedModel
 
 ADD = FunctionShown(

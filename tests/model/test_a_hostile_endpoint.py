@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agent_core.embedding import EmbeddingUnavailable, embedder
-from agent_core.errors import ModelError
+from agent_core.base.errors import ModelError
+from agent_core.memory.embedding import EmbeddingUnavailable, embedder
 from agent_core.model.growing import GrowingStep
 from agent_core.model.reply import Reply
 from agent_core.model.retry import read_retry_after

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from agent_core.messages import Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.model import FunctionShown, Request
 from agent_core.model.conversation import Entry, WireConversation, fixed_size
 from agent_core.model.demonstration import DEMONSTRATION

@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from agent_core.messages import Assistant, User
+from agent_core.base.messages import Assistant, User
+from agent_core.base.settings import ModelSettings
 from agent_core.model import Piece, Reply, Request
 from agent_core.model.client import open_model
 from agent_core.model.discover import DiscoveredModel
-from agent_core.settings import ModelSettings
 from tests.kit import Fail, Repeat, Say, ScriptedModel
 from tests.model.asking import ADD, HELLO, ask, ask_reply
 

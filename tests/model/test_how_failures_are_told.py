@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from agent_core.clock import Clock
-from agent_core.errors import ContextOverflow, ModelError
-from agent_core.messages import User
+from agent_core.base.clock import Clock
+from agent_core.base.errors import ContextOverflow, ModelError
+from agent_core.base.messages import User
+from agent_core.base.settings import ModelSettings
 from agent_core.model import Reply, Request, RetryPiece
 from agent_core.model.client import open_model
 from agent_core.model.discover import DiscoveredModel
 from agent_core.model.retry import Backoff, read_retry_after
-from agent_core.settings import ModelSettings
 from tests.kit import Cut, Fail, Raw, Say, ScriptedModel, Stall, Step
 from tests.model.asking import ask, ask_reply, chunks
 

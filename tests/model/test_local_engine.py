@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import ContextOverflow, ModelError
-from agent_core.messages import System, User
+from agent_core.base.errors import ContextOverflow, ModelError
+from agent_core.base.messages import System, User
+from agent_core.base.settings import ModelSettings
 from agent_core.model import Reply, Request
 from agent_core.model.local import pool, prefix
 from agent_core.model.local.child import EnginePlan
 from agent_core.model.local.server import LocalModel
 from agent_core.model.local.weights import Weights
-from agent_core.settings import ModelSettings
 
 WEIGHTS = Weights("tiny", "Tiny", "tiny.gguf", 2, "0" * 64, "none", "nobody", "https://example.org/tiny.gguf")
 STANDIN = Path(__file__).parents[1] / "kit" / "standin"

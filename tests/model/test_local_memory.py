@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import ModelError
+from agent_core.base.errors import ModelError
 from agent_core.model.local.memory import available, context_size
 
 GB = 10**9

@@ -9,12 +9,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from agent_core.errors import ContextOverflow, ModelError
-from agent_core.messages import System, User
+from agent_core.base.errors import ContextOverflow, ModelError
+from agent_core.base.messages import System, User
+from agent_core.base.settings import ModelSettings
 from agent_core.model import FunctionShown, Reply, Request
 from agent_core.model.local import path
 from agent_core.model.local.server import check_processor, default_threads, open_local, translate
-from agent_core.settings import ModelSettings
 
 NAME = "local/qwen2.5-coder-1.5b"
 WEATHER = FunctionShown(

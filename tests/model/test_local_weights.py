@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import IntegrityError, ModelError, UsageError
+from agent_core.base.errors import IntegrityError, ModelError, UsageError
 from agent_core.model.local import DownloadProgress, available, named, path
 from agent_core.model.local.fetch import fetch_weights, remove
 from agent_core.model.local.weights import Packages, Weights, file_of, folder, scratch_of, verify

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_core.messages import Answer, Assistant, Message, User
+from agent_core.base.messages import Answer, Assistant, Message, User
 from agent_core.model import Reply, TextPiece
 from agent_core.model.reading import Shown, meant, read_text
 from agent_core.model.reply import TokenUsage

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.grants.addresses import confirm, is_confirmed
+from agent_core.access.grants.addresses import confirm, is_confirmed
+from agent_core.base.settings import ModelSettings
 from agent_core.model import listening
 from agent_core.model.discover import UnconfirmedServer, choose
 from agent_core.model.quirks import ServerKind
-from agent_core.settings import ModelSettings
 from tests.kit import ScriptedModel
 
 from .test_which_model_is_chosen import here

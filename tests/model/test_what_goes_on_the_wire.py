@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.messages import Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.model import FunctionShown
 from agent_core.model.wire import InvalidRequest, RequestWriter, functions_to_wire, to_wire
 from tests.kit.rules import fault

@@ -5,13 +5,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agent_core.errors import ModelError, NoModel
+from agent_core.base.errors import ModelError, NoModel
+from agent_core.base.settings import ModelSettings
 from agent_core.model import Model
 from agent_core.model.client import NativeModel, open_model
 from agent_core.model.constrained import ConstrainedModel
 from agent_core.model.discover import DiscoveredModel, choose
 from agent_core.model.quirks import ServerKind, quirks
-from agent_core.settings import ModelSettings
 from tests.kit import ScriptedModel
 
 Scripted = Callable[..., ScriptedModel]

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from agent_core.packages import Environment, Pin
-from agent_core.packages.lock import Lock
-from agent_core.packages.resolution import digest_of
-from agent_core.packages.shelf import Installed, PackageShelf
-from agent_core.seal import Sealer
+from agent_core.access.packages import Environment, Pin
+from agent_core.access.packages.lock import Lock
+from agent_core.access.packages.resolution import digest_of
+from agent_core.access.packages.shelf import Installed, PackageShelf
+from agent_core.base.seal import Sealer
 
 ABACUS = {"abacus/__init__.py": "import beads\n\n\ndef total(numbers):\n    return beads.LIST(numbers)\n"}
 BEADS = {"beads.py": "LIST = sum\n"}

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core import Workspace
-from agent_core.packages import Environment, PackagesError, Pin
-from agent_core.packages.lock import Lock
-from agent_core.packages.resolution import required
-from agent_core.packages.wheels import names_in
+from agent_core.access.packages import Environment, PackagesError, Pin
+from agent_core.access.packages.lock import Lock
+from agent_core.access.packages.resolution import required
+from agent_core.access.packages.wheels import names_in
 from tests.grants.support import human
 from tests.packages.support import ABACUS, opened, placed, put, source, wheel
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from agent_core.memory.said import lines
-from agent_core.portable import AgentFileError, AgentReport, ImportOptions
-from agent_core.portable.messages import ImportedCall, ImportedMessage, Turns
-from agent_core.portable.packed import clock_time, stamp_time, unpacked
+from agent_core.memory.journal_messages import lines
 from agent_core.storage import Entry, SqliteStore
+from agent_core.workspace.portable import AgentFileError, AgentReport, ImportOptions
+from agent_core.workspace.portable.messages import ImportedCall, ImportedMessage, Turns
+from agent_core.workspace.portable.packed import clock_time, stamp_time, unpacked
 from tests.portable.support import moving
 
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from agent_core.portable import AgentFileError, ImportOptions, Moves, reader_of_files
 from agent_core.storage.sqlite_whole import SqliteWholes
+from agent_core.workspace.portable import AgentFileError, ImportOptions, Moves, reader_of_files
 from tests.kit.heartbeat import MOST_MS, heartbeat
 from tests.portable.shapes import BUSY, entry, letta, own, turn
 from tests.portable.support import KNOWN, moving

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_core.portable import AgentFileError, ImportOptions
-from agent_core.reader_process import ReaderProcess
+from agent_core.base.reader_process import ReaderProcess
+from agent_core.workspace.portable import AgentFileError, ImportOptions
 from tests.portable.support import json as anything
 from tests.portable.support import moving
 from tests.portable.test_files_are_checked import GOOD

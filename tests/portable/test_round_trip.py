@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from agent_core.errors import UsageError
-from agent_core.portable import AgentExists, ImportOptions, NoAgent
-from agent_core.reader_process import ReaderProcess
+from agent_core.base.errors import UsageError
+from agent_core.base.reader_process import ReaderProcess
 from agent_core.storage import BlockRow, PassageRow, Post, SaveBlock, SavePassages
 from agent_core.storage.sqlite_whole import SqliteWholes
 from agent_core.storage.whole import WholeAgent
+from agent_core.workspace.portable import AgentExists, ImportOptions, NoAgent
 from tests.portable.support import agents, moving
 from tests.storage.support import begin, say, user
 

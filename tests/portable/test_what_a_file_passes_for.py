@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from agent_core.base.messages import Notice, User
 from agent_core.context import History, resume
-from agent_core.messages import Notice, User
 from agent_core.model.wire import IMPORTED_PREFIX, NOTICE_PREFIX, mark
-from agent_core.portable import AgentFileError, ImportOptions
+from agent_core.runtime.turn import messages_of
 from agent_core.storage import Entry, SaveText, content_hash
-from agent_core.turn import messages_of
+from agent_core.workspace.portable import AgentFileError, ImportOptions
 from tests.portable.shapes import entry, own, turn
 from tests.portable.support import moving
 from tests.storage.support import begin

@@ -1,20 +1,20 @@
-"""No program is started but by `agent_core/programs.py`: isolated, in a folder and with an environment of its own."""
+"""No program is started but by `agent_core/base/programs.py`: isolated, in a folder and with an environment of its own."""
 
 import inspect
 from pathlib import Path
 
 import pytest
 
-from agent_core import programs
+from agent_core.base import programs
 from sandbox import launch
 from tests.promises.starts import starts
 
 ROOT = Path(__file__).resolve().parents[2]
-PLACE = "agent_core/programs.py"
+PLACE = "agent_core/base/programs.py"
 # A fork of the warm process, which is no program; and a trial that has to fail.
 EXCEPTIONS = {
     "sandbox/launch.py": {"subprocess.Popen", "sys.executable"},  # stands alone, and keeps to the same rule
-    "agent_core/packages/failures.py": {"sys.executable"},  # a command to be typed
+    "agent_core/access/packages/failures.py": {"sys.executable"},  # a command to be typed
     "sandbox/zygote.py": {"os.fork"},
     "sandbox/outer.py": {"os.fork"},
     "sandbox/inside/canaries.py": {"os.fork", "os.execv"},

@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_core.gate import Candidate, Rules
-from agent_core.gate.draft import Draft
-from agent_core.gate.fix import fix
-from agent_core.gate.read import read
+from agent_core.functions.gate import Candidate, Rules
+from agent_core.functions.gate.autofix import fix
+from agent_core.functions.gate.draft import Draft
+from agent_core.functions.gate.read import read
 from agent_core.registry.snapshot import Snapshot
 from tests.kit.drawing import drawn
 

@@ -5,13 +5,13 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_core.gate import Candidate, Policy, Rules
-from agent_core.gate.draft import Draft
+from agent_core.functions.gate import Candidate, Policy, Rules
+from agent_core.functions.gate.draft import Draft
 from agent_core.registry.snapshot import Snapshot
 from tests.gate.support import ADD, TEXT_STAGES
 from tests.kit.drawing import drawn
 
-SOURCES = [path.read_text("utf-8") for path in sorted(Path(__file__).parents[2].glob("agent_core/gate/*.py"))]
+SOURCES = [path.read_text("utf-8") for path in sorted(Path(__file__).parents[2].glob("agent_core/functions/gate/*.py"))]
 PIECES = st.sampled_from(
     [
         *(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_core.problem import Problem
+from agent_core.base.problem import Problem
 from agent_core.registry import arguments, docstring
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.jsontext import read_object

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agent_core.problem import Problem
+from agent_core.base.problem import Problem
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from agent_core.problem import Problem
+from agent_core.base.problem import Problem
 from agent_core.registry.source import ModuleSource, check_module_name, module_of, parse, read_file
 from tests.registry.support import read
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.problem import Problem
+from agent_core.base.problem import Problem
 from agent_core.registry.examples import Example, read
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource

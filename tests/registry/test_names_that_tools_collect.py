@@ -4,7 +4,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from agent_core.problem import Problem
+from agent_core.base.problem import Problem
 from agent_core.registry.source import check_module_name, module_of, read_file
 from tests.gate.support import ADD, codes, on_text
 

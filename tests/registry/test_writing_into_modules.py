@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.problem import Problem
+from agent_core.base.problem import Problem
 from agent_core.registry.writing import place_function, remove_function
 
 MODULE = '''#!/usr/bin/env python

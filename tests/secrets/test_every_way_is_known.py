@@ -14,14 +14,14 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 import agent_core
-import agent_core.cage
-from agent_core.cage import SandboxClient
-from agent_core.debugging.debugging import Watch
-from agent_core.memory.door import FunctionMemoryApi
-from agent_core.requests import WorkerApi
-from agent_core.secrets.curtain import FETCHES, Curtain
-from agent_core.secrets.masks import Masks
-from agent_core.secrets.outcomes import MEASURED, masked
+import agent_core.functions.sandbox_client
+from agent_core.access.secrets.curtain import FETCHES, Curtain
+from agent_core.access.secrets.masks import Masks
+from agent_core.access.secrets.outcomes import MEASURED, masked
+from agent_core.functions.debug.debugging import Watch
+from agent_core.functions.sandbox_client import SandboxClient
+from agent_core.functions.worker_api import WorkerApi
+from agent_core.memory.function_api import FunctionMemoryApi
 from sandbox import Failure, Frame, Outcome, Sandbox
 from sandbox import conversation as talking
 from sandbox.attempt import AttemptSeries
@@ -158,7 +158,7 @@ def test_all_that_runs_code_is_run_and_masked_by_the_cage_alone() -> None:
         for file in room.rglob("*.py")
         if "Sandbox.start(" in file.read_text() or "sandbox.host" in file.read_text()
     ]
-    assert others == [Path(agent_core.cage.__file__)]
+    assert others == [Path(agent_core.functions.sandbox_client.__file__)]
 
 
 def _runs_code(name: str, method: Callable[..., object]) -> bool:

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_core.assemble import Workspace
-from agent_core.errors import ToolwrightError, UsageError, WorkspaceError
-from agent_core.secrets import Secrets
-from agent_core.secrets.source import refusal
-from agent_core.settings import load
+from agent_core.access.secrets import Secrets
+from agent_core.access.secrets.source import refusal
+from agent_core.base.errors import ToolwrightError, UsageError, WorkspaceError
+from agent_core.base.settings import load
+from agent_core.workspace.workspace import Workspace
 from tests.kit.program import toolwright
 from tests.kit.terminal import terminal
 from tests.secrets.support import KEY, files_with, put

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.errors import SettingsError
-from agent_core.settings_file import Value, with_values, write_values
+from agent_core.base.errors import SettingsError
+from agent_core.base.settings_file import Value, with_values, write_values
 
 KEPT = """\
 # my settings

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from agent_core import settings
-from agent_core.errors import SettingsError
-from agent_core.settings import FILE_NAME, PREFIX, Settings, address_of_file, known_keys, load
+from agent_core.base import settings
+from agent_core.base.errors import SettingsError
+from agent_core.base.settings import FILE_NAME, PREFIX, Settings, address_of_file, known_keys, load
 
 
 @pytest.fixture(autouse=True)

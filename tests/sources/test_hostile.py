@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.sources import SourceReader, Unreadable
-from agent_core.sources.parts import LONGEST
+from agent_core.memory.sources import SourceReader, Unreadable
+from agent_core.memory.sources.parts import LONGEST
 
 from .support import desk, pdf
 

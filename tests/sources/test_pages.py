@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.broker import Broker, FetchCaps
-from agent_core.sources import Unreadable
-from agent_core.sources.places import MOST_BYTES
-from agent_core.sources.web import fetch
+from agent_core.access.broker import Broker, FetchCaps
+from agent_core.memory.sources import Unreadable
+from agent_core.memory.sources.places import MOST_BYTES
+from agent_core.memory.sources.web import fetch
 from tests.broker.servers import Request, redirect, reply, serving
 
 from .support import desk

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from agent_core.errors import StorageError
+from agent_core.base.errors import StorageError
 from agent_core.storage import ClaimedTurn, Store, open_store
 from tests.storage.support import ManualClock, begin, user
 

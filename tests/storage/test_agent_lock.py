@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import AgentBusy, UsageError, WorkspaceError
+from agent_core.base.errors import AgentBusy, UsageError, WorkspaceError
 from agent_core.storage import lock_agent, prepare_state_dir
 
 HOLD = """

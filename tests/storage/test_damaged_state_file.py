@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import IntegrityError, StorageError
+from agent_core.base.errors import IntegrityError, StorageError
 from agent_core.storage import SaveText, content_hash, open_store
 from tests.storage.support import ManualClock, begin, say, texts, user
 

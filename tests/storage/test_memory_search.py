@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_core.errors import StorageError
+from agent_core.base.errors import StorageError
 from agent_core.storage import (
     DropAgent,
     DropDocument,
@@ -242,7 +242,7 @@ async def test_whatever_two_processes_do_both_find_exactly_what_is_there(
 
 IDLE = """
 import asyncio, pathlib, sys
-from agent_core.clock import Clock
+from agent_core.base.clock import Clock
 from agent_core.storage import PassageRow, SavePassages, open_store
 
 async def main():

@@ -8,9 +8,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from agent_core.clock import Clock
-from agent_core.embedding import embedder
+from agent_core.base.clock import Clock
 from agent_core.memory.archival import Archival, Piece
+from agent_core.memory.embedding import embedder
 from agent_core.storage import (
     DropAgent,
     DropPassages,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agent_core.errors import LostLease
+from agent_core.base.errors import LostLease
 from agent_core.storage import Appended, ClaimedTurn, Post, Store
 from tests.storage.support import begin, texts, user
 

@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 
-from agent_core.agent import Agent
-from agent_core.asking import ModelSession
-from agent_core.clock import Clock
+from agent_core.base.clock import Clock
+from agent_core.base.events import CallAnswered, Event, MemoryChanged
 from agent_core.context import Shown
-from agent_core.dispatch import Dispatcher, HostFunction
-from agent_core.events import CallAnswered, Event, MemoryChanged
+from agent_core.functions.service import PlannedChange
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
-from agent_core.step import AgentLoop, Remembering
+from agent_core.runtime.agent import Agent
+from agent_core.runtime.dispatch import Dispatcher, HostFunction
+from agent_core.runtime.loop import AgentLoop, Remembering
+from agent_core.runtime.model_session import ModelSession
+from agent_core.runtime.session import AgentSession, Older
 from agent_core.storage import BlockRow, SaveBlock
-from agent_core.talk import AgentSession, Older
-from agent_core.workshop import PlannedChange
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Wanted, contains
 from tests.kit.desk import Desk, ended, of

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.events import Text, Thought, Warned
+from agent_core.base.events import Text, Thought, Warned
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Fail, Say, Script, Wanted, contains
 from tests.kit.desk import VOWELS, ended, of

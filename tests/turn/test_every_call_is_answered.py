@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.events import CallAnswered, Warned
+from agent_core.base.events import CallAnswered, Warned
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Repeat, Say, Wanted, contains
 from tests.kit.desk import VOWELS, another, answers, ended, of

@@ -1,6 +1,6 @@
 """The main job: a function is lacked, made, fixed, and used in the same turn."""
 
-from agent_core.events import FunctionsChanged
+from agent_core.base.events import FunctionsChanged
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Wanted, contains, shows
 from tests.kit.desk import VOWELS, answers, ended, of

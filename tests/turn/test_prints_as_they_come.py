@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.events import CallAnswered, Printed
+from agent_core.base.events import CallAnswered, Printed
 from agent_core.interfaces.repl.live import RunningCall
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from agent_core.cage import SandboxClient
-from agent_core.workshop import FunctionService
+from agent_core.functions.sandbox_client import SandboxClient
+from agent_core.functions.service import FunctionService
 from tests.workshop.support import Room, a_cage, room
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_core.assemble import _workshop
-from agent_core.cage import SandboxClient
-from agent_core.clock import Clock
-from agent_core.settings import load
+from agent_core.base.clock import Clock
+from agent_core.base.settings import load
+from agent_core.functions.sandbox_client import SandboxClient
+from agent_core.functions.service import FunctionService
 from agent_core.storage import Store, open_store, prepare_state_dir
-from agent_core.workshop import FunctionService
+from agent_core.workspace.workspace import _workshop
 from tests.kit.desk import VOWELS, another
 
 FLAGS = {"sandbox.wall_s": 2}

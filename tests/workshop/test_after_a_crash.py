@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.cage import SandboxClient
+from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.registry.source import hash_of
 from agent_core.storage import BeginWrite
 from tests.kit.desk import VOWELS

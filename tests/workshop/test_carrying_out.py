@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 import pytest
 
-from agent_core.errors import LostLease, StorageError, WorkspaceError
+from agent_core.base.errors import LostLease, StorageError, WorkspaceError
+from agent_core.functions.service import Author, PlannedChange
 from agent_core.registry.source import hash_of
 from agent_core.storage import SetManifest
-from agent_core.workshop import Author, PlannedChange
 from tests.kit.desk import VOWELS
 from tests.workshop.support import USER, Room, named, room
 

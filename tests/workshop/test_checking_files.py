@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from agent_core.errors import UsageError
-from agent_core.gate import Policy
-from agent_core.workshop import CheckRequest, FunctionService
-from agent_core.workshop.checking import check, jobs
-from agent_core.workshop.judges import judges
+from agent_core.base.errors import UsageError
+from agent_core.functions.gate import Policy
+from agent_core.functions.service import CheckRequest, FunctionService
+from agent_core.functions.service.checking import check, jobs
+from agent_core.functions.service.judges import judges
 from tests.kit.desk import VOWELS, another
 from tests.workshop.support import CLAMP, COPY, CRASH, STRONG, Room
 

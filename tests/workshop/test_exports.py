@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
+from agent_core.functions.service import Handing
+from agent_core.functions.service.export import relative
 from agent_core.registry.source import ModuleSource
-from agent_core.workshop import Handing
-from agent_core.workshop.export import relative
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room
 

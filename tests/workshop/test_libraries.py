@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent_core.assemble import Workspace
-from agent_core.workshop import Taking
+from agent_core.functions.service import Taking
+from agent_core.workspace.workspace import Workspace
 from benchmarks.bulk import made
 from tests.kit.desk import VOWELS
 from tests.workshop.support import CLAMP, COPY, CRASH, Room

@@ -2,15 +2,15 @@
 
 import pytest
 
-from agent_core.gate.draft import unified
-from agent_core.grants.content import differences
+from agent_core.access.grants.content import differences
+from agent_core.context.presentation import introspection
+from agent_core.functions.gate.draft import unified
+from agent_core.functions.service.granting import _shown
+from agent_core.functions.service.history import diff
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.spans import plain
 from agent_core.interfaces.views import source_lines
-from agent_core.present import introspection
 from agent_core.registry.source import ModuleSource
-from agent_core.workshop.granting import _shown
-from agent_core.workshop.history import diff
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.cage import SandboxClient
+from agent_core.functions.sandbox_client import SandboxClient
+from agent_core.functions.service import one_writer
 from agent_core.storage import STATE
-from agent_core.workshop import one_writer
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room, named, room
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from agent_core.assemble import Workspace
-from agent_core.events import FunctionsChanged
+from agent_core.base.events import FunctionsChanged
+from agent_core.functions.service import FunctionService
 from agent_core.interfaces.told import changed_lines
-from agent_core.workshop import FunctionService
+from agent_core.workspace.workspace import Workspace
 from tests.workshop.support import CLAMP, COPY, CRASH, STRONG
 
 LONG = CRASH.replace('    return "', '    time.sleep(0.1)\n    return "')

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.cage import SandboxClient
-from agent_core.errors import UsageError, WorkspaceError
-from agent_core.grants import Grants
+from agent_core.access.grants import Grants
+from agent_core.base.errors import UsageError, WorkspaceError
+from agent_core.functions.sandbox_client import SandboxClient
+from agent_core.functions.service import Author, Handing, Taking
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource, hash_of
 from agent_core.storage import SaveReading, SaveVersion, SetManifest
-from agent_core.workshop import Author, Handing, Taking
 from tests.kit.desk import VOWELS
 from tests.workshop.support import STRONG, Room, room
 

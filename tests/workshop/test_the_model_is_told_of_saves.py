@@ -1,6 +1,6 @@
 """What a human's save does to the functions is told to the model and to the listeners of its turn."""
 
-from agent_core.events import FunctionsChanged
+from agent_core.base.events import FunctionsChanged
 from tests.conftest import OpenDesk
 from tests.kit import Expect, Say, contains
 from tests.kit.desk import VOWELS, of

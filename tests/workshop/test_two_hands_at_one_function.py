@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agent_core.errors import StaleFile
-from agent_core.workshop import Author, PlannedChange, StaleView
-from agent_core.workshop.conflict import written_lines
+from agent_core.base.errors import StaleFile
+from agent_core.functions.service import Author, PlannedChange, StaleView
+from agent_core.functions.service.conflict import written_lines
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room, named
 

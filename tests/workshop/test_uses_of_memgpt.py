@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.workshop.foreign import adapt
+from agent_core.functions.service.foreign import adapt
 
 HEAD = "from memgpt.agent import Agent\n\n\ndef f(self: Agent, text: str) -> str:\n"
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from agent_core.errors import UsageError, WorkspaceError
-from agent_core.events import FunctionsChanged
+from agent_core.base.errors import UsageError, WorkspaceError
+from agent_core.base.events import FunctionsChanged
+from agent_core.functions.service import Author, FunctionService
 from agent_core.storage import STATE
-from agent_core.workshop import Author, FunctionService
 from tests.kit.desk import VOWELS
 from tests.workshop.support import USER, Room, named
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from agent_core.errors import UsageError
-from agent_core.workshop import Author
+from agent_core.base.errors import UsageError
+from agent_core.functions.service import Author
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room
 

@@ -4,8 +4,8 @@ import ast
 
 import pytest
 
-from agent_core.problem import Problem
-from agent_core.workshop.closure import ModuleParts, only
+from agent_core.base.problem import Problem
+from agent_core.functions.service.closure import ModuleParts, only
 
 MODULE = '''"""Helpers."""
 

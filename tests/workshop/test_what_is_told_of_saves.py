@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.events import FunctionsChanged
+from agent_core.base.events import FunctionsChanged
+from agent_core.functions.service import Author, FunctionService
 from agent_core.interfaces.told import changed_lines
-from agent_core.workshop import Author, FunctionService
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room, named
 

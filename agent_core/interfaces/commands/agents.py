@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
 
 from ..scene import CliContext, scene
 from ..spans import line
@@ -96,7 +96,7 @@ def import_(scene: CliContext, file: str, **options: Any) -> None:  # Any: the o
     Nothing in the file is run, and no agent is written over. - reads standard input. What was imported as what, and
     what was left out, is reported.
     """
-    from agent_core.portable import AgentReport, ImportOptions, read_file
+    from agent_core.workspace.portable import AgentReport, ImportOptions, read_file
 
     from ..agents import report_lines
     from ..state import WorkspaceState, with_state

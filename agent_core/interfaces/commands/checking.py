@@ -8,7 +8,7 @@ from typing import Any, Literal
 import click
 
 from agent_core import __version__
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
 from sandbox.lines import bare_lines
 
 from ..progress import ProgressBar
@@ -38,7 +38,7 @@ def check(scene: CliContext, **options: Any) -> int:  # Any: the options above
 
     PATH is a .py file, a .jsonl file with one candidate a line, or a folder of both. Exit code 1: something is refused.
     """
-    from agent_core.workshop import CheckRequest, count
+    from agent_core.functions.service import CheckRequest, count
 
     from ..opened import with_any_workspace
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from agent_core.errors import SettingsError, UsageError
+from agent_core.base.errors import SettingsError, UsageError
 
 from ..scene import CliContext, scene
 from ..spans import Line, line
@@ -43,7 +43,7 @@ def configure(scene: CliContext, model: str | None, base_url: str | None, **flag
 
     A key is never asked for and never written: it comes from OPENAI_API_KEY.
     """
-    from agent_core.assemble import Workspace
+    from agent_core.workspace.workspace import Workspace
 
     yes, confirms = flags["yes"], flags["confirm_address"]
     if not yes and not sys.stdin.isatty():
@@ -60,8 +60,8 @@ def configure(scene: CliContext, model: str | None, base_url: str | None, **flag
 
 def _confirm(scene: CliContext, root: Path, *, yes: bool) -> int:
     """Confirm the address that only the file names, or that of a server that may be another user's."""
-    from agent_core.connection import in_force, unconfirmed_server
-    from agent_core.grants.addresses import confirm, unconfirmed
+    from agent_core.access.grants.addresses import confirm, unconfirmed
+    from agent_core.workspace.model_check import in_force, unconfirmed_server
 
     from ..confirming import address_lines, ask_to_confirm
     from ..question import say
@@ -80,7 +80,7 @@ def _confirm(scene: CliContext, root: Path, *, yes: bool) -> int:
 
 def _take(scene: CliContext, root: Path, values: dict[str, Any], *, yes: bool) -> int:
     """Try the chosen values, write them if they work or the user insists, and say what is left to do."""
-    from agent_core.connection import exports, in_force, keep_address, try_model
+    from agent_core.workspace.model_check import exports, in_force, keep_address, try_model
 
     from ..menu import tested_lines
     from ..question import agreed, say
@@ -109,8 +109,8 @@ def _take(scene: CliContext, root: Path, values: dict[str, Any], *, yes: bool) -
 
 def _check_address(root: Path, settings: Any, *, yes: bool) -> None:  # Any: Settings, which only bodies import
     """Raise if an address that only the file names is not confirmed, so that nothing is tried there."""
-    from agent_core.doctor import check_address
-    from agent_core.grants.addresses import UnconfirmedAddress
+    from agent_core.access.grants.addresses import UnconfirmedAddress
+    from agent_core.workspace.doctor import check_address
 
     from ..confirming import ask_to_confirm
 
@@ -123,7 +123,7 @@ def _check_address(root: Path, settings: Any, *, yes: bool) -> None:  # Any: Set
 
 
 def _checked(values: dict[str, Any]) -> dict[str, Any]:
-    from agent_core.connection import check_new_address, check_new_name
+    from agent_core.workspace.model_check import check_new_address, check_new_name
 
     checks: dict[str, Callable[[str], str]] = {"model.base_url": check_new_address, "model.name": check_new_name}
     set_values = {key: value for key, value in values.items() if value is not None}
@@ -131,7 +131,7 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ask_settings(root: Path, values: dict[str, Any]) -> dict[str, Any]:
-    from agent_core.connection import in_force
+    from agent_core.workspace.model_check import in_force
 
     from ..question import say
 
@@ -147,7 +147,7 @@ def _ask_settings(root: Path, values: dict[str, Any]) -> dict[str, Any]:
 
 def _answer(root: Path, setting: SettingQuestion, now: Any) -> dict[str, Any]:
     """Ask for one setting until the value is valid, and return it. Enter returns nothing."""
-    from agent_core.connection import in_force
+    from agent_core.workspace.model_check import in_force
 
     from ..faults import fault_lines
     from ..question import ask, say
@@ -180,7 +180,7 @@ def _settings_lines(document: dict[str, Any]) -> list[Line]:
 
 
 def _in_force(values: dict[str, Any]) -> list[Line]:
-    from agent_core.settings import PREFIX
+    from agent_core.base.settings import PREFIX
 
     lines = []
     for key, value in values.items():

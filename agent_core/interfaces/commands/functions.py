@@ -6,13 +6,21 @@ from typing import Any
 
 import click
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
 
 from ..scene import CliContext, scene
 from ..spans import line, plain
 from ..standings import quarantine_lines, released_lines, unused_hint, unused_lines
 from ..status_line import StatusLine
-from ..verdicts import changes_line, examples_lines, outcome_lines, problem_lines, save_lines, value_lines, verdict_lines
+from ..verdicts import (
+    changes_line,
+    examples_lines,
+    outcome_lines,
+    problem_lines,
+    save_lines,
+    value_lines,
+    verdict_lines,
+)
 from ..views import introspection_lines, list_lines
 from ..wrap import write
 from . import granting, history
@@ -185,7 +193,7 @@ def trace(scene: CliContext, name: str, arguments: str) -> int:
 @scene
 def reload(scene: CliContext) -> int:
     """Read the folder again. Says what was loaded, changed, removed or rejected, and why."""
-    from agent_core.workshop import FunctionService
+    from agent_core.functions.service import FunctionService
 
     from ..opened import with_workshop
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from agent_core.errors import UsageError
-from agent_core.grants import Grants, Question
+from agent_core.access.grants import Grants, Question
+from agent_core.base.errors import UsageError
 
 from ..asked import pages
 from ..granted import given_lines, grants_lines, revoked_lines

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
 from sandbox.lines import bare_lines
 
 from ..scene import CliContext, scene

@@ -13,7 +13,7 @@ from ..spans import line
 @scene
 def init(scene: CliContext, folder: Path | None) -> None:
     """Create a workspace. It gets functions/ with five starters, and toolwright.toml; nothing is overwritten."""
-    from agent_core.assemble import Workspace
+    from agent_core.workspace.workspace import Workspace
 
     root = folder or scene.root
     names = Workspace.create(root)

@@ -24,7 +24,7 @@ def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the o
     Each function is judged with what it needs. Nothing that is there is overwritten; what was imported before is
     passed over. Exit code 1: something is refused.
     """
-    from agent_core.workshop import Taking
+    from agent_core.functions.service import Taking
 
     from ..imported import function_lines, summary_lines
     from ..opened import with_workshop
@@ -52,7 +52,7 @@ def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the o
 @scene
 def export(scene: CliContext, folder: Path, names: tuple[str, ...], package: str) -> None:
     """Write a package that works without Toolwright: all functions, or NAMES and what they need, with their tests."""
-    from agent_core.workshop import Handing
+    from agent_core.functions.service import Handing
 
     from ..imported import export_lines
     from ..opened import with_workshop

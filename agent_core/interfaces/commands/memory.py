@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
 
 from ..scene import CliContext, scene
 from ..spans import line

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from agent_core.errors import UsageError
+from agent_core.base.errors import UsageError
 
 from ..columns import columns
 from ..download import Download
@@ -22,7 +22,7 @@ def models() -> None:
 @scene
 def list_(scene: CliContext) -> None:
     """List the models that can run on this machine, and which are installed."""
-    from agent_core.offline import list_models
+    from agent_core.workspace.local_models import list_models
 
     local_models = list_models()
     scene.result({"models": local_models}, _table(local_models))
@@ -36,7 +36,7 @@ def list_(scene: CliContext) -> None:
 @scene
 def get(scene: CliContext, name: str, source: str | None) -> None:
     """Fetch a model. A broken download resumes where it stopped; the file is checked before it is used."""
-    from agent_core.offline import fetch_model
+    from agent_core.workspace.local_models import fetch_model
 
     from ..prepare import prepare
 
@@ -56,7 +56,7 @@ def get(scene: CliContext, name: str, source: str | None) -> None:
 @scene
 def path(scene: CliContext, name: str) -> None:
     """Print the path of a model's file."""
-    from agent_core.offline import list_models
+    from agent_core.workspace.local_models import list_models
 
     by_name = {str(model["name"]): model for model in list_models()}
     model = by_name.get(name.removeprefix("local/")) or by_name.get(f"local/{name.removeprefix('local/')}")
@@ -72,7 +72,7 @@ def path(scene: CliContext, name: str) -> None:
 @scene
 def remove(scene: CliContext, name: str) -> None:
     """Delete a fetched model from this machine, including the rest of a broken download."""
-    from agent_core.offline import remove_model
+    from agent_core.workspace.local_models import remove_model
 
     removed = remove_model(name)
     freed = f"{removed['bytes'] / 1e6:.0f} MB are free again"

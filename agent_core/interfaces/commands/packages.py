@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from agent_core.untrusted import one_line
+from agent_core.base.untrusted import one_line
 
 from ..scene import CliContext, scene
 from ..spans import Line, line

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from agent_core.errors import NoModel, NoWorkspace
-from agent_core.plain_files import read_plain
+from agent_core.base.errors import NoModel, NoWorkspace
+from agent_core.base.plain_files import read_plain
 from sandbox.foreign import Malformed, read_toml
 
 from ..faults import innermost
@@ -67,7 +67,7 @@ def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None
     """Ask the user to choose a model or a workspace if there is none. Without a user, raise the error again."""
     cause = innermost(error)
     if options.yes and isinstance(cause, NoWorkspace):
-        from agent_core.starters import create
+        from agent_core.workspace.scaffold import create
 
         create(options.root)
         return options
@@ -79,7 +79,7 @@ def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None
 
     match cause:
         case UnconfirmedServer():
-            from agent_core.settings import load
+            from agent_core.base.settings import load
 
             from ..confirming import ask_to_confirm
 

@@ -17,7 +17,7 @@ from ..verdicts import problem_lines
 @scene
 def schema(scene: CliContext, files: tuple[Path, ...]) -> int:
     """Show the schemas of the functions in FILES. Nothing is run."""
-    from agent_core.offline import schema_of
+    from agent_core.workspace.local_models import schema_of
 
     data = schema_of(files)
     lines = [row for function in data["functions"] for row in function_lines(function)]

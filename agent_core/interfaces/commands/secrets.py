@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from agent_core.errors import NoWorkspace, UsageError, WorkspaceError
+from agent_core.base.errors import NoWorkspace, UsageError, WorkspaceError
 
 from ..columns import columns
 from ..scene import CliContext, scene
@@ -23,9 +23,9 @@ def secrets() -> None:
 @scene
 def set_(scene: CliContext, name: str) -> None:
     """Store a secret in a file that only you can read. Its value is asked for, or read from standard input."""
-    from agent_core.secrets import Secrets
-    from agent_core.secrets.source import check_name
-    from agent_core.secrets.vault import shown
+    from agent_core.access.secrets import Secrets
+    from agent_core.access.secrets.source import check_name
+    from agent_core.access.secrets.vault import shown
 
     check_name(name)
     store = Secrets(_workspace(scene))
@@ -41,7 +41,7 @@ def set_(scene: CliContext, name: str) -> None:
 @scene
 def list_(scene: CliContext) -> int:
     """List the names: where each comes from, and which functions may read it. Values are never shown."""
-    from agent_core.secrets import Secrets
+    from agent_core.access.secrets import Secrets
 
     root = _workspace(scene)
     readers = _readers(scene) if root else {}
@@ -65,7 +65,7 @@ def list_(scene: CliContext) -> int:
 @scene
 def remove(scene: CliContext, name: str) -> None:
     """Remove a secret from your file."""
-    from agent_core.secrets import Secrets
+    from agent_core.access.secrets import Secrets
 
     store = Secrets(_workspace(scene))
     store.remove(name)
@@ -77,7 +77,7 @@ def remove(scene: CliContext, name: str) -> None:
 
 def _workspace(scene: CliContext) -> Path | None:
     """Return the folder if it is a workspace, or None: a secret does not need one."""
-    from agent_core.assemble import Workspace
+    from agent_core.workspace.workspace import Workspace
 
     try:
         return Workspace.find(scene.root)

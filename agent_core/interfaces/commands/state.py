@@ -19,10 +19,10 @@ def adopt(scene: CliContext, file: str) -> None:
 
     Only do so if you trust whoever made it: its conversations, memory and recorded calls become yours.
     """
-    from agent_core.assemble import Workspace
-    from agent_core.clock import Clock
+    from agent_core.base.clock import Clock
     from agent_core.storage import STATE_FILE, prepare_state_dir
     from agent_core.storage import adopt as take_over
+    from agent_core.workspace.workspace import Workspace
 
     folder = prepare_state_dir(Workspace.find(scene.root))
     replaced = take_over(folder / STATE_FILE, file, Clock())

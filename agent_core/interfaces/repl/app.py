@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from agent_core.errors import ToolwrightError
+from agent_core.base.errors import ToolwrightError
 
 from ..options import RunOptions
 from ..spans import line, painted

@@ -14,8 +14,8 @@ from typing import Literal
 from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
-from agent_core.grants import Decision, Question
-from agent_core.untrusted import one_line
+from agent_core.access.grants import Decision, Question
+from agent_core.base.untrusted import one_line
 
 from ..asked import ANSWERS, EXPLAINED, KEYS, UNSEEN, answer_line, fitting, more_rows, pages, transcript_form
 from ..spans import Line, Role, Span, line, painted

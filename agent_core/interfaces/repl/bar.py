@@ -8,7 +8,7 @@ from typing import Protocol
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
-from agent_core.untrusted import one_line
+from agent_core.base.untrusted import one_line
 
 from ..columns import cut, cut_middle, width
 

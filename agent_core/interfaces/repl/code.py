@@ -15,7 +15,7 @@ from rich.color import ColorSystem
 from rich.style import Style
 from rich.syntax import RICH_SYNTAX_THEMES, ANSISyntaxTheme
 
-from agent_core.untrusted import visible
+from agent_core.base.untrusted import visible
 
 from ..columns import pieces, width
 

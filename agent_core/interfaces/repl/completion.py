@@ -8,7 +8,7 @@ from typing import TypeAlias
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
 
-from agent_core.untrusted import one_line
+from agent_core.base.untrusted import one_line
 
 from ..catalogue import BY_NAME, ENTRIES, CommandEntry
 from ..columns import certain

@@ -16,7 +16,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 
-from agent_core.untrusted import one_line
+from agent_core.base.untrusted import one_line
 
 from .completion import PromptCompleter
 from .kept import KeptHistory

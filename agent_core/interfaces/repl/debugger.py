@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
-from agent_core.debugging import Command, DebugStop
-from agent_core.errors import UsageError
-from agent_core.events import CallAnswered, Event
+from agent_core.base.errors import UsageError
+from agent_core.base.events import CallAnswered, Event
+from agent_core.functions.debug import Command, DebugStop
 
 from ..listeners import Listener
 from ..spans import Line, line

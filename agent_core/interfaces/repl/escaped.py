@@ -12,7 +12,7 @@ from prompt_toolkit.formatted_text.utils import fragment_list_to_text
 from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 from prompt_toolkit.layout.utils import explode_text_fragments
 
-from agent_core.untrusted import visible
+from agent_core.base.untrusted import visible
 
 LONGEST = 2_000
 """Characters of a line that are shown whole."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from prompt_toolkit.history import History
 
-from agent_core.plain_files import add_to, read_end
+from agent_core.base.plain_files import add_to, read_end
 
 MOST_BYTES: Final = 2 << 20  # that are read of a file, its end
 MOST_CHARS: Final = 64 << 10  # of one message that is offered again

@@ -5,7 +5,7 @@ from dataclasses import InitVar, dataclass, field
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
-from agent_core.untrusted import one_line, visible
+from agent_core.base.untrusted import one_line, visible
 
 from ..columns import cut, meter
 from ..spans import line

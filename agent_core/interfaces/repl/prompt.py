@@ -28,7 +28,7 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets.toolbars import SearchToolbar
 
-from agent_core.untrusted import one_line
+from agent_core.base.untrusted import one_line
 
 from .above import Above, Made
 from .bar import StatusBar

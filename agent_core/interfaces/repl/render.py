@@ -17,7 +17,7 @@ from rich.markdown import Markdown
 from rich.style import Style
 from rich.theme import Theme
 
-from agent_core.untrusted import visible
+from agent_core.base.untrusted import visible
 from sandbox.lines import bare_lines
 
 from ..columns import cut, width

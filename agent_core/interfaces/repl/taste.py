@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from agent_core.plain_files import read_plain
+from agent_core.base.plain_files import read_plain
 from sandbox.foreign import Malformed, read_toml
 
 _FILE, _TABLE, _PREFIX = "toolwright.toml", "repl", "TOOLWRIGHT_REPL_"

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable, Iterator
 
-from agent_core import events
-from agent_core.events import Event
+from agent_core.base import events
+from agent_core.base.events import Event
 
 from ..asked import denied_lines
 from ..spans import Line, line

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 from prompt_toolkit.application import in_terminal
 
-from agent_core.grants import Approver, Decision, Question
+from agent_core.access.grants import Approver, Decision, Question
 
 from ..agreement import Agreement
 from ..choices import Table

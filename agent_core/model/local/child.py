@@ -17,10 +17,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from agent_core.base import programs
+from agent_core.base.errors import ContextOverflow, ModelError
 from sandbox.foreign import LOOSE, read_json
-
-from agent_core import programs
-from agent_core.errors import ContextOverflow, ModelError
 
 Line = dict[str, Any]  # Any: JSON
 

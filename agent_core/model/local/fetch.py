@@ -16,7 +16,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Final
 
-from agent_core.errors import IntegrityError, ModelError, WorkspaceError
+from agent_core.base.errors import IntegrityError, ModelError, WorkspaceError
+
 from .sources import ModelSource, SourceFailed, sources
 from .weights import Weights, file_of, folder, mark_verified, named, partial_of, remains, scratch_of, sha256_of, verify
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from agent_core.errors import ModelError
+from agent_core.base.errors import ModelError
 
 SIZES: Final = (16_384, 8_192, 4_096)
 """Windows in tokens, the one to take first."""

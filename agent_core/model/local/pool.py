@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from agent_core.errors import ModelError
+from agent_core.base.errors import ModelError
+
 from ..ahead import Tell
 from . import prefix
 from .child import Child, EnginePlan

@@ -13,7 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from agent_core.user_folders import NoHome, cache_folder
+from agent_core.base.user_folders import NoHome, cache_folder
+
 from .weights import Weights, sha256_of
 
 KEPT: Final = 3

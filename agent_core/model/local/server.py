@@ -14,8 +14,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from agent_core.errors import ModelError
-from agent_core.settings import ModelSettings
+from agent_core.base.errors import ModelError
+from agent_core.base.settings import ModelSettings
+
 from ..ahead import Tell
 from ..constrained import ConstrainedModel
 from ..conversation import WireConversation, fixed_part

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import IO, Final, Protocol
 from urllib.parse import urlsplit
 
+from agent_core.base import pip_process
+from agent_core.base.errors import ModelError, UsageError
+from agent_core.base.own_environment import environment
+from agent_core.base.user_folders import expanded
 from sandbox.lines import bare_lines
 
-from agent_core import pip_process
-from agent_core.errors import ModelError, UsageError
-from agent_core.own_environment import environment
-from agent_core.user_folders import expanded
 from .weights import Packages, Weights, scratch_of
 
 _BLOCK: Final = 1 << 20

@@ -11,11 +11,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
+from agent_core.base.errors import IntegrityError, UsageError
+from agent_core.base.matching import nearest
+from agent_core.base.user_folders import data_folder
 from sandbox.foreign import read_toml
-
-from agent_core.errors import IntegrityError, UsageError
-from agent_core.matching import nearest
-from agent_core.user_folders import data_folder
 
 PREFIX: Final = "local/"
 _BLOCK: Final = 1 << 22

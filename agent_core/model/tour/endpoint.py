@@ -1,6 +1,7 @@
 """The tour as an ordinary endpoint: its server runs while the model is open."""
 
-from agent_core.settings import ModelSettings
+from agent_core.base.settings import ModelSettings
+
 from ..endpoint import Endpoint
 from .script import SERVED
 from .server import TourServer
