@@ -19,7 +19,7 @@ _PROXY = re.compile(r"\w+_proxy", re.I)  # read from the environment by whatever
 _SETTING, _GIVEN = "TOOLWRIGHT_", "TOOLWRIGHT_SECRET_"
 _START_FIELD = 47  # of `/proc/self/stat`, behind the name of the program: where its first environment lies
 
-_OWN = str(Path(__file__).parent.parent)
+_OWN = str(Path(__file__).parents[2])
 
 _removed: dict[str, str] = {}
 

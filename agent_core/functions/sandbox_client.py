@@ -33,7 +33,7 @@ from agent_core.access.grants.permit import UNWRITTEN
 from agent_core.access.secrets import CallSecrets, Curtain, Secrets
 from agent_core.base.settings import SandboxSettings
 
-_OWN: Final = tuple(str(Path(__file__).parents[1] / room) for room in ("agent_core", "meta_functions", "sandbox"))
+_OWN: Final = tuple(str(Path(__file__).parents[2] / room) for room in ("agent_core", "meta_functions", "sandbox"))
 
 
 def guarded_in(root: Path) -> tuple[str, ...]:

@@ -1,15 +1,20 @@
-"""The slash commands; their names, usage and help are in `catalogue`."""
+"""The slash commands; their names, usage and help are in `catalogue`.
+
+`/create`: write a function manually in the user's editor; it is judged like any other.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
 
 from agent_core.base.errors import ToolwrightError, UsageError
 from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
 from agent_core.base.untrusted import one_line
 from sandbox.lines import bare_lines
 
-from . import slash_create, slash_debug, slash_grants, slash_history, slash_memory, slash_session
+from . import slash_debug, slash_grants, slash_history, slash_memory, slash_session
 from .agents import write_new
+from .by_hand import text_from_editor
 from .catalogue import BY_NAME, ENTRIES, nearest, needed
 from .columns import explained
 from .conversation import Conversation
@@ -18,9 +23,54 @@ from .spans import Line, line, plain
 from .standings import SLASH, released_lines, unused_hint, unused_lines
 from .tables import functions_table
 from .told import laid_open
-from .verdicts import changes_line, compact_call, examples_lines, outcome_lines, problem_lines, value_lines
+from .verdicts import (
+    changes_line,
+    compact_call,
+    examples_lines,
+    outcome_lines,
+    problem_lines,
+    value_lines,
+    verdict_lines,
+)
 from .views import facts_lines, list_lines, missed_by_examples
 from .wrap import screen_columns
+
+_BEGUN: Final = '''\
+def {name}(text: str) -> str:
+    """Say here what it does.
+
+    Args:
+        text: What it is given.
+
+    >>> {name}("")
+    ''
+    """
+    return text
+'''
+
+
+async def _create(talk: Conversation, words: str) -> None:
+    name, _, module = needed(words, "create").partition(" ")
+    if not name.isidentifier():
+        raise UsageError(f"{name} can be no function's name.", fix="Take letters, digits and _.")
+    if name in talk.names():
+        raise UsageError(f"There is a function {name} already.", fix=f"Type /edit {name}.")
+    shop = talk.workspace.workshop
+    pending = await shop.pending(name) or {}
+    begun = str(pending.get("code") or _BEGUN.format(name=name))
+    async with talk.aside():
+        code = await text_from_editor(name, begun, suffix=".py")
+    if code is None:
+        talk.voice.lines([line(("dim", "Nothing was made: the text is as it was."))])
+        return
+    into = [module.strip() or str(pending.get("module") or "")]
+    verdict = await shop.create(name, code, *filter(None, into), reason="written at the prompt")
+    hint = line(("dim", f"  /create {name} opens it again; /pending lists rejected candidates."))
+    talk.voice.lines([*verdict_lines(verdict), *([] if verdict["admitted"] else [hint])])
+
+
+RUNS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[None]]]] = {"create": _create}
+
 
 Run = Callable[[Conversation, str], Awaitable[None]]
 
@@ -247,7 +297,7 @@ _RUNS: dict[str, Run] = {
     "delete": _delete,
     **slash_history.RUNS,
     **slash_grants.RUNS,
-    **slash_create.RUNS,
+    **RUNS,
     **slash_debug.RUNS,
     **slash_memory.RUNS,
     **slash_session.RUNS,

@@ -2,29 +2,137 @@
 
 Works with any endpoint that constrains its model to a JSON schema. The reply's text and the thought are shown
 while they are written. What the endpoint cuts off is reported as cut off.
+
+The ways to constrain a reply to a schema, tried one after another; the first that works is kept.
+
+An incremental reader of the thought and the reply in a JSON object, so that they can be shown as they arrive.
 """
 
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol
 
 from agent_core.base.clock import Clock
 from agent_core.base.errors import ModelError
 from agent_core.base.messages import Assistant, Call, Message, User
 from agent_core.base.settings import ModelSettings
+from sandbox.foreign import LOOSE, read_json, with_plain_escapes
 
 from .conversation import Entry, WireConversation, fixed_size
 from .cut import cut_call, note_on
 from .dialect import Dialect, Way
 from .failures import NotTaken
-from .forms import NotHeld, ReplyFormState
-from .growing import MOST_BLANKS, GrowingStep
 from .reply import NOTES, Finish, Piece, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from .request import FunctionShown, Request
 from .step import REPLY, read_step, step_schema
 from .thought import Splitter
 from .wire import read_chunk, read_usage
+
+_OPENINGS: Final = (
+    ("thought", re.compile(r'\s*(?:```\w*\s*)?\{\s*"thought"\s*:\s*"')),
+    ("reply", re.compile(r'"\s*,\s*"reply"\s*:\s*"')),
+)
+# Whole characters only: an escape, or a pair of surrogates, that is not complete waits for its rest.
+_CHARACTERS = re.compile(
+    r'(?:[^"\\]+|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\[^u])*'
+)
+
+
+MOST_BLANKS: Final = 4_096  # before a step begins: what brings more brings none
+
+
+@dataclass(slots=True)
+class GrowingStep:
+    """An incremental parser of one step; `thought` and `reply` hold what was read so far."""
+
+    text: str = ""
+    thought: str = ""
+    reply: str = ""
+    _place: int = 0
+    _opened: int = field(default=0)
+    _is_blank: bool = False
+
+    def feed(self, more: str) -> list[TextPiece | ThoughtPiece]:
+        """Return what the new text adds to the thought and to the reply."""
+        self.text += more
+        if not self._opened and not self._is_blank:
+            self._is_blank = len(self.text) > MOST_BLANKS and not self.text[:MOST_BLANKS].strip()
+        pieces = [self._read_string(), *(self._read_string() for _ in _OPENINGS if self._open())]
+        return [piece for piece in pieces if piece is not None]
+
+    def _open(self) -> bool:
+        """Check whether the next of the two strings begins here."""
+        if self._opened == len(_OPENINGS) or self._is_blank:
+            return False
+        match = _OPENINGS[self._opened][1].match(self.text, self._place)
+        if match is None:
+            return False
+        self._place = match.end()
+        self._opened += 1
+        return True
+
+    def _read_string(self) -> TextPiece | ThoughtPiece | None:
+        match = _CHARACTERS.match(self.text, self._place) if self._opened else None
+        if match is None or not match[0]:
+            return None
+        self._place = match.end()
+        read = str(read_json(f'"{with_plain_escapes(match[0])}"', LOOSE))
+        if self._opened == 1:
+            self.thought += read
+            return ThoughtPiece(read)
+        self.reply += read
+        return TextPiece(read)
+
+
+_FIX: Final = "Use another server or model, or set `model.mode` to native."
+
+
+class NotHeld(ModelError):
+    """Error raised when the endpoint answers as if no schema had been requested."""
+
+
+class ReplyFormState:
+    """The way in use at one endpoint. `holds` is true once it has constrained a reply."""
+
+    def __init__(self, ways: Sequence[Way]) -> None:
+        self._ways = ways
+        self._place = 0
+        self._failed: list[tuple[str, ModelError]] = []
+        self.holds = False
+
+    def constrain(self, schema: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON
+        """Return the part of a request that constrains the reply to the schema."""
+        return self._ways[self._place].constrain(schema)
+
+    def worked(self) -> None:
+        """Record that the reply was constrained, so that this way is kept."""
+        self.holds = True
+        self._failed.clear()
+
+    def next(self, error: NotTaken | NotHeld) -> None:
+        """Switch to the next way for the same request.
+
+        Raises:
+            ModelError: every way was tried; the next request begins with the first again.
+        """
+        self._failed.append((self._ways[self._place].name, error))
+        self._place = (self._place + 1) % len(self._ways)
+        self.holds = False
+        if len(self._failed) == len(self._ways):
+            failed, self._failed = self._failed, []
+            raise _none_left(failed) from error
+
+
+def _none_left(failed: Sequence[tuple[str, ModelError]]) -> ModelError:
+    first = failed[0][1]
+    if len(failed) > 1 and len({error.message for _, error in failed}) == 1 and isinstance(first, NotTaken):
+        return first  # the same words for every way: it is about something else
+    tried = "; ".join(f"{name} ({error.message.rstrip('.')})" for name, error in failed)
+    message = "The endpoint holds no reply to a schema, which constrained mode needs."
+    return ModelError(f"{message} Tried: {tried}.", fix=_FIX)
+
 
 REPLY_TOKENS: Final = 1_536
 """Longest step unless the settings say otherwise: a function of about a hundred lines."""

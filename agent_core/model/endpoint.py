@@ -2,11 +2,17 @@
 
 Tries again only before the first chunk. Finds its way round parameters that an endpoint refuses by name,
 and says which models there are where the named one is not.
+
+The wait before an endpoint is asked again. Pure: time and randomness are passed in.
 """
 
 import asyncio
+import random
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from typing import Any, Final, TypeAlias
 
 from agent_core.base.clock import Clock
@@ -17,9 +23,43 @@ from .dialect import Dialect, dialect_of
 from .failures import ModelMissing, ParameterRefused, Unavailable
 from .quirks import Instead, quirks
 from .reply import RetryPiece
-from .retry import Backoff, read_retry_after
 from .transport import Chunk, Transport
 from .wire import dumps
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """A policy of doubling waits with jitter, never longer than `longest_s`, whatever the endpoint asks for."""
+
+    first_s: float = 0.5
+    longest_s: float = 60.0
+
+    def wait_s(self, tries: int, chance: random.Random, asked_s: float | None = None) -> float:
+        """Return the seconds to wait after so many failed tries; a wait that the endpoint asked for takes
+        precedence.
+        """
+        if asked_s is not None:
+            return min(max(asked_s, 0.0), self.longest_s)
+        doubled = self.first_s * 2.0 ** min(tries - 1, 30)
+        return min(doubled, self.longest_s) * chance.uniform(0.5, 1.0)
+
+
+def read_retry_after(text: str, now: float) -> float | None:
+    """Return the seconds from a `Retry-After` header, which holds seconds or an HTTP date; None if it holds neither."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        return _seconds_until(text, now)
+    return seconds if 0 <= seconds < float("inf") else None
+
+
+def _seconds_until(text: str, now: float) -> float | None:
+    try:
+        date = parsedate_to_datetime(text)
+        return max(0.0, date.replace(tzinfo=date.tzinfo or UTC).timestamp() - now)
+    except (ValueError, OverflowError):  # a year, an hour or a zone that no calendar has
+        return None
+
 
 Body: TypeAlias = Mapping[str, Any]  # Any: JSON values; a value of type `bytes` is JSON text already
 

@@ -3,25 +3,86 @@
 Promises that no server refuses what leaves here for its shape: every call is answered right after it,
 no answer stands without its call, names and arguments are valid. A history that cannot be sent so is a
 bug of ours and raises `Unsendable`, before anything is on the network.
+
+A conversion of replies with several calls into several replies, for endpoints that allow one call per message.
+
+Schemas with the few keywords that every endpoint accepts, for endpoints that refuse the others. Pure values.
 """
 
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from agent_core.base.errors import ToolwrightError
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
 from sandbox.foreign import LOOSE, Malformed, read_json
 
-from .apart import one_by_one
 from .dialect import Dialect
 from .reply import TokenUsage
 from .request import FunctionShown
-from .simple import simple
 from .strict import loosened, strict
 from .tokens import count
+
+Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
+
+_AS_THEY_ARE: Final = ("description", "enum")
+_MAX_DEPTH: Final = 12
+
+
+def simple(schema: Mapping[str, Any]) -> Schema:
+    """Return the schema without references and rare keywords; what it omits is checked when the call arrives."""
+    return _simple(schema, schema, 0)
+
+
+def _simple(schema: Any, root: Mapping[str, Any], depth: int) -> Schema:  # Any: JSON Schema, also `true`
+    if depth > _MAX_DEPTH or not isinstance(schema, Mapping):
+        return {}
+    if isinstance(reference := schema.get("$ref"), str):
+        return _simple(_resolve(reference, root), root, depth + 1)
+    result = {key: schema[key] for key in _AS_THEY_ARE if key in schema}
+    if "const" in schema:
+        result["enum"] = [schema["const"]]
+    branches = schema.get("anyOf") or schema.get("oneOf") or _each_type(schema)
+    if isinstance(branches, list):
+        return {**result, "anyOf": [_simple(branch, root, depth + 1) for branch in branches]}
+    if isinstance(schema.get("type"), str):
+        result["type"] = schema["type"]
+    if isinstance(properties := schema.get("properties"), Mapping):
+        result["properties"] = {name: _simple(subschema, root, depth + 1) for name, subschema in properties.items()}
+        result["required"] = [name for name in schema.get("required", ()) if name in properties]
+    if result.get("type") == "array":
+        result["items"] = _simple(schema.get("items"), root, depth + 1)
+    return result
+
+
+def _each_type(schema: Mapping[str, Any]) -> list[Schema] | None:
+    """Return a list of types as one branch each."""
+    types = schema.get("type")
+    return [{**schema, "type": type_name} for type_name in types] if isinstance(types, list) else None
+
+
+def _resolve(reference: str, root: Mapping[str, Any]) -> Any:  # Any: JSON Schema
+    target: Any = root
+    for part in reference.removeprefix("#").strip("/").split("/"):
+        target = target.get(part.replace("~1", "/").replace("~0", "~"), {}) if isinstance(target, Mapping) else {}
+    return target
+
+
+def one_by_one(messages: Sequence[Message]) -> list[Message]:
+    """Return the same conversation with each call directly followed by its answer."""
+    answers = {message.call_id: message for message in messages if isinstance(message, Answer)}
+    written: list[Message] = []
+    for message in messages:
+        if isinstance(message, Assistant) and message.calls:
+            for n, call in enumerate(message.calls):
+                written.append(Assistant("" if n else message.text, (call,)))
+                written += [answers[call.id]] if call.id in answers else []
+        elif not isinstance(message, Answer):
+            written.append(message)
+    return written
+
 
 Entry: TypeAlias = dict[str, Any]  # Any: one message or function in the wire's own shape
 Group: TypeAlias = tuple[Message, ...]

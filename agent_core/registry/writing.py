@@ -1,6 +1,8 @@
 """Edits of modules that preserve the user's text: one function's span, imports at the top, nothing else.
 
 `place_function` and `remove_function` are text → text; `save` (in `saving`) touches one file.
+
+Edits to a module's `__all__`: adding and removing a name, as text, if the list is a literal.
 """
 
 import ast
@@ -9,11 +11,108 @@ from collections.abc import Iterable
 from agent_core.base.problem import Place, Problem
 from sandbox.lines import bare_lines, lines_of
 
-from . import exports, imports
+from . import imports
 from .saving import save
 from .source import ModuleSource, parse
-from .spans import LineEdit, ParsedText, applied, bound_names, is_blank, with_newline
+from .spans import LineEdit, ParsedText, applied, bound_names, column_of, is_blank, with_newline
 from .tree import Definition
+
+_Exported = ast.List | ast.Tuple
+
+
+def adding(module: ParsedText, name: str) -> list[LineEdit]:
+    """Return the edit that adds `name` to `__all__`, if there is an `__all__` without it."""
+    exported = _exported(module)
+    if exported is None or any(_holds(element, name) for element in exported.elts):
+        return []
+    lines = list(module.lines)
+    if exported.elts:
+        _add_after(lines, exported, name, module.newline)
+    else:
+        row, column = exported.lineno - 1, column_of(lines[exported.lineno - 1], exported.col_offset) + 1
+        comma = "," if isinstance(exported, ast.Tuple) else ""
+        lines[row] = f'{lines[row][:column]}"{name}"{comma}{lines[row][column:]}'
+    return [_edit(module, exported, lines)]
+
+
+def dropping(module: ParsedText, name: str) -> list[LineEdit]:
+    """Return the edit that removes `name` from `__all__`, if it is there."""
+    exported = _exported(module)
+    index = next((n for n, element in enumerate(exported.elts) if _holds(element, name)), None) if exported else None
+    if exported is None or index is None:
+        return []
+    lines = list(module.lines)
+    _drop(lines, exported, index)
+    return [_edit(module, exported, lines)]
+
+
+def _edit(module: ParsedText, exported: _Exported, lines: list[str]) -> LineEdit:
+    start, end = exported.lineno - 1, _last_row(exported) + 1
+    return LineEdit(start, end, tuple(lines[start : end + len(lines) - len(module.lines)]))
+
+
+def _add_after(lines: list[str], exported: _Exported, name: str, newline: str) -> None:
+    last = exported.elts[-1]
+    row, column = _end(lines, last)
+    first = column_of(lines[last.lineno - 1], last.col_offset)
+    quote = "'" if lines[last.lineno - 1][first] == "'" else '"'
+    shown = f"{quote}{name}{quote}"
+    if _last_row(exported) == row:
+        lines[row] = f"{lines[row][:column]}, {shown}{lines[row][column:]}"
+        return
+    has_comma = lines[row][column:].lstrip().startswith(",")
+    if not has_comma:
+        lines[row] = f"{lines[row][:column]},{lines[row][column:]}"
+    before = lines[last.lineno - 1][:first]
+    indent = before if is_blank(before) else "    "
+    lines.insert(row + 1, f"{indent}{shown}{',' if has_comma else ''}{newline}")
+
+
+def _drop(lines: list[str], exported: _Exported, index: int) -> None:
+    item = exported.elts[index]
+    row, column = _end(lines, item)
+    start = column_of(lines[item.lineno - 1], item.col_offset)
+    tail = lines[row][column:]
+    if item.lineno - 1 == row and is_blank(lines[row][:start]) and tail.strip() in ("", ","):
+        del lines[row]
+        if index and index == len(exported.elts) - 1 and not tail.strip():
+            _drop_comma(lines, exported.elts[index - 1])
+        return
+    before_row, before = _end(lines, exported.elts[index - 1]) if index else (-1, 0)
+    if before_row == row:
+        lines[row] = lines[row][:before] + tail
+    else:
+        lines[row] = lines[row][:start] + tail.lstrip(" \t").removeprefix(",").lstrip(" \t")
+
+
+def _drop_comma(lines: list[str], item: ast.expr) -> None:
+    row, column = _end(lines, item)
+    lines[row] = lines[row][:column] + lines[row][column:].replace(",", "", 1)
+
+
+def _last_row(node: ast.expr) -> int:
+    return (node.end_lineno or node.lineno) - 1
+
+
+def _end(lines: list[str], node: ast.expr) -> tuple[int, int]:
+    row = _last_row(node)
+    return row, column_of(lines[row], node.end_col_offset or 0)
+
+
+def _holds(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Constant) and node.value == name
+
+
+def _exported(module: ParsedText) -> _Exported | None:
+    for node in module.body:
+        match node:
+            case (
+                ast.Assign(targets=[ast.Name(id="__all__")], value=ast.List() | ast.Tuple() as value)
+                | ast.AnnAssign(target=ast.Name(id="__all__"), value=ast.List() | ast.Tuple() as value)
+            ):
+                return value
+    return None
+
 
 __all__ = ["place_function", "remove_function", "save"]
 
@@ -59,7 +158,7 @@ def _placed(
     edits = [
         *imports.edits(module, added),
         _replacement(module, old, block) if old is not None else _addition(module, block),
-        *(exports.adding(module, function.name) if not function.name.startswith("_") else []),
+        *(adding(module, function.name) if not function.name.startswith("_") else []),
     ]
     return applied(module.lines, edits)
 
@@ -74,7 +173,7 @@ def remove_function(module_text: str, name: str, *, path: str = "module") -> str
         return old
     if old is None:
         return Problem("name-missing", f"`{name}` is not defined in this module", Place(path))
-    text = applied(module.lines, [_removal(module, old), *exports.dropping(module, name)])
+    text = applied(module.lines, [_removal(module, old), *dropping(module, name)])
     result = _read(text, path)  # a comment that comes to the top may declare an encoding
     return result if isinstance(result, Problem) else text
 

@@ -2,11 +2,14 @@
 
 A turn is steps; a step is one model reply and the calls it asked for, and it ends with every call
 answered. Whatever ends a turn, its history is valid and on disk.
+
+The figures about an agent that a bottom bar shows.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 
 from agent_core.access.grants.desk import heard_by
 from agent_core.base import events
@@ -22,11 +25,30 @@ from agent_core.storage import ClaimedTurn as Claimed
 from agent_core.storage import PinFunction, Post, Store, UnpinFunction
 
 from .loop import AgentLoop
+from .model_session import ModelSession
 from .session import AgentSession
-from .settling import closing_answers, last_event, settle
-from .status import AgentStatus, status_of
-from .turn import Emit, Turn, messages_of, notice, said_by
+from .turn import Emit, Turn, closing_answers, last_event, messages_of, notice, said_by, settle
 from .turn_policy import Ended
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStatus:
+    """The figures about an agent in a bottom bar."""
+
+    agent: str
+    model: str
+    context_tokens: int
+    context_limit: int
+    functions_shown: int
+    functions_known: int
+
+
+def status_of(agent: str, asker: ModelSession, functions: int) -> AgentStatus:
+    """Return the status of an agent with so many functions in its workspace."""
+    total = functions + asker.shown.pinned_count
+    shown = min(len(asker.functions()), total)
+    return AgentStatus(agent, asker.model_name, asker.context_tokens, asker.context_limit, shown, total)
+
 
 Listener = Callable[[events.FunctionsChanged], None]
 

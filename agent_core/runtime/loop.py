@@ -18,9 +18,8 @@ from agent_core.storage import FAILURES
 
 from .dispatch import Dispatcher, Done
 from .model_session import ModelSession
-from .pacing import SendMessagePolicy
 from .turn import Turn, assistant, heartbeat, notice
-from .turn_policy import DirectReplyPolicy, Ended, GoOn
+from .turn_policy import DirectReplyPolicy, Ended, GoOn, SendMessagePolicy
 
 FIRST = "Begin with a thought of your own, and call send_message in the same reply."
 

@@ -60,7 +60,7 @@ def functions() -> frozenset[str]:
 
 def sources() -> list[Path]:
     """Return the files of the starters: next to a source checkout, or in the installed distribution."""
-    folder = Path(__file__).parent.parent / "functions"
+    folder = Path(__file__).parents[2] / "functions"
     shipped_files = [folder / name for name in NAMES if (folder / name).is_file()]
     if len(shipped_files) == len(NAMES):
         return shipped_files

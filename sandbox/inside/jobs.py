@@ -2,21 +2,35 @@
 
 Each takes the host's frame and gives the reply. What goes wrong in function code is a reply of
 kind `raised`; a job that does not fit the code is `refused`.
+
+Compilation of a module, in a worker that does nothing else: text in, code and imported names out.
+
+No line of the module runs here, so what this says of it can be kept for later workers.
+
+JSON Schema of annotations that cannot be decided from syntax, by pydantic, in the worker.
+
+Replacements for built-ins that would wait for absent users, and for functions of `self` within examples.
 """
 
+import ast
+import builtins
+import functools
 import importlib
+import marshal
 import os
 import random
 import time
+import types
+from binascii import b2a_base64
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
-from ..caps import MOST_MESSAGE, MOST_SHOWN
+from ..caps import MOST_IMPORTS, MOST_MESSAGE, MOST_SHOWN
 from ..protocol import Frame
 from ..values import decode, encode
-from . import canaries, compiling, failure, schemas, stand_ins, web_routes
+from . import canaries, failure, web_routes
 from .build import Unfit
 from .calling import call, is_bare, run
 from .channel import Channel
@@ -24,7 +38,80 @@ from .context import Context
 from .debugger import WorkerDebugger
 from .edge import attempt
 from .finder import ROOT, Finder
+from .hints import Hint, of_function
 from .plain import simplify
+
+
+def install() -> None:
+    """Replace `input`."""
+    builtins.input = _no_input
+
+
+def _no_input(prompt: object = "") -> NoReturn:
+    raise EOFError("input() has nobody to ask: take the value as a parameter of the function")
+
+
+def with_context(function: Callable[..., Any], context: Context) -> Callable[..., Any]:  # any function
+    """Return the function with its `self` bound."""
+    return functools.wraps(function)(functools.partial(function, context))
+
+
+def of(function: object, name: str) -> dict[str, Any]:
+    """Return parameter → JSON Schema, with `return` for the result. Raise Unfit naming a type that has none."""
+    if not isinstance(function, types.FunctionType):
+        raise Unfit(f"{name}: there is no such function")
+    try:
+        pydantic = importlib.import_module("pydantic")
+        hints = of_function(function)
+    except ImportError as error:
+        raise Unfit(f"{name}: its types need pydantic, which functions cannot import here") from error
+    except (NameError, TypeError, AttributeError, SyntaxError) as error:
+        raise Unfit(f"{name}: its types cannot be resolved: {error}") from error
+    return {parameter: _schema(pydantic, hint, f"{name}: {parameter}") for parameter, hint in hints.items()}
+
+
+def _schema(pydantic: types.ModuleType, hint: Hint, place: str) -> dict[str, Any]:
+    mode = "serialization" if place.endswith(": return") else "validation"
+    try:
+        schema: dict[str, Any] = pydantic.TypeAdapter(hint).json_schema(mode=mode)
+    except (pydantic.errors.PydanticUserError, TypeError, AttributeError) as error:
+        raise Unfit(f"{place}: there is no JSON Schema for this type: {error}") from error
+    return schema
+
+
+def compile_module(text: str, path: str, module: str) -> Frame:
+    """Return the reply with the code, or with the syntax error and its place."""
+    try:
+        tree = ast.parse(text, path)
+        names = sorted(_imports(tree, module))[:MOST_IMPORTS]
+        code = compile(tree, path, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", None) or 0
+        message = getattr(error, "msg", None) or str(error) or "nested too deep to be compiled"
+        return {"kind": "broken", "path": path, "line": line, "message": message[:MOST_MESSAGE]}
+    return {"kind": "code", "path": path, "code": b2a_base64(marshal.dumps(code)).decode(), "imports": names}
+
+
+def _imports(tree: ast.Module, module: str) -> set[str]:
+    """Return every imported name (asyncio for `async def`), with relative ones resolved below `functions`."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AsyncFunctionDef):
+            names.add("asyncio")  # whoever calls it runs a loop
+        elif isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = _base(node, module)
+            names.add(base)
+            names.update(f"{base}.{alias.name}" for alias in node.names if base.startswith("functions"))
+    return names
+
+
+def _base(node: ast.ImportFrom, module: str) -> str:
+    if not node.level:
+        return node.module or ""
+    package = ["functions", *module.split(".")][: -node.level]
+    return ".".join([*package, *([node.module] if node.module else [])])
 
 
 def perform(job: Frame, channel: Channel, scratch: Path) -> Frame:
@@ -73,7 +160,7 @@ class WorkerJobs:
 
     def load(self, job: Frame) -> ModuleType:
         """Return the job's module, imported."""
-        stand_ins.install()
+        install()
         web_routes.install(self._channel)
         self.finder.install()
         for module, answer in job["modules"].items():
@@ -114,7 +201,7 @@ def evaluate_in(module: ModuleType, workshop: WorkerJobs, job: Frame, most: int 
     namespace = dict(vars(module))
     for name, value in vars(module).items():
         if is_bare(value):
-            namespace[name] = stand_ins.with_context(value, workshop.context)
+            namespace[name] = with_context(value, workshop.context)
     for number, text in enumerate(job["setup"], start=1):
         exec(workshop.compile(text, f"<setup {number}>", "exec"), namespace)
     code = workshop.compile(job["expression"].strip(), "<example>", "eval")
@@ -129,11 +216,11 @@ def _load(workshop: WorkerJobs, job: Frame) -> Frame:
 
 def _describe(workshop: WorkerJobs, job: Frame) -> Frame:
     module = workshop.load(job)
-    return _returned({name: schemas.of(getattr(module, name, None), name) for name in job["functions"]})
+    return _returned({name: of(getattr(module, name, None), name) for name in job["functions"]})
 
 
 def _compile(_workshop: WorkerJobs, job: Frame) -> Frame:
-    return compiling.compile_module(job["text"], job["path"], job["module"])
+    return compile_module(job["text"], job["path"], job["module"])
 
 
 def _canaries(_workshop: WorkerJobs, job: Frame) -> Frame:

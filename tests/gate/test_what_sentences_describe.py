@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.functions.gate.fixes.sentences import take
+from agent_core.functions.gate.fixes.sections import take
 
 from .support import fixes, on_text
 

@@ -6,7 +6,7 @@ import pytest
 
 from agent_core.interfaces.columns import width
 from agent_core.interfaces.repl.bar import StatusBar
-from agent_core.runtime.status import AgentStatus
+from agent_core.runtime.agent import AgentStatus
 from tests.interfaces.support import flags
 from tests.kit import scripted
 from tests.kit.terminal import terminal

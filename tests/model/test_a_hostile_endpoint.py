@@ -10,9 +10,9 @@ import pytest
 
 from agent_core.base.errors import ModelError
 from agent_core.memory.embedding import EmbeddingUnavailable, embedder
-from agent_core.model.growing import GrowingStep
+from agent_core.model.constrained import GrowingStep
+from agent_core.model.endpoint import read_retry_after
 from agent_core.model.reply import Reply
-from agent_core.model.retry import read_retry_after
 from agent_core.model.step import read_step
 from agent_core.model.stream import MOST_CALLS, Assembly
 from agent_core.model.thought import Splitter

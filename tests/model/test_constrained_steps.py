@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.model import TextPiece, ThoughtPiece
-from agent_core.model.growing import GrowingStep
+from agent_core.model.constrained import GrowingStep
 from agent_core.model.step import ModelStep, read_step, write_step
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))

@@ -13,7 +13,7 @@ from agent_core.base.settings import ModelSettings
 from agent_core.model import Reply, Request, RetryPiece
 from agent_core.model.client import open_model
 from agent_core.model.discover import DiscoveredModel
-from agent_core.model.retry import Backoff, read_retry_after
+from agent_core.model.endpoint import Backoff, read_retry_after
 from tests.kit import Cut, Fail, Raw, Say, ScriptedModel, Stall, Step
 from tests.model.asking import ask, ask_reply, chunks
 

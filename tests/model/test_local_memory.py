@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.errors import ModelError
-from agent_core.model.local.memory import available, context_size
+from agent_core.model.local.server import available, context_size
 
 GB = 10**9
 BIG, SMALL = 1_117_320_768, 491_400_064

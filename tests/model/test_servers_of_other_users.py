@@ -11,7 +11,7 @@ import pytest
 
 from agent_core.access.grants.addresses import confirm, is_confirmed
 from agent_core.base.settings import ModelSettings
-from agent_core.model import listening
+from agent_core.model import discover as listening
 from agent_core.model.discover import UnconfirmedServer, choose
 from agent_core.model.quirks import ServerKind
 from tests.kit import ScriptedModel

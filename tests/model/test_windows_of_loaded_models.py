@@ -6,10 +6,10 @@ from typing import Any, TypeAlias
 import pytest
 
 from agent_core.base.settings import ModelSettings
+from agent_core.model.client import Window, find_window
 from agent_core.model.dialect import dialect_of
 from agent_core.model.discover import DiscoveredModel
 from agent_core.model.endpoint import Endpoint
-from agent_core.model.window import Window, find_window
 from tests.kit import ScriptedModel
 
 Scripted: TypeAlias = Callable[..., ScriptedModel]

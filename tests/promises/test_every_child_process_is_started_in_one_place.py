@@ -1,4 +1,4 @@
-"""No program is started but by `agent_core/base/programs.py`: isolated, in a folder and with an environment of its own."""
+"""Only `agent_core/base/programs.py` starts programs: isolated, in a folder and with an environment of their own."""
 
 import inspect
 from pathlib import Path

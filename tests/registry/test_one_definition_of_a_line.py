@@ -19,11 +19,11 @@ NO_SOURCES = {
     "agent_core/interfaces/stopped.py": "what the debugger says, made visible before",
     "agent_core/memory/": "blocks of memory, which have lines of their own",
     "agent_core/model/dialect.py": "a file of the program",
-    "agent_core/model/listening.py": "files of /proc",
+    "agent_core/model/discover.py": "files of /proc",
     "agent_core/model/local/": "files of /proc",
     "agent_core/model/probe.py": "HTTP",
-    "agent_core/model/sse.py": "HTTP",
-    "agent_core/model/tour/server.py": "HTTP",
+    "agent_core/model/transport.py": "HTTP",
+    "agent_core/model/tour/endpoint.py": "HTTP",
     "agent_core/access/packages/pip.py": "what pip prints",
     "agent_core/registry/examples.py": "the value of a docstring",
     "agent_core/access/secrets/forms.py": "a secret: a function may cut it by `str.splitlines`",
@@ -37,7 +37,6 @@ NO_SOURCES = {
     "sandbox/inside/web_socket.py": "HTTP",
     "sandbox/usage.py": "files of /proc",
     "sandbox/confine/granted.py": "files of /proc",
-    "sandbox/selftest.py": "files of /proc",
     "sandbox/starting.py": "files of /proc",
 }
 

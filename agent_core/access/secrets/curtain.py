@@ -3,16 +3,57 @@
 Whoever stands behind it (progress, other functions, memory, the debugger, the record for a replay, the prints, the
 outcome) never has a secret's value. Two alone have: the vault, which gives it, and the broker, which sends it where a
 human let it be sent.
+
+The printed output of a running call, reported as it arrives: masked, and at a limited rate.
+
+Masking needs secrets whole, so the end of a text that may be the beginning of one waits for what follows.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any, Final, Protocol, TypeAlias
 
 from sandbox import Outcome, Patient, RequestHandler, RequestRefused
 
-from .printing import Printing
 from .session import CallSecrets
+
+EVERY_S: Final = 0.05  # at most 20 pieces a second, each with all that came meanwhile
+
+
+class Printing:
+    """The printed output of one call, from its start to its end."""
+
+    def __init__(self, tell: Callable[[str], None], secrets: CallSecrets) -> None:
+        self._tell = tell
+        self._secrets = secrets
+        self._loop = asyncio.get_running_loop()
+        self._held = ""
+        self._next = 0.0
+        self._waiting: asyncio.TimerHandle | None = None
+
+    def hear(self, text: str) -> None:
+        """Take a piece, of any size."""
+        self._held += text
+        if self._waiting is None:
+            self._waiting = self._loop.call_at(max(self._next, self._loop.time()), self._pass_on)
+
+    def close(self) -> None:
+        """Report the rest, as nothing more will arrive."""
+        if self._waiting is not None:
+            self._waiting.cancel()
+        self._say(len(self._held))
+
+    def _pass_on(self) -> None:
+        self._waiting = None
+        self._next = self._loop.time() + EVERY_S
+        self._say(self._secrets.settled(self._held))
+
+    def _say(self, size: int) -> None:
+        text, self._held = self._held[:size], self._held[size:]
+        if text:
+            self._tell(self._secrets.words(text))
+
 
 FETCHES: Final = frozenset({"fetch", "fetch_send", "fetch_read", "fetch_close"})
 _OF_VALUES: Final = frozenset({"call"})  # its arguments are another function's, which gets them whole

@@ -1,10 +1,14 @@
-"""The verbs on functions, each of them one call, for every interface."""
+"""The verbs on functions, each of them one call, for every interface.
+
+Draft functions, which nothing has proven yet: the results of their calls say so.
+
+What is known holds as long as the registry's snapshot: the gate changes a standing only together with it.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
 from agent_core.base import events
 from ..sandbox_client import SandboxClient
 from agent_core.base.errors import ToolwrightError, WorkspaceError
@@ -20,7 +24,6 @@ from .bulk import BatchOperations
 from .called import CallService
 from .carry_out import ChangeExecutor, Record
 from .changes import ChangePlanner
-from .drafts import ProvenIndex
 from .granting import GrantService
 from .grantor import GrantCommands
 from .ground import FileSync
@@ -32,6 +35,35 @@ from .plan import Author, PlannedChange
 from .quarantine import Quarantine
 from .replay import Replays
 from .second_look import BackgroundReview
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.base.settings import StandingSettings
+from agent_core.storage import Store
+from .view import standing_now
+
+class ProvenIndex:
+    """An index of proven functions that does not ask the store at each call."""
+
+    def __init__(self, store: Store, rules: StandingSettings) -> None:
+        self._store = store
+        self._rules = rules
+        self._snapshot: Snapshot | None = None
+        self._proven: set[str] = set()
+
+    async def holds(self, function: Function, snapshot: Snapshot) -> bool:
+        """Return whether this function is a draft now."""
+        if self._snapshot is not snapshot:
+            self._snapshot, self._proven = snapshot, set()
+        if function.name in self._proven:
+            return False
+        verdict = await self._store.verdict(function.body_hash, function.name)
+        is_proven = (verdict or {}).get("standing") == "trial"
+        rows = [] if is_proven else await self._store.call_stats(function.name)
+        is_draft = standing_now(snapshot, function, verdict, rows, self._rules) == "draft"
+        if not is_draft and self._snapshot is snapshot:
+            self._proven.add(function.name)
+        return is_draft
+
 
 DEFAULT_MODULE = "grown"
 

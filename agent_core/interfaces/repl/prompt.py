@@ -2,6 +2,10 @@
 
 Nothing of it waits for the terminal's answers, and what is printed above goes out in the same write
 as the redrawn prompt, so that nothing flickers.
+
+The prompt's terminal output: whole frames, and none after the reader has gone.
+
+The colors of the prompt: the sixteen of the terminal, for a dark screen, and what differs on a light one.
 """
 
 import os
@@ -25,6 +29,7 @@ from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.layout.processors import AppendAutoSuggestion
 from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets.toolbars import SearchToolbar
 
@@ -38,9 +43,51 @@ from .escaped import Escaped
 from .kept import KeptHistory
 from .live import Live
 from .open import OpenQuestion, OpenTable
-from .steady import SteadyOutput
-from .styles import DARK, LIGHT
 from .taste import Taste, taste
+
+DARK = {
+    "mark": "bold ansicyan",
+    "mark.debug": "bold ansiyellow",
+    "bar": "ansibrightblack",
+    "bar.name": "ansicyan",
+    "bar.running": "ansicyan",
+    "bar.near": "ansiyellow",
+    "bar.full": "bold ansired",
+    "bar.alarm": "bold ansiwhite bg:ansired",
+    "bar.hint": "ansiyellow",
+    "live.thought": "ansibrightblack",
+    "live.call": "ansicyan",
+    "live.printed": "ansibrightblack",
+    "live.question": "bold ansiyellow",
+    "auto-suggestion": "ansibrightblack",
+}
+LIGHT = {
+    "mark": "bold ansiblue",
+    "mark.debug": "bold ansimagenta",
+    "bar.name": "ansiblue",
+    "bar.near": "ansimagenta",
+    "bar.hint": "ansimagenta",
+    "live.call": "ansiblue",
+    "live.question": "bold ansimagenta",
+}
+
+
+class SteadyOutput(Vt100_Output):
+    """A terminal with writes that can be held back until the next frame, and that may disconnect."""
+
+    held = False
+    gone = False
+
+    def flush(self) -> None:
+        """Write what has gathered, unless it is held back. Discard what nobody can read any more."""
+        if self.held:
+            return
+        try:
+            super().flush()
+        except OSError:
+            self.gone = True
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+
 
 MARK = "› "
 WORD_MARK = "word › "

@@ -1,21 +1,114 @@
-"""Conversion of Letta's agent files (.af) to agents: one agent per file, or several with shared parts next to them."""
+"""Conversion of Letta's agent files (.af) to agents: one agent per file, or several with shared parts next to them.
+
+The content of a Letta message: pieces of text, reasoning, and kinds that have no place here.
+
+Conversion of the files of a Letta agent, with their text in its agent file, to documents and passages.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+from agent_core.memory.sources.cutting import cut
+from agent_core.memory.sources.prose import plain
+from agent_core.storage import DocumentRow, PassageRow, content_hash
 from agent_core.storage.whole import WholeAgent, WholeBlock
 
 from .caps import MOST_AGENTS, MOST_BLOCKS, MOST_LINKS, Room, at_most
-from .contents import content_of
 from .errors import AgentFileError
 from .foreign import Json, agent_name, asked_of, block_of, objects_at, text_at, whole_characters
 from .inward import Words
-from .letta_files import Files
 from .memgpt import system_section
 from .messages import ImportedMessage, Turns
 from .packed import stamp_time
 from .report import AgentReport
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files in an agent file by id, each with its position."""
+
+    files: Mapping[str, tuple[str, Json]]
+    words: Words
+    room: Room
+
+    def of_agent(
+        self, agent: Json, where: str, ids: str, report: AgentReport, at: float
+    ) -> tuple[list[PassageRow], list[DocumentRow]]:
+        """Return an agent's files as passages and documents."""
+        passages: list[PassageRow] = []
+        documents: dict[str, DocumentRow] = {}
+        links = {text_at(link, "file_id", place): place for place, link in objects_at(agent, "files_agents", where)}
+        at_most(f"{where}.files_agents", MOST_LINKS, len(links))
+        for id, place in links.items():
+            file_place, file = self.files.get(id, (place, {}))
+            text = whole_characters(text_at(file, "content", file_place))
+            name = text_at(file, "file_name", file_place)[:300] or "file"
+            if not text.strip():
+                report.leaves(f"file `{name[:60]}`", "its text is not in the file")
+            elif (hash := content_hash(text)) not in documents:
+                self.room.take(place, len(text))
+                cited = DocumentRow(hash, report.name, name, "text", at)
+                rows = list(self._passages(text, cited, f"{ids}{len(documents)}"))
+                documents[hash] = DocumentRow(hash, report.name, name, "text", at, len(rows), len(rows), True)
+                passages += rows
+                report.took("files", "documents")
+        report.took("text of files", "passages", len(passages))
+        return passages, list(documents.values())
+
+    def _passages(self, text: str, of: DocumentRow, ids: str) -> Iterator[PassageRow]:
+        for n, chunk in enumerate(cut(plain(text))):
+            yield PassageRow(
+                id=f"{ids}-{n}",
+                agent=of.agent,
+                text=chunk.text,
+                words=self.words(chunk.text, None, ()),
+                at=of.at,
+                source=of.name,
+                place=chunk.place[:1000],
+                document=of.hash,
+                n=n,
+            )
+
+
+_THOUGHTS = ("reasoning", "summarized_reasoning")
+_HIDDEN = ("omitted_reasoning", "redacted_reasoning")
+
+
+@dataclass(frozen=True, slots=True)
+class MessageContent:
+    """The text of a message, and the thought before it."""
+
+    text: str
+    thought: str = ""
+
+
+def content_of(message: Json, where: str, report: AgentReport) -> MessageContent:
+    """Return a message's content: a text, pieces of several kinds, or nothing."""
+    content: Any = message.get("content")  # Any: whatever stands in the file
+    if not isinstance(content, list):
+        return MessageContent(text_at(message, "content", where))
+    texts, thoughts = [], []
+    for at, piece in enumerate(content):
+        kind, text = _piece(piece, f"{where}.content[{at}]")
+        if kind == "text":
+            texts.append(text)
+        elif kind in _THOUGHTS:
+            thoughts.append(text)
+        elif kind not in _HIDDEN:
+            report.leaves(f"pieces of the kind `{kind[:40]}`", "messages are text here")
+    return MessageContent("\n".join(texts), "\n".join(thoughts))
+
+
+def _piece(piece: Any, where: str) -> tuple[str, str]:
+    if isinstance(piece, str):
+        return "text", whole_characters(piece)
+    if not isinstance(piece, dict):
+        return "unknown", ""
+    kind = text_at(piece, "type", where)
+    return kind, text_at(piece, "reasoning" if kind == "reasoning" else "text", where)
+
 
 _LEFT = (
     ("llm_config", "model", "the workspace's settings say which model answers"),

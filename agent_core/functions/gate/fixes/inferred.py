@@ -1,16 +1,170 @@
 """Hints that the examples prove: a parameter that is a `list[int]` in all of them, the type of all results.
 
 A literal default counts as an example. One example alone needs the default or the body to agree.
+
+Derives a hint from values and uses; None if they prove none.
+
+The calls that the examples show: the literal arguments of each, and its literal result.
 """
 
 import ast
-
 from ..returns import always_leaves, returned
 from ..tree import body, bound_names, literal, nodes_of, parameters
 from .hints import default_of, with_hints
-from .kinds import hint_of, used_as
-from .samples import Sample, samples
 from .view import View
+import ast
+from collections.abc import Iterable
+from ..tree import FunctionNode, nodes_of
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from agent_core.registry.examples import find as find_prompts
+from ..tree import literal, nodes_of, parameters, parse
+from .view import View
+
+_MOST = 50  # examples that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One call of the function; `results` holds its result, if that is a literal of a certain type."""
+
+    call: str
+    arguments: dict[str, object]
+    results: tuple[object, ...] = ()
+
+
+def samples(view: View) -> list[Sample]:
+    """Return every call of the function in its examples, in the docstring and next to the code."""
+    return [*_written(view), *_given_samples(view)][:_MOST]
+
+
+def _written(view: View) -> Iterator[Sample]:
+    try:
+        prompts = list(find_prompts(view.words)) if ">>>" in view.words else []
+    except ValueError:
+        return
+    for prompt in prompts:
+        for node in _calls(view, prompt.source) if not prompt.raises else ():
+            source = ast.unparse(node)
+            is_alone = isinstance(_parsed(prompt.source), ast.Expr) and source == ast.unparse(ast.parse(prompt.source))
+            yield Sample(source, _arguments(view, node), _results(prompt.want) if is_alone else ())
+
+
+def _given_samples(view: View) -> Iterator[Sample]:
+    # Given results are compared as Python compares, 2 with 2.0, so they tell no types.
+    for example in view.examples[:_MOST]:
+        for node in _calls(view, example.call):
+            yield Sample(ast.unparse(node), _arguments(view, node))
+
+
+def _results(text: str) -> tuple[object, ...]:
+    try:
+        is_literal, value = literal(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    return (value,) if is_literal else ()
+
+
+def _parsed(source: str) -> ast.stmt | None:
+    tree = parse(source.strip())
+    return tree.body[0] if isinstance(tree, ast.Module) and tree.body else None
+
+
+def _calls(view: View, source: str) -> Iterator[ast.Call]:
+    """Yield the calls of the function in an example, at any position."""
+    statement = _parsed(source) if view.name in source else None
+    for node in nodes_of(statement) if statement else ():
+        match node:
+            case ast.Call(func=ast.Name(id=name), args=args) if name == view.name:
+                if not any(isinstance(argument, ast.Starred) for argument in args):
+                    yield node
+
+
+def _arguments(view: View, node: ast.Call) -> dict[str, object]:
+    """Return the literal arguments of a call by parameter name."""
+    named = {parameter.arg for parameter in view.node.args.kwonlyargs}
+    order = [parameter.arg for parameter in parameters(view.node) if parameter.arg not in named]
+    pairs = [
+        *zip(order, node.args, strict=False),
+        *((keyword.arg, keyword.value) for keyword in node.keywords if keyword.arg),
+    ]
+    read = {name: literal(value) for name, value in pairs}
+    return {name: value for name, (is_literal, value) in read.items() if is_literal}
+
+
+_SCALARS: dict[type, str] = {bool: "bool", int: "int", float: "float", str: "str", bytes: "bytes", type(None): "None"}
+_MEMBERS = 3  # of a union
+_DEEPEST = 4
+_LONGEST = 48  # characters; what is longer is no type but a table
+_METHODS = {
+    "str": frozenset(name for name in dir(str) if name[0] != "_")
+    - {name for kind in (list, tuple, dict, set) for name in dir(kind)},
+    "list": frozenset(["append", "extend", "insert", "reverse", "sort"]),
+    "dict": frozenset(["items", "keys", "values", "setdefault", "popitem"]),
+    "set": frozenset(["add", "difference", "intersection", "issubset", "issuperset", "union"]),
+}
+
+
+def hint_of(values: Iterable[object], depth: int = 0) -> str | None:
+    """Return the narrowest hint that all of these values fit; sizes and single values do not become types."""
+    groups: dict[type, list[object]] = {}
+    for value in values:
+        groups.setdefault(type(value), []).append(value)
+    if not groups or depth > _DEEPEST:
+        return None
+    hints = [_of_kind(kind, group, depth) for kind, group in groups.items()]
+    if None in hints or len(hints) > _MEMBERS:
+        return None
+    hint = " | ".join(sorted(filter(None, hints), key=lambda hint: hint == "None"))
+    return hint if len(hint) <= _LONGEST else None
+
+
+def _of_kind(kind: type, values: list[object], depth: int) -> str | None:
+    if kind in _SCALARS:
+        return _SCALARS[kind]
+    if kind is tuple:
+        return _of_tuples([value for value in values if isinstance(value, tuple)], depth)
+    if kind is dict:
+        return _of_dicts([value for value in values if isinstance(value, dict)], depth)
+    if kind not in (list, set, frozenset):
+        return None
+    items = [item for value in values if isinstance(value, list | set | frozenset) for item in value]
+    inner = hint_of(items, depth + 1)
+    return kind.__name__ if not items else f"{kind.__name__}[{inner}]" if inner else None
+
+
+def _of_tuples(values: list[tuple[object, ...]], depth: int) -> str | None:
+    alike = hint_of([item for value in values for item in value], depth + 1)
+    sizes = {len(value) for value in values}
+    if alike is None or " | " not in alike or len(sizes) > 1:
+        return f"tuple[{alike}, ...]" if alike else "tuple" if sizes == {0} else None
+    places = [hint_of(column, depth + 1) for column in zip(*values, strict=True)]
+    return None if None in places else f"tuple[{', '.join(filter(None, places))}]"
+
+
+def _of_dicts(values: list[dict[object, object]], depth: int) -> str | None:
+    keys = hint_of([key for value in values for key in value], depth + 1)
+    items = hint_of([item for value in values for item in value.values()], depth + 1)
+    if not any(values):
+        return "dict"
+    if any(not isinstance(key, str | int | float | None) for value in values for key in value):
+        return None  # no names of a JSON object
+    return f"dict[{keys}, {items}]" if keys and items else None
+
+
+def used_as(node: FunctionNode, name: str) -> str:
+    """Return the one builtin type with the methods that a body calls on a parameter it never rebinds; empty if none."""
+    kinds = set()
+    for child in nodes_of(node):
+        match child:
+            case ast.Name(id=bound_name, ctx=ast.Store() | ast.Del()) if bound_name == name:
+                return ""
+            case ast.Attribute(value=ast.Name(id=bound_name), attr=method) if bound_name == name:
+                kinds.add(next((kind for kind, methods in _METHODS.items() if method in methods), ""))
+    kinds.discard("")
+    return kinds.pop() if len(kinds) == 1 else ""
+
 
 _ENOUGH = 2  # different calls
 # Where these are at work, whole numbers in the examples do not mean whole numbers always.
