@@ -26,8 +26,9 @@ from agent_core.storage import PinFunction, Post, Store, UnpinFunction
 
 from .loop import AgentLoop
 from .model_session import ModelSession
+from .recovery import closing_answers, last_event, settle
 from .session import AgentSession
-from .turn import Emit, Turn, closing_answers, last_event, messages_of, notice, said_by, settle
+from .turn import Emit, Turn, messages_of, notice, said_by
 from .turn_policy import Ended
 
 
