@@ -4,6 +4,7 @@ from agent_core.access.grants import Question as Question
 from agent_core.base.errors import ToolwrightError as ToolwrightError
 from agent_core.base.events import Event as Event
 from agent_core.base.settings import Settings as Settings
+from agent_core.context import presentation as presentation
 from agent_core.functions.service import Author as Author
 from agent_core.functions.service import FunctionService as FunctionService
 from agent_core.functions.service import PlannedChange as PlannedChange
@@ -12,8 +13,6 @@ from agent_core.memory.classes import ChatMemory as ChatMemory
 from agent_core.memory.classes import Memory as Memory
 from agent_core.runtime.agent import Agent as Agent
 from agent_core.workspace.workspace import Workspace as Workspace
-
-from .context import presentation as presentation
 
 __version__: str
 __all__: list[str]

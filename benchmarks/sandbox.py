@@ -22,11 +22,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from sandbox import Access, Code, Limits, Returned, Sandbox
-from sandbox.plan import LAYERS
-from sandbox.pool import Pool
-from sandbox.protocol import Frame
-from sandbox.running import WorkerReply, run
-from sandbox.starting import plan_for
+from sandbox.processes.plan import LAYERS
+from sandbox.processes.pool import Pool
+from sandbox.processes.starting import plan_for
+from sandbox.processes.worker_session import WorkerReply, run
+from sandbox.wire.protocol import Frame
 
 _TEXT = "def add(a: int, b: int) -> int:\n    return a + b\n"
 _USING = "from slow import table\n\ndef add(a: int, b: int) -> int:\n    return table.add(a, b)\n"

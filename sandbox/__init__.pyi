@@ -20,6 +20,6 @@ from .outcome import Refused as Refused
 from .outcome import Returned as Returned
 from .outcome import TimedOut as TimedOut
 from .policy import Limits as Limits
-from .requests import Patient as Patient
-from .requests import RequestHandler as RequestHandler
-from .requests import RequestRefused as RequestRefused
+from .wire.requests import Patient as Patient
+from .wire.requests import RequestHandler as RequestHandler
+from .wire.requests import RequestRefused as RequestRefused

@@ -10,18 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from .caps import MOST_TRIED
-from .claims import within
 from .code import Evaluation
-from .conversation import Late, Serve, WorkerConversation, judge
 from .errors import ProtocolError
 from .outcome import Outcome, Refused, TimedOut
 from .policy import Limits
-from .pool import Pool
-from .protocol import Frame as Message
-from .protocol import pack
-from .running import WorkerSession
-from .values import Unsendable, encode
+from .processes.pool import Pool
+from .processes.worker_session import WorkerSession
+from .wire.caps import MOST_TRIED
+from .wire.claims import within
+from .wire.conversation import Late, Serve, WorkerConversation, judge
+from .wire.protocol import Frame as Message
+from .wire.protocol import pack
+from .wire.values import Unsendable, encode
 
 _FEW, _PAUSE_S = 4, 0.001
 RESULT: Final = 64 * 1024  # bytes of one value; a larger one is reported as ResultTooLarge

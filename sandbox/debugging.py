@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from .errors import ProtocolError
-from .launch import Worker
+from .processes.launch import Worker
 
 NOW = signal.SIGUSR1  # as `inside.debugger` has it
 

@@ -12,26 +12,27 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from . import cgroup, visible
 from .access import NOTHING, Access
 from .attempt import Attempt, AttemptSeries, Then
-from .calls import CallServer, parents
 from .code import Evaluation, Modules, SourceText
-from .compiled import Compiled, CompiledCache, UncompilableModule
-from .conversation import OnOutput
+from .confine import mounts as visible
 from .debugging import PLAIN, CallHooks
 from .errors import ProtocolError
-from .keeping import KeptCall, StatefulWorkers
-from .launch import LayerFailed, NoPlace, ZygoteEnded
 from .outcome import Killed, Outcome, Refused, TimedOut
 from .policy import Limits
-from .pool import SPARES, Places, kernel_limits
-from .pools import Pools
-from .protocol import Frame as Message
-from .requests import RequestHandler, without_handler
-from .running import StreamListeners, WorkerReply, judged, run
-from .starting import StartedLevel, find_ground
-from .values import Unsendable, encode
+from .processes import cgroup
+from .processes.calls import CallServer, parents
+from .processes.compiled import Compiled, CompiledCache, UncompilableModule
+from .processes.launch import LayerFailed, NoPlace, ZygoteEnded
+from .processes.pool import SPARES, Places, kernel_limits
+from .processes.pools import Pools
+from .processes.starting import StartedLevel, find_ground
+from .processes.stateful_workers import KeptCall, StatefulWorkers
+from .processes.worker_session import StreamListeners, WorkerReply, judged, run
+from .wire.conversation import OnOutput
+from .wire.protocol import Frame as Message
+from .wire.requests import RequestHandler, without_handler
+from .wire.values import Unsendable, encode
 
 DEFAULT: Final = Limits()
 _NO_WORKER: Final = (LayerFailed, NoPlace, ZygoteEnded)  # nothing was run

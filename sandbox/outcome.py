@@ -44,7 +44,7 @@ class Failure:
 class Returned:
     """The call returned a value, decoded to plain Python objects. `shown` is its repr as the worker claims it."""
 
-    value: Any  # any value that `sandbox.values` can carry
+    value: Any  # any value that `sandbox.wire.values` can carry
     shown: str
     output: str
     seconds: float

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final, ParamSpec, TypeVar
 
-from sandbox.values import is_large
+from sandbox.wire.values import is_large
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -16,7 +16,7 @@ LARGE: Final = 4_000
 """Characters of a text: what is done with a shorter one takes no longer than the event loop can wait."""
 
 
-def bulk(value: Any) -> int:  # Any: what `sandbox.values` carries
+def bulk(value: Any) -> int:  # Any: what `sandbox.wire.values` carries
     """Return the size by which a value is processed: that of a large text if it has many parts."""
     return LARGE + 1 if is_large(value) else 0
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from sandbox.lines import bare_lines, first_lines, place_of, reader_of
+from sandbox.wire.lines import bare_lines, first_lines, place_of, reader_of
 
 from .untrusted import CONTROLS, UNSEEN
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, BinaryIO, Final, Self
 
-from sandbox.foreign import Strictness, read_json
+from sandbox.wire.foreign import Strictness, read_json
 
 from . import programs
 from .errors import ToolwrightError

@@ -20,7 +20,7 @@ from pydantic_settings import (
 )
 from pydantic_settings import SettingsError as UnreadableVariable
 
-from sandbox.foreign import Malformed, read_toml
+from sandbox.wire.foreign import Malformed, read_toml
 
 from .errors import SettingsError
 from .matching import nearest

@@ -6,7 +6,7 @@ from typing import Any
 from agent_core.access.grants import Grants
 from agent_core.base.clock import shown_time
 from agent_core.base.untrusted import block, fence, one_line, shorten, visible
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 PAGE = 40
 _MOST_VERSIONS = 20

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from sandbox import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
-from sandbox.unhashed import Pairs
-from sandbox.values import encode
+from sandbox.wire.unhashed import Pairs
+from sandbox.wire.values import encode
 
 from agent_core.base.aside import bulk
 from agent_core.base.problem import Problem

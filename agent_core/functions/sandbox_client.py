@@ -9,18 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from sandbox import (
-    Access,
-    Attempt,
-    CallHooks,
-    Evaluation,
-    Limits,
-    Outcome,
-    Refused,
-    Sandbox,
-    SandboxUnavailable,
-    Then,
-)
+from sandbox import Access, Attempt, CallHooks, Evaluation, Limits, Outcome, Refused, Sandbox, SandboxUnavailable, Then
 from sandbox.access import NOTHING
 from sandbox.code import Modules
 from sandbox.debugging import PLAIN

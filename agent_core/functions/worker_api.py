@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from sandbox import Outcome, RequestRefused, Returned
 from sandbox.debugging import PLAIN
-from sandbox.unhashed import Members, Pairs
+from sandbox.wire.unhashed import Members, Pairs
 
 from .answers import answer, bad_arguments
 from agent_core.base.aside import aside, bulk

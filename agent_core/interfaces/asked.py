@@ -14,7 +14,7 @@ from typing import Literal
 from agent_core.access.grants import Answer, Decision, Question
 from agent_core.base.events import GrantAnswered
 from agent_core.base.untrusted import one_line, visible, whole_line
-from sandbox.lines import bare_lines, first_lines
+from sandbox.wire.lines import bare_lines, first_lines
 
 from .agreement import Agreement
 from .columns import certain

@@ -20,7 +20,7 @@ from agent_core.base.messages import SEND, Answer, Message, Notice, User
 from agent_core.base.untrusted import one_line
 from agent_core.runtime.agent import Agent
 from agent_core.workspace.workspace import Workspace
-from sandbox.foreign import Malformed, read_toml
+from sandbox.wire.foreign import Malformed, read_toml
 
 from .deeds import Deeds
 from .faults import crash_line, fault_lines, innermost

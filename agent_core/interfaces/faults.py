@@ -13,7 +13,7 @@ from pathlib import Path
 
 from agent_core.base.errors import ToolwrightError, UsageError
 from agent_core.base.untrusted import one_line
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from .scene import print_json
 from .spans import Line, line

@@ -8,7 +8,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.memory.agent_memory import counts_of
 from agent_core.memory.results import FoundItem, ResultPage, excerpt
 from agent_core.storage import BlockChange, BlockRow, MemoryStore, SectionRow, Store
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from .agents import day, text_of
 from .columns import columns

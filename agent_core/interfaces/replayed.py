@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from agent_core.base.clock import shown_time
 from agent_core.base.untrusted import one_line, visible
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from .columns import columns
 from .spans import Line, indented, line

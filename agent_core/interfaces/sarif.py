@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from agent_core.base.matching import compare
-from sandbox.lines import lines_of
+from sandbox.wire.lines import lines_of
 
 Document: TypeAlias = dict[str, Any]  # Any: JSON of SARIF
 

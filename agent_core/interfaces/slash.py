@@ -10,7 +10,7 @@ from typing import Final
 from agent_core.base.errors import ToolwrightError, UsageError
 from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
 from agent_core.base.untrusted import one_line
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from . import slash_debug, slash_grants, slash_history, slash_memory, slash_session
 from .agents import write_new

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from agent_core.base.errors import UsageError
 from agent_core.functions.debug import Placed, typed_breakpoint
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from .catalogue import BY_NAME, needed
 from .conversation import Conversation

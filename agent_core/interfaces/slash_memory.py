@@ -10,7 +10,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
 from agent_core.memory.planned_edit import PlannedEdit
 from agent_core.workspace.portable import read_file
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from .agents import agents_listing, listing_lines, report_lines, waiting_lines, write_new
 from .attached import report_lines as attached_lines

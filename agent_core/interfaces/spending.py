@@ -11,7 +11,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.events import Event
 from agent_core.base.plain_files import read_plain
 from agent_core.base.untrusted import one_line
-from sandbox.foreign import read_toml
+from sandbox.wire.foreign import read_toml
 
 from .columns import columns
 from .spans import Line, line

@@ -10,7 +10,7 @@ from typing import Final
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line, shorten
 from agent_core.functions.debug import COMMANDS, Command, DebugStop
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from .faults import fault_lines
 from .spans import Line, Role, line, quoted

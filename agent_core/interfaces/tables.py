@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from agent_core.functions.service.history import Version, diff
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from .choices import Choice, Table
 from .spans import Line, line

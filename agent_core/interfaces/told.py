@@ -9,7 +9,7 @@ from typing import Any
 from agent_core.base.events import CallAnswered, CallStarted, Event, FunctionsChanged, TurnEnded, to_json
 from agent_core.base.messages import SEND
 from agent_core.base.untrusted import one_line
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from .columns import cut, width
 from .spans import Line, Role, Span, indented, line, quoted

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from agent_core.base.untrusted import one_line
-from sandbox.foreign import LOOSE, Malformed, read_json
-from sandbox.lines import bare_lines
+from sandbox.wire.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.lines import bare_lines
 
 from .spans import Line, Role, Span, indented, line, quoted
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from agent_core.access.grants import Grants
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from .columns import columns
 from .spans import Line, indented, line

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_core.storage import Entry, RecallMessage
-from sandbox.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 from . import words
 

@@ -5,7 +5,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TypeAlias
 
-from sandbox.foreign import read_toml
+from sandbox.wire.foreign import read_toml
 
 Weights: TypeAlias = Mapping[str, float]
 

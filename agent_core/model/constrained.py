@@ -18,7 +18,7 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import ModelError
 from agent_core.base.messages import Assistant, Call, Message, User
 from agent_core.base.settings import ModelSettings
-from sandbox.foreign import LOOSE, read_json, with_plain_escapes
+from sandbox.wire.foreign import LOOSE, read_json, with_plain_escapes
 
 from .conversation import Entry, WireConversation, fixed_size
 from .cut import cut_call, note_on

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Final, TypeAlias
 
 from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Notice, System, User
-from sandbox.foreign import read_json
+from sandbox.wire.foreign import read_json
 
 from .demonstration import DEMONSTRATION, TOLD
 from .listing import choice, describe, find, line, trim

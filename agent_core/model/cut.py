@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from sandbox.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 _MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\]:,]', re.DOTALL)
 

@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from sandbox.foreign import DEEPEST_ROW, LOOSE, read_json, read_toml
+from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json, read_toml
 
 from .quirks import Instead
 

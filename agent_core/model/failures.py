@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from agent_core.base.errors import ContextOverflow, ModelError
 from agent_core.base.untrusted import one_line
-from sandbox.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 from .dialect import refuses, wants_change
 from .quirks import quirks

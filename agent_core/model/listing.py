@@ -12,7 +12,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final
 
-from sandbox.foreign import read_toml
+from sandbox.wire.foreign import read_toml
 
 from .request import FunctionShown
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
-from sandbox.foreign import LOOSE, read_json
+from sandbox.wire.foreign import LOOSE, read_json
 
 _MOST_BYTES: Final = 4 << 20
 

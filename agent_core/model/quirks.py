@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from sandbox.foreign import read_toml
+from sandbox.wire.foreign import read_toml
 
 
 @dataclass(frozen=True, slots=True)

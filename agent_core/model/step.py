@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from sandbox.foreign import LOOSE, Malformed, read_json, with_plain_escapes
+from sandbox.wire.foreign import LOOSE, Malformed, read_json, with_plain_escapes
 
 from .request import FunctionShown
 

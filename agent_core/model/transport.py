@@ -20,7 +20,7 @@ import openai
 
 from agent_core.base.errors import ModelError
 from agent_core.base.untrusted import one_line
-from sandbox.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 from .bounded_http import PLAIN, Unbounded, bound
 from .failures import Refusal, Unavailable, explain, explain_in_stream

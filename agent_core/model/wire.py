@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from agent_core.base.errors import ToolwrightError
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
-from sandbox.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 from .dialect import Dialect
 from .reply import TokenUsage

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from sandbox.foreign import Malformed, read_json, with_plain_escapes
+from sandbox.wire.foreign import Malformed, read_json, with_plain_escapes
 
 LIMIT_CHARS = 1_000_000
 _FENCE = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)

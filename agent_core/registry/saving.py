@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from agent_core.base.errors import StaleFile, WorkspaceError
 from agent_core.base.matching import diff_lines
 from agent_core.base.problem import Problem
-from sandbox.lines import lines_of
+from sandbox.wire.lines import lines_of
 
 from . import within
 from .source import FOLDER, hash_of, module_of

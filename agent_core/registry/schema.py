@@ -5,7 +5,7 @@ import hashlib
 import re
 
 from agent_core.base.problem import Place, Problem
-from sandbox.lines import lines_of
+from sandbox.wire.lines import lines_of
 
 from . import docstring, examples
 from .annotation import Converter, TypeBudget

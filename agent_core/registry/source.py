@@ -17,7 +17,7 @@ from pathlib import Path, PurePath
 
 from agent_core.base.characters import Flaw, flaw_of, name_flaw_of, name_shown, odd_in_name
 from agent_core.base.problem import Place, Problem
-from sandbox.lines import place_of
+from sandbox.wire.lines import place_of
 
 from .collected import loader_of, proposed
 from .within import folder, read_only

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sandbox.lines import lines_of
+from sandbox.wire.lines import lines_of
 
 _HEADER = re.compile(r"^#!|^[ \t\f]*#.*?coding[:=]")
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sandbox.lines import lines_of
+from sandbox.wire.lines import lines_of
 
 from .function import Function
 from .snapshot import Snapshot

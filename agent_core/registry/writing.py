@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterable
 
 from agent_core.base.problem import Place, Problem
-from sandbox.lines import bare_lines, lines_of
+from sandbox.wire.lines import bare_lines, lines_of
 
 from . import imports
 from .saving import save

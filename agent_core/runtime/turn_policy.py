@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
 from agent_core.model.reply import Reply
-from sandbox.foreign import Malformed, read_json
+from sandbox.wire.foreign import Malformed, read_json
 
 from .dispatch import Done
 from .turn import Turn

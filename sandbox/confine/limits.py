@@ -5,7 +5,7 @@ import resource
 import signal
 import struct
 
-from ..plan import THREADS, Rlimits
+from ..processes.plan import THREADS, Rlimits
 from .calls import number
 from .kernel import (
     PR_CAP_AMBIENT,

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ..plan import ZygotePlan
+from ..processes.plan import ZygotePlan
 from .calls import number
 from .granted import OpenedGrant, walk
 from .kernel import syscall

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from ..caps import MOST_TRIED
-from ..protocol import Frame
+from ..wire.caps import MOST_TRIED
+from ..wire.protocol import Frame
 from .channel import Channel, bounded
 from .finder import ROOT
 from .jobs import WorkerJobs, call_in, evaluate_in, reply_of

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..confine.calls import number
-from ..protocol import Frame
+from ..wire.protocol import Frame
 
 _ASKED = ("bpf", "io_uring_setup", "keyctl", "ptrace")
 _NEW_USER = 0x10000000

@@ -5,8 +5,8 @@ import os
 from functools import partial
 from typing import Any
 
-from ..protocol import MAX_JOB, Frame, pack, read_frame
-from ..values import decode, encode
+from ..wire.protocol import MAX_JOB, Frame, pack, read_frame
+from ..wire.values import decode, encode
 from .plain import simplify
 
 

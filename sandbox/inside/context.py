@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-from ..caps import PROGRESS_EVERY_S
+from ..wire.caps import PROGRESS_EVERY_S
 from .channel import Channel
 from .response import Response, fetch
 

@@ -11,7 +11,7 @@ from collections.abc import Container
 from types import CodeType, FrameType
 from typing import Any
 
-from .. import caps
+from ..wire import caps
 from .context import Context
 from .edge import Interruptible, attempt
 from .failure import clean, message_of, short

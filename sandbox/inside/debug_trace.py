@@ -11,7 +11,7 @@ from collections.abc import Callable, Container
 from types import CodeType, FrameType
 from typing import Any, Final
 
-from ..caps import ITEM, MOST_CHANGES, MOST_CLAIM, MOST_NAME, MOST_ROWS
+from ..wire.caps import ITEM, MOST_CHANGES, MOST_CLAIM, MOST_NAME, MOST_ROWS
 from .debug_stop import text_of
 
 _MOST_TOLD: Final = MOST_CLAIM * 4 // 5  # of all rows: the lines that can run are reported with them

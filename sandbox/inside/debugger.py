@@ -13,8 +13,8 @@ from dataclasses import fields
 from types import CodeType, FrameType, TracebackType
 from typing import Any, ClassVar, Final
 
-from .. import caps
-from ..protocol import Frame
+from ..wire import caps
+from ..wire.protocol import Frame
 from .channel import Channel
 from .debug_points import HIT, ArmedPoint, by_function, plain_function, woven
 from .debug_steps import RESUMING, Stepper, Why

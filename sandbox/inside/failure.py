@@ -6,8 +6,8 @@ import traceback
 from collections.abc import Container
 from types import FrameType
 
-from .. import caps
-from ..protocol import Frame as Message
+from ..wire import caps
+from ..wire.protocol import Frame as Message
 from .edge import attempt
 
 _SECRET = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)

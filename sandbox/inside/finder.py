@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from types import CodeType, ModuleType
 from typing import Any
 
-from ..protocol import Frame
+from ..wire.protocol import Frame
 from .channel import Channel
 
 ROOT = "functions"

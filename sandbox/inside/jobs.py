@@ -27,9 +27,9 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, NoReturn
 
-from ..caps import MOST_IMPORTS, MOST_MESSAGE, MOST_SHOWN
-from ..protocol import Frame
-from ..values import decode, encode
+from ..wire.caps import MOST_IMPORTS, MOST_MESSAGE, MOST_SHOWN
+from ..wire.protocol import Frame
+from ..wire.values import decode, encode
 from . import canaries, failure, web_routes
 from .build import Unfit
 from .calling import call, is_bare, run

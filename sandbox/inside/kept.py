@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from ..protocol import Frame
+from ..wire.protocol import Frame
 from .channel import Channel
 from .edge import attempt
 from .jobs import WorkerJobs, call_in, reply_of, surround

@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
-from ..values import Unsendable
+from ..wire.values import Unsendable
 
 _BASES: tuple[Callable[[Any], Any], ...] = (int, float, str, bytes, list, tuple, frozenset, set, dict)
 _NOT_ENDED = (types.GeneratorType, types.AsyncGeneratorType, types.CoroutineType)

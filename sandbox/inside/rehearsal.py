@@ -10,7 +10,7 @@ from binascii import b2a_base64
 from pathlib import Path
 from typing import Final
 
-from ..protocol import HEADER, Frame, pack, unpack
+from ..wire.protocol import HEADER, Frame, pack, unpack
 from .channel import Channel
 from .finder import ROOT
 from .jobs import perform

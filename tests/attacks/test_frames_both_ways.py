@@ -15,15 +15,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from sandbox import Limits
-from sandbox.calls import CallServer
-from sandbox.compiled import CompiledCache
-from sandbox.conversation import WorkerConversation, judge
 from sandbox.errors import ProtocolError
 from sandbox.inside.channel import Channel
-from sandbox.launch import Worker
-from sandbox.pool import Places
-from sandbox.protocol import FrameBuffer, pack, read_frame
-from sandbox.requests import without_handler
+from sandbox.processes.calls import CallServer
+from sandbox.processes.compiled import CompiledCache
+from sandbox.processes.launch import Worker
+from sandbox.processes.pool import Places
+from sandbox.wire.conversation import WorkerConversation, judge
+from sandbox.wire.protocol import FrameBuffer, pack, read_frame
+from sandbox.wire.requests import without_handler
 
 LIMITS = Limits(result=1000, requests=20)
 CAP = LIMITS.result + (64 << 10)

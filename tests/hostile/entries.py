@@ -14,7 +14,7 @@ from agent_core.functions.worker_api import WorkerApi
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.host_functions import of_memory, standard
-from sandbox import values
+from sandbox.wire import values
 from tests.hostile.texts import SIZE
 
 Encoded = Any  # JSON

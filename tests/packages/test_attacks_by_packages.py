@@ -91,7 +91,7 @@ def test_no_text_becomes_an_option_or_an_address(text: str) -> None:
         pytest.param({"evil-1.0.data/purelib/json/__init__.py": ""}, "`json`", id="the same by its data"),
         pytest.param({"pydantic/__init__.py": ""}, "`pydantic`", id="a package that all functions see"),
         pytest.param({"functions/__init__.py": ""}, "`functions`", id="the functions of the workspace"),
-        pytest.param({"sandbox/protocol.py": ""}, "`sandbox`", id="the sandbox"),
+        pytest.param({"sandbox/wire/protocol.py": ""}, "`sandbox`", id="the sandbox"),
         pytest.param({"sitecustomize.py": ""}, "`sitecustomize`", id="what an interpreter runs at its start"),
     ],
 )

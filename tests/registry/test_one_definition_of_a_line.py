@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-THE_PLACE = "sandbox/lines.py"
+THE_PLACE = "sandbox/wire/lines.py"
 
 # What cuts at line ends elsewhere, and why that is no source: whole files, so that the list stays short.
 NO_SOURCES = {
@@ -33,11 +33,11 @@ NO_SOURCES = {
     "agent_core/functions/service/intake.py": "rows of a .jsonl file",
     "agent_core/functions/service/checking.py": "rows of a .jsonl file",
     "functions/": "the user's own texts and tables",
-    "sandbox/cgroup.py": "files of /proc",
+    "sandbox/processes/cgroup.py": "files of /proc",
     "sandbox/inside/web_socket.py": "HTTP",
-    "sandbox/usage.py": "files of /proc",
+    "sandbox/processes/usage.py": "files of /proc",
     "sandbox/confine/granted.py": "files of /proc",
-    "sandbox/starting.py": "files of /proc",
+    "sandbox/processes/starting.py": "files of /proc",
 }
 
 
@@ -84,7 +84,9 @@ def test_lines_of_sources_are_cut_in_one_place() -> None:
             name = path.relative_to(ROOT).as_posix()
             if name != THE_PLACE and not name.startswith(tuple(NO_SOURCES)):
                 found += [f"{name}:{line}" for line in cuts(path.read_text("utf-8"))]
-    assert not found, f"{found}: cut with `lines_of` or `bare_lines` of sandbox.lines, or say here why it is no source"
+    assert not found, (
+        f"{found}: cut with `lines_of` or `bare_lines` of sandbox.wire.lines, or say here why it is no source"
+    )
 
 
 @pytest.mark.parametrize("name", NO_SOURCES)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent_core.base.characters import flaw_of, name_flaw_of
 from agent_core.base.problem import Problem
 from agent_core.registry.source import ModuleSource, parse, read_file
-from sandbox.lines import bare_lines, lines_of
+from sandbox.wire.lines import bare_lines, lines_of
 
 ODD = (
     "\x00\x01\x07\x08\x0b\x0c\x1b\x1c\x1d\x1e\x1f\x7f\x85\x9b\xad\u034f\u061c\u0600\u06dd\u115f\u180b\u180e\u200b\u200c"

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import Access, Limits, Outcome, Returned, Sandbox
-from sandbox.pool import Pool
-from sandbox.starting import Level, StartedLevel, plan_for, try_level, without_root
-from sandbox.zygote import wipe
+from sandbox.processes.pool import Pool
+from sandbox.processes.starting import Level, StartedLevel, plan_for, try_level, without_root
+from sandbox.processes.zygote import wipe
 from tests.sandbox.support import code
 
 SECRET = f"secret-{secrets.token_hex(8)}"

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Killed, Raised, Sandbox, cgroup
-from sandbox.cgroup import CgroupFolder, CgroupTree, Group, Share
+from sandbox import Killed, Raised, Sandbox
+from sandbox.processes import cgroup
+from sandbox.processes.cgroup import CgroupFolder, CgroupTree, Group, Share
 from tests.attacks.world import REPOSITORY
 from tests.sandbox.support import modules
 

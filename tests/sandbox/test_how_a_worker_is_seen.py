@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import usage
-from sandbox.usage import WorkerUsage, number_of, pid_of
+from sandbox.processes import usage
+from sandbox.processes.usage import WorkerUsage, number_of, pid_of
 
 
 @pytest.fixture

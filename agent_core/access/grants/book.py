@@ -20,7 +20,7 @@ from agent_core.base.seal import Sealer
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import DropYes, SaveYes, Store, Write, YesRow
-from sandbox.foreign import read_json
+from sandbox.wire.foreign import read_json
 
 from .approval import Question
 from .content import FunctionContent, content_of, differences, misleading, modules_of

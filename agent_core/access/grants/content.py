@@ -16,7 +16,7 @@ from agent_core.base.problem import Place
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, parse_accepted
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 _LONGEST_DIFF = 300_000
 

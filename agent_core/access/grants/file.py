@@ -18,8 +18,8 @@ from agent_core.base.errors import WorkspaceError
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import fence, visible
-from sandbox.foreign import Malformed, read_toml
-from sandbox.lines import bare_lines
+from sandbox.wire.foreign import Malformed, read_toml
+from sandbox.wire.lines import bare_lines
 
 from .items import KINDS, name, oddity, written
 from .value import NOTHING, Grants

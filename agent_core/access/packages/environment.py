@@ -22,7 +22,7 @@ from typing import Final, TypeAlias
 
 from agent_core.base.seal import Sealer
 from agent_core.base.untrusted import fence
-from sandbox import visible
+from sandbox.confine import mounts as visible
 
 from ..grants.items import project
 from .failures import PackagesError

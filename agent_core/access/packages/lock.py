@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_core.base.untrusted import fence
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from ..grants.items import written
 from .failures import PackagesError

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from agent_core.base.untrusted import fence
-from sandbox.foreign import MESSAGE, Malformed, read_json
+from sandbox.wire.foreign import MESSAGE, Malformed, read_json
 
 from ..grants.items import project, written
 from .failures import PackagesError

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from agent_core.base.errors import WorkspaceError
 from agent_core.base.seal import Sealer
-from sandbox.foreign import read_json
+from sandbox.wire.foreign import read_json
 
 from .failures import PackagesError
 

@@ -11,7 +11,7 @@ LOGGERS = (
     "toolwright.grants",
     "toolwright.packages",
     "agent_core.runtime.dispatch",
-    "sandbox.calls",
+    "sandbox.processes.calls",
 )
 
 

@@ -20,8 +20,8 @@ from itertools import chain
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
-from sandbox.unhashed import Members, Pairs
-from sandbox.values import BODY, encode
+from sandbox.wire.unhashed import Members, Pairs
+from sandbox.wire.values import BODY, encode
 
 from .forms import byte_forms, forms, needed, normal
 
@@ -146,7 +146,7 @@ _MANY: Final = frozenset({list, tuple, set, frozenset})
 _CLAIMED: Final = frozenset({Members, Pairs})
 
 
-def texts_of(value: Any, plain: frozenset[type]) -> tuple[list[str], bool]:  # Any: what `sandbox.values` carries
+def texts_of(value: Any, plain: frozenset[type]) -> tuple[list[str], bool]:  # Any: what `sandbox.wire.values` carries
     """Return the texts, and whether everything else in the value is of the plain types."""
     texts: list[str] = []
     waiting: list[Any] = [[value]]
@@ -212,7 +212,7 @@ class Masks:
             data = data.replace(form, mark)
         return data
 
-    def clean_value(self, value: Any) -> Any:  # Any: what `sandbox.values` carries
+    def clean_value(self, value: Any) -> Any:  # Any: what `sandbox.wire.values` carries
         """Return the value, however nested, without any of the secrets; the same object if none is found."""
         texts, is_plain = texts_of(value, frozenset() if self._numbers else PLAIN)
         marks = self._found_in("\0".join(texts))

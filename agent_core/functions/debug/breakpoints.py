@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from sandbox import Point
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from agent_core.base import matching
 from agent_core.base.errors import UsageError

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from sandbox import RequestRefused, caps
+from sandbox import RequestRefused
+from sandbox.wire import caps
 
 from agent_core.base.untrusted import visible
 from .stop import At

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from agent_core.registry.snapshot import Snapshot
 from agent_core.base.untrusted import block, shorten

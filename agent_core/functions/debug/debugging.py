@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from sandbox import CallEnded, CallHooks, Debug, DebugControl, Patient, RequestRefused, caps
+from sandbox import CallEnded, CallHooks, Debug, DebugControl, Patient, RequestRefused
+from sandbox.wire import caps
 
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from sandbox import CallEnded, DebugControl, RequestRefused, caps
-from sandbox.lines import bare_lines
+from sandbox import CallEnded, DebugControl, RequestRefused
+from sandbox.wire import caps
+from sandbox.wire.lines import bare_lines
 
 from agent_core.base.errors import UsageError
 from agent_core.registry.function import Function

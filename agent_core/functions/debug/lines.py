@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from functools import lru_cache
 
-from sandbox.lines import bare_lines, lines_of
+from sandbox.wire.lines import bare_lines, lines_of
 
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from hashlib import sha256
 from json import dumps
 from typing import Any, Final, TypeAlias
-from sandbox.values import Unsendable, encode
+from sandbox.wire.values import Unsendable, encode
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import SaveRecorded
@@ -79,7 +79,7 @@ MOST_BYTES: Final = 256 * 1024
 MOST_VALUE: Final = 64 * 1024
 MOST_LACKING: Final = 20
 Row: TypeAlias = dict[str, Any]  # Any: JSON
-Value: TypeAlias = Callable[[], Any]  # Any: what `sandbox.values` carries
+Value: TypeAlias = Callable[[], Any]  # Any: what `sandbox.wire.values` carries
 _RAN: Final = frozenset({"returned", "raised", "timed_out", "killed"})
 _SILENT: Final = frozenset({"progress", "debug"})
 

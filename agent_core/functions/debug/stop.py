@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from agent_core.base.errors import UsageError
 

@@ -5,7 +5,7 @@ Pure text. A confirmed value is weaker evidence than a predicted one, so who ask
 
 import ast
 
-from sandbox.lines import bare_lines, lines_of
+from sandbox.wire.lines import bare_lines, lines_of
 
 from agent_core.base.problem import Problem
 from .candidate import Candidate, GivenExample

@@ -7,7 +7,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from sandbox.lines import lines_of
+from sandbox.wire.lines import lines_of
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.matching import diff_lines

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sandbox import Limits
-from sandbox.lines import lines_of
+from sandbox.wire.lines import lines_of
 
 from agent_core.base.aside import aside
 from agent_core.base.problem import Place, Problem

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from sandbox.lines import bare_lines, lines_of
+from sandbox.wire.lines import bare_lines, lines_of
 
 from agent_core.base.characters import Flaw, flaw_of, name_flaw_of
 from agent_core.registry.collected import caller_of

@@ -7,7 +7,7 @@ these stages then judge it as they judge a candidate.
 import ast
 from typing import Final
 
-from sandbox.lines import lines_of
+from sandbox.wire.lines import lines_of
 
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.snapshot import Snapshot

@@ -9,7 +9,7 @@ import re
 import tokenize
 from collections.abc import Iterator
 
-from sandbox.lines import bare_lines, lines_of, reader_of
+from sandbox.wire.lines import bare_lines, lines_of, reader_of
 
 from .draft import Draft, Finding
 from .returns import constant_answer, echoed_parameter, has_effects, only_prints, reachable, returned

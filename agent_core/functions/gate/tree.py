@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sandbox.lines import lines_of, place_of
+from sandbox.wire.lines import lines_of, place_of
 
 from agent_core.registry.literals import has_many_keys
 from agent_core.registry.source import HUGE_NUMBER, MANY_TOKENS, too_much

@@ -8,7 +8,7 @@ from textwrap import dedent
 from typing import Any
 
 from sandbox import Killed, Raised
-from sandbox.lines import lines_of
+from sandbox.wire.lines import lines_of
 
 from ..answers import CallOutcome, Measured, outcome_json, word
 from ..debug import Watch

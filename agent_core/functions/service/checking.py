@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sandbox.foreign import read_json
+from sandbox.wire.foreign import read_json
 
 from agent_core.base.errors import UsageError
 from ..gate import Candidate, GivenExample, Policy

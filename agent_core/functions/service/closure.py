@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from agent_core.base.problem import Problem
 from agent_core.registry.source import ModuleSource, parse

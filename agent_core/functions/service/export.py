@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sandbox.lines import lines_of
+from sandbox.wire.lines import lines_of
 
 from agent_core.base.characters import flaw_of
 from agent_core.base.errors import UsageError

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from sandbox.lines import lines_of
+from sandbox.wire.lines import lines_of
 
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.spans import column_of

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from sandbox import Limits
-from sandbox.lines import bare_lines
-from sandbox.patience import standing_still
+from sandbox.wire.lines import bare_lines
+from sandbox.processes.pausable_clock import standing_still
 
 from ..gate import Verdict
 from ..gate.capability import lacking

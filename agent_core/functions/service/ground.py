@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
-from sandbox.lines import lines_of
+from sandbox.wire.lines import lines_of
 
 from agent_core.base.errors import StaleFile, WorkspaceError
 from agent_core.registry.registry import Registry

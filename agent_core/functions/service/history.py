@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sandbox.lines import bare_lines, lines_of
+from sandbox.wire.lines import bare_lines, lines_of
 
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import UsageError

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from tempfile import TemporaryFile
 from typing import Any
 
-from sandbox.foreign import DEEPEST_ROW, LOOSE, read_json
+from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json
 
 from agent_core.base import programs
 from ..sandbox_client import SandboxClient

@@ -31,7 +31,7 @@ from .plan import Author, ChangeSummary, PlannedChange
 from .view import unknown_function
 import ast
 from collections.abc import Iterator
-from sandbox.lines import lines_of
+from sandbox.wire.lines import lines_of
 from agent_core.registry.imports import is_import
 from agent_core.registry.source import ModuleSource, parse
 from agent_core.registry.spans import LineEdit, ParsedText, applied, bound_names, with_newline

@@ -9,8 +9,8 @@ from hashlib import sha256
 from typing import Any, Final
 
 from sandbox import RequestRefused
-from sandbox.lines import bare_lines
-from sandbox.values import encode, read
+from sandbox.wire.lines import bare_lines
+from sandbox.wire.values import encode, read
 
 from ..answers import outcome_json, show_value
 from ..sandbox_client import SandboxClient

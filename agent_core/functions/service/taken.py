@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sandbox.foreign import DEEPEST_ROW, LOOSE, read_json
+from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json
 
 from ..gate import Disagreement, ModuleVerdict
 from agent_core.base.problem import Problem

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from sandbox.lines import lines_of
+from sandbox.wire.lines import lines_of
 
 from ..gate.reading.escapes import write_escapes
 from agent_core.base.problem import Place, Problem

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from agent_core.base.events import FunctionsChanged
 from ..gate import Breakage, Disagreement, ExampleResult, Verdict

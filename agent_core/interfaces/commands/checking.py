@@ -9,7 +9,7 @@ import click
 
 from agent_core import __version__
 from agent_core.base.errors import UsageError
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from ..progress import ProgressBar
 from ..sarif import SarifLog

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from agent_core.base.errors import UsageError
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from ..scene import CliContext, scene
 from ..spans import line

@@ -11,7 +11,7 @@ import click
 
 from agent_core.base.errors import NoModel, NoWorkspace
 from agent_core.base.plain_files import read_plain
-from sandbox.foreign import Malformed, read_toml
+from sandbox.wire.foreign import Malformed, read_toml
 
 from ..faults import innermost
 from ..options import RunOptions

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from ..scene import CliContext, scene
 from ..spans import Line, line

@@ -18,7 +18,7 @@ from rich.style import Style
 from rich.theme import Theme
 
 from agent_core.base.untrusted import visible
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from ..columns import cut, width
 from ..spans import line, plain

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.base.plain_files import read_plain
-from sandbox.foreign import Malformed, read_toml
+from sandbox.wire.foreign import Malformed, read_toml
 
 _FILE, _TABLE, _PREFIX = "toolwright.toml", "repl", "TOOLWRIGHT_REPL_"
 _MOST_BYTES = 256 << 10  # as the settings have it

@@ -9,7 +9,7 @@ import httpx2
 
 from agent_core.base.untrusted import one_line
 from agent_core.model.bounded_http import PLAIN, bound
-from sandbox.foreign import LOOSE, read_json
+from sandbox.wire.foreign import LOOSE, read_json
 
 from .embedder import EmbeddingUnavailable
 from .static import wordllama

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from .parts import LONGEST, SourcePart, SourceParts
 from .prose import plain

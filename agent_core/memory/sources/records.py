@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from sandbox.foreign import DEEPEST_ROW, Malformed, Strictness, read_json
+from sandbox.wire.foreign import DEEPEST_ROW, Malformed, Strictness, read_json
 
 from .parts import GOAL, SourcePart, SourceParts, Unit
 from .prose import plain

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from agent_core.base import programs
 from agent_core.base.errors import ContextOverflow, ModelError
-from sandbox.foreign import LOOSE, read_json
+from sandbox.wire.foreign import LOOSE, read_json
 
 Line = dict[str, Any]  # Any: JSON
 

@@ -20,7 +20,7 @@ from agent_core.base import pip_process
 from agent_core.base.errors import ModelError, UsageError
 from agent_core.base.own_environment import environment
 from agent_core.base.user_folders import expanded
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from .weights import Packages, Weights, scratch_of
 

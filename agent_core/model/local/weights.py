@@ -14,7 +14,7 @@ from typing import Final
 from agent_core.base.errors import IntegrityError, UsageError
 from agent_core.base.matching import nearest
 from agent_core.base.user_folders import data_folder
-from sandbox.foreign import read_toml
+from sandbox.wire.foreign import read_toml
 
 PREFIX: Final = "local/"
 _BLOCK: Final = 1 << 22

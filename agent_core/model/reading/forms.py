@@ -6,7 +6,7 @@ from functools import cache
 from importlib import resources
 from typing import Final
 
-from sandbox.foreign import read_toml
+from sandbox.wire.foreign import read_toml
 
 MOST_PARTS: Final = 64
 """Longest row of tags or fences that is read: a reply beyond is noise, and must not cost time."""

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from sandbox.lines import lines_of
+from sandbox.wire.lines import lines_of
 
 from .forms import announces, forms
 from .found import Shown

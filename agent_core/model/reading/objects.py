@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sandbox.foreign import LOOSE, Malformed, read_json, read_next
+from sandbox.wire.foreign import LOOSE, Malformed, read_json, read_next
 
 from .forms import forms
 from .found import ParsedCall, Shown, meant, parsed_call

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from agent_core.base.settings import ModelSettings
-from sandbox.foreign import LOOSE, read_json
+from sandbox.wire.foreign import LOOSE, read_json
 
 from ..endpoint import Endpoint
 from .script import SERVED, TourReply, play

@@ -10,7 +10,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final, TypeAlias
 
-from sandbox.foreign import LOOSE, read_json, read_toml
+from sandbox.wire.foreign import LOOSE, read_json, read_toml
 
 from ..wire import IMPORTED_PREFIX, NOTICE_PREFIX
 

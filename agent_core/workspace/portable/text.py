@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_core.base.untrusted import in_json, one_line
 from agent_core.base.user_folders import expanded
-from sandbox.foreign import Malformed, Strictness, read_json
+from sandbox.wire.foreign import Malformed, Strictness, read_json
 
 from .errors import AgentFileError
 

@@ -17,7 +17,7 @@ from agent_core.base.plain_files import read_plain
 from agent_core.context import INSTRUCTIONS
 from agent_core.model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
 from agent_core.runtime.message_protocol import MessageProtocol, StyleName
-from sandbox.foreign import Malformed, read_toml
+from sandbox.wire.foreign import Malformed, read_toml
 
 Kind: TypeAlias = Literal["persona", "human"]
 

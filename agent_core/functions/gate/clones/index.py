@@ -17,7 +17,7 @@ from heapq import nlargest
 from itertools import pairwise
 from typing import TypeVar
 
-from sandbox.lines import lines_of
+from sandbox.wire.lines import lines_of
 
 from agent_core.base.aside import aside
 from agent_core.registry.function import Function

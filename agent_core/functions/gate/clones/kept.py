@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Protocol
 
-from sandbox.foreign import DEEPEST_ROW, LOOSE, read_json
+from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json
 
 from agent_core.storage import SaveSketches, Write
 

@@ -8,7 +8,7 @@ import ast
 import re
 from typing import Final
 
-from sandbox.lines import lines_of
+from sandbox.wire.lines import lines_of
 
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.source import ModuleSource, parse

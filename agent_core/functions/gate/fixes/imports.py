@@ -2,7 +2,7 @@
 
 import ast
 
-from sandbox.lines import lines_of
+from sandbox.wire.lines import lines_of
 
 from .view import View
 

@@ -3,7 +3,7 @@
 import ast
 import re
 
-from sandbox.lines import lines_of
+from sandbox.wire.lines import lines_of
 
 from ..tree import bound_names, functions, nodes_of, parse
 from .signature import offset

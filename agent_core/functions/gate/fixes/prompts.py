@@ -6,7 +6,7 @@ Only a call of the promised function next to a literal counts as an example; bot
 import ast
 import re
 
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from ..tree import literal
 from .prose import prose

@@ -2,7 +2,7 @@
 
 import tokenize
 
-from sandbox.lines import lines_of, reader_of
+from sandbox.wire.lines import lines_of, reader_of
 
 from ..tree import FunctionNode, takes_self
 from .view import View

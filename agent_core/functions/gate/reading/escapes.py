@@ -9,7 +9,7 @@ import tokenize
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from sandbox.lines import lines_of, reader_of
+from sandbox.wire.lines import lines_of, reader_of
 
 from agent_core.base.characters import escaped, stray_characters
 from ..tree import parse

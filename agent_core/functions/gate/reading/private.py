@@ -5,7 +5,7 @@ Only the names change, at their exact places, and only where no other use of the
 
 import ast
 
-from sandbox.lines import lines_of
+from sandbox.wire.lines import lines_of
 
 from ..tree import FunctionNode, bound_names, calls_of, functions, parse
 

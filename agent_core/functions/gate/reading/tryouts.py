@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sandbox.lines import bare_lines, lines_of
+from sandbox.wire.lines import bare_lines, lines_of
 
 from ..fixes.prose import prose
 from ..fixes.signature import offset

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Callable
 from itertools import starmap
 
-from sandbox.lines import bare_lines
+from sandbox.wire.lines import bare_lines
 
 from ..tree import literal, parse
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ..errors import ProtocolError
 from .caps import ITEM, MOST_CLAIM, MOST_NAME
-from .errors import ProtocolError
 from .lines import bare_lines
 from .protocol import Frame
 

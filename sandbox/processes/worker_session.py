@@ -9,18 +9,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from .conversation import Late, OnOutput, Serve, WorkerConversation, judge
-from .debugging import DebugControl
-from .errors import ProtocolError
+from ..debugging import DebugControl
+from ..errors import ProtocolError
+from ..outcome import Killed, Outcome, Raised, Returned, TimedOut
+from ..policy import Limits
+from ..wire.conversation import Late, OnOutput, Serve, WorkerConversation, judge
+from ..wire.protocol import Frame as Message
+from ..wire.protocol import pack
+from ..wire.values import is_large
 from .launch import Answer, Worker, ZygoteEnded
-from .outcome import Killed, Outcome, Raised, Returned, TimedOut
-from .patience import PausableClock
-from .policy import Limits
+from .pausable_clock import PausableClock
 from .pool import Pool, kernel_limits
-from .protocol import Frame as Message
-from .protocol import pack
 from .usage import Used
-from .values import is_large
 
 
 @dataclass(frozen=True, slots=True)

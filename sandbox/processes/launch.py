@@ -22,12 +22,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from ..errors import SandboxError
+from ..policy import Limits
+from ..wire.foreign import MESSAGE, Malformed, read_json
 from . import cgroup
-from .errors import SandboxError
-from .foreign import MESSAGE, Malformed, read_json
 from .forks import Forks
 from .plan import THREADS, Rlimits, ZygotePlan
-from .policy import Limits
 from .usage import NOT_SEEN, WorkerUsage, descends, number_of, pid_of
 
 _MAX_ANSWER = 1 << 16
@@ -41,7 +41,7 @@ _ANSWERS: dict[str, dict[str, dict[str, Any]]] = {  # order â†’ kind of answer â
 _DESCRIPTORS = {"forked": 3, "guarded": 2}
 _BOOT = (
     "import sys, types; room = types.ModuleType('sandbox'); room.__path__ = [sys.argv[1]]; "
-    "sys.modules['sandbox'] = room; from sandbox.zygote import main; main(int(sys.argv[2]))"
+    "sys.modules['sandbox'] = room; from sandbox.processes.zygote import main; main(int(sys.argv[2]))"
 )
 # One heap for all threads: each further one would reserve 64 MiB of a worker's memory limit. What a library calls is
 # bound at its loading: each worker would bind it anew, in pages that it would have to copy.
@@ -345,5 +345,5 @@ def _zone() -> dict[str, str]:
 
 
 def _command(control: int) -> list[str]:
-    room = str(Path(__file__).parent)
+    room = str(Path(__file__).parents[1])
     return [sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8", "-c", _BOOT, room, str(control)]

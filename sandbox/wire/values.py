@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby, islice
 from typing import Any, Final, Literal, TypeAlias
 
-from .errors import ProtocolError
+from ..errors import ProtocolError
 from .unhashed import Members, Pairs
 
 Encoded: TypeAlias = Any  # None, bool, int, float, str, list of Encoded, dict of str to Encoded

@@ -9,8 +9,8 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .errors import SandboxError
-from .patience import standing_still
+from ..errors import SandboxError
+from ..processes.pausable_clock import standing_still
 
 
 class RequestRefused(SandboxError):

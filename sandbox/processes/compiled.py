@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from .caps import MOST_IMPORTS, MOST_MESSAGE
-from .claims import SentText
-from .code import Modules, SourceText
-from .outcome import Failure, Frame, Killed, Outcome, Raised, TimedOut
-from .protocol import Frame as Message
+from ..code import Modules, SourceText
+from ..outcome import Failure, Frame, Killed, Outcome, Raised, TimedOut
+from ..wire.caps import MOST_IMPORTS, MOST_MESSAGE
+from ..wire.claims import SentText
+from ..wire.protocol import Frame as Message
 
 ROOT = "functions"
 _MAX_KEPT = 10_000

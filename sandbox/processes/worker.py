@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
-from .confine import landlock, limits
-from .confine.seccomp import Filter
-from .inside import attempts, kept
-from .inside.channel import Channel
-from .inside.debugger import stand_by
-from .inside.edge import attempt
-from .inside.jobs import perform
-from .inside.rehearsal import rehearse
+from ..confine import landlock, limits
+from ..confine.seccomp import Filter
+from ..inside import attempts, kept
+from ..inside.channel import Channel
+from ..inside.debugger import stand_by
+from ..inside.edge import attempt
+from ..inside.jobs import perform
+from ..inside.rehearsal import rehearse
 from .plan import Rlimits
 
 NOT_CONFINED: Final = 97

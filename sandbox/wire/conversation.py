@@ -10,12 +10,12 @@ import contextlib
 import os
 from collections.abc import Awaitable, Callable
 
+from ..errors import ProtocolError
+from ..outcome import Failure, Frame, Outcome, Raised, Refused, Returned
+from ..policy import Limits
+from ..processes.launch import Worker
 from . import caps
 from .claims import within
-from .errors import ProtocolError
-from .launch import Worker
-from .outcome import Failure, Frame, Outcome, Raised, Refused, Returned
-from .policy import Limits
 from .protocol import Frame as Message
 from .protocol import FrameBuffer, pack
 from .values import read

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal, NoReturn, TypeAlias
 
-from .errors import SandboxError
+from ..errors import SandboxError
 
 DEEPEST: Final = 64
 DEEPEST_ROW: Final = 500  # of what this program wrote: values of calls have up to 202 levels, and stand in something

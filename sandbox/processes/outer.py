@@ -11,7 +11,7 @@ import socket
 from contextlib import suppress
 from typing import NoReturn
 
-from .confine import limits
+from ..confine import limits
 
 
 def enter(control: socket.socket) -> None:

@@ -29,13 +29,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ..access import AccessRefused
+from ..confine import granted, landlock, limits, namespaces, seccomp
+from ..inside import packages
+from ..inside.channel import Channel
+from ..inside.edge import attempt
+from ..inside.rehearsal import TIMES, rehearse
 from . import outer, worker
-from .access import AccessRefused
-from .confine import granted, landlock, limits, namespaces, seccomp
-from .inside import packages
-from .inside.channel import Channel
-from .inside.edge import attempt
-from .inside.rehearsal import TIMES, rehearse
 from .plan import Rlimits, ZygotePlan
 from .usage import reaped
 

@@ -10,17 +10,17 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 
-from .caps import PROGRESS_EVERY_S
-from .claims import Claimed, SentText
-from .code import Modules, SourceText
+from ..code import Modules, SourceText
+from ..debugging import CallEnded
+from ..errors import ProtocolError
+from ..outcome import Frame, Outcome, Raised
+from ..wire.caps import PROGRESS_EVERY_S
+from ..wire.claims import Claimed, SentText
+from ..wire.protocol import Frame as Message
+from ..wire.requests import RequestHandler, RequestRefused, answered
+from ..wire.values import Unsendable, encode, is_large, read
 from .compiled import Compiled, CompiledCache, UncompilableModule
-from .debugging import CallEnded
-from .errors import ProtocolError
-from .outcome import Frame, Outcome, Raised
 from .pool import Places
-from .protocol import Frame as Message
-from .requests import RequestHandler, RequestRefused, answered
-from .values import Unsendable, encode, is_large, read
 
 _MODULE_NAME_LIMIT = 500
 _log = logging.getLogger(__name__)

@@ -15,16 +15,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
-from . import visible
-from .confine.calls import NEVER_RUN, TABLES
-from .conversation import WorkerConversation
-from .errors import ProtocolError, SandboxError, SandboxUnavailable
+from ..confine import mounts as visible
+from ..confine.calls import NEVER_RUN, TABLES
+from ..errors import ProtocolError, SandboxError, SandboxUnavailable
+from ..policy import Limits
+from ..wire.conversation import WorkerConversation
+from ..wire.protocol import Frame as Message
+from ..wire.protocol import pack
 from .launch import LayerFailed, ZygoteEnded
 from .plan import LAYERS, ZygotePlan
-from .policy import Limits
 from .pool import Pool, kernel_limits
-from .protocol import Frame as Message
-from .protocol import pack
 
 _LIMITS = Limits(wall_s=10.0)
 _CONTENT = "canary"
@@ -128,7 +128,7 @@ _CHOICES: Final = (
 )
 _ADVICE: Final = {
     "win32": " (install WSL2 by `wsl --install`, and run toolwright in it; WSL1 has no Linux kernel and does not do)",
-    "darwin": " (a profile for sandbox-exec is written and was never run; use a Linux virtual machine or container)",
+    "darwin": " (use a Linux virtual machine or container)",
 }
 _UNTRIED: Final = "trial: the table of system calls for {} was never run before this, so the self-test alone decides"
 

@@ -13,11 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from . import visible
-from .access import NOTHING, Access, Identities
+from ..access import NOTHING, Access, Identities
+from ..confine import mounts as visible
+from ..policy import Limits
 from .compiled import Compiled, imported_names
 from .plan import Rlimits, ZygotePlan
-from .policy import Limits
 from .pool import Pool, kernel_limits
 
 _MAX_POOLS: Final = 6  # of the default reach, and as many that reach further
@@ -85,7 +85,7 @@ class Pools:
             scratch_folder=f"{plan.scratch_folder}-{self._made}",
             access=access,
             ceiling=ceiling,
-            guarded=(*plan.guarded, *plan.readable, sys.prefix, str(Path(__file__).parent)),
+            guarded=(*plan.guarded, *plan.readable, sys.prefix, str(Path(__file__).parents[1])),
             owner=_owner(access, plan) if plan.user is not None else None,
         )
 

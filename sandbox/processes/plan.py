@@ -6,7 +6,7 @@ A value that both sides share; it crosses as JSON, once, before any call.
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from .access import NOTHING, Access
+from ..access import NOTHING, Access
 
 THREADS: Final = 1024  # of all workers of a zygote together
 LAYERS: Final = ("namespaces", "landlock", "seccomp", "limits", "privileges")

@@ -13,14 +13,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from ..outcome import Outcome, Refused, Returned
+from ..policy import Limits
+from ..wire.protocol import Frame as Message
+from ..wire.protocol import pack
 from .calls import CallServer
 from .launch import Worker
-from .outcome import Outcome, Refused, Returned
-from .policy import Limits
 from .pool import Places, Pool, kernel_limits
-from .protocol import Frame as Message
-from .protocol import pack
-from .running import NOBODY, StreamListeners, WorkerSession, judged, session_result
+from .worker_session import NOBODY, StreamListeners, WorkerSession, judged, session_result
 
 MOST: Final = 8  # workers that rest at once
 REST_S: Final = 600.0  # after which a worker that nobody calls ends
