@@ -201,9 +201,9 @@ async def test_a_model_that_is_closed_while_it_loads_leaves_no_process(room: Pat
 async def test_an_engine_ends_when_its_program_is_killed(room: Path) -> None:
     program = (
         "import asyncio, sys\n"
-        "from agent_core.model.local.child import Child, Plan\n"
+        "from agent_core.model.local.child import Child, EnginePlan\n"
         "async def main():\n"
-        "    child = await Child.start(Plan(sys.argv[1], 512, 1, 128, 0))\n"
+        "    child = await Child.start(EnginePlan(sys.argv[1], 512, 1, 128, 0))\n"
         "    print(child.pid, flush=True)\n"
         "    await asyncio.sleep(60)\n"
         "asyncio.run(main())\n"

@@ -149,7 +149,7 @@ async def test_a_wheel_that_became_another_after_the_yes_is_not_installed(
 ) -> None:
     resolution = await environment.resolve(["abacus"])
     wheel(index, "abacus", "1.0", {"abacus/__init__.py": "print('another')\n"}, ["beads>=1"])
-    with pytest.raises(PackagesError, match="whose hash was agreed to"):
+    with pytest.raises(PackagesError, match="with the approved hash"):
         await environment.install(resolution)
     assert environment.find(("abacus",)) is None
 

@@ -188,7 +188,7 @@ async def test_a_worker_starts_no_more_threads_than_its_group_may_have(monkeypat
 def test_a_host_that_is_killed_leaves_groups_that_the_next_one_removes() -> None:
     places = here()
     code = (
-        "import asyncio, os, signal; from sandbox import Sandbox, cgroup\n"
+        "import asyncio, os, signal; from sandbox import Sandbox; from sandbox.processes import cgroup\n"
         "async def main():\n"
         "    await Sandbox.start(packages=())\n"
         "    own = f'toolwright-{os.getpid()}-*'\n"
