@@ -84,7 +84,7 @@ def debugger() -> Iterator[str]:
     yield "What is no command is an expression; `name = value` sets. Enter repeats the last command.\n"
     yield "| command | short | what |\n|---|---|---|"
     for one in COMMANDS:
-        short, what = f"`{one.short}`" if one.short != one.name else "", one.what.replace("|", "\\|")
+        short, what = f"`{one.short}`" if one.short != one.name else "", one.description.replace("|", "\\|")
         yield f"| `{one.name}` | {short} | {what} |"
     yield ""
 
