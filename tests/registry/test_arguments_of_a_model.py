@@ -40,7 +40,7 @@ def complaints(signature: str, raw: str) -> list[str]:
 
 def complaints_of(found: object) -> list[str]:
     assert isinstance(found, tuple)
-    return [problem.what for problem in found]
+    return [problem.message for problem in found]
 
 
 @pytest.mark.parametrize(
