@@ -5,7 +5,6 @@ A passage is not part of a dialog: its words and its meaning count, and a little
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Final
 
 from agent_core.base.clock import Clock
@@ -106,9 +105,10 @@ class Archival:
         rows = await self._kept.passages({hit.seq for hit in [*worded, *neighbors]})
         cosines = await self.vectors.cosines(self._agent, vector, [row.seq for row in rows])
         total = (await self._kept.counts(self._agent)).passages
-        passages = import_module(f"{__package__}.passages")  # what computes is loaded with the first search
+        from . import passages  # noqa: PLC0415 - numpy is loaded with the first search
+
         signals = passages.measure(rows, question, {hit.seq for hit in worded}, cosines, total)
-        return passages.order(rows, signals, weights("archival", self.vectors.recipe))  # type: ignore[no-any-return]
+        return passages.order(rows, signals, weights("archival", self.vectors.recipe))
 
     async def _newest(self, tags: Sequence[str], page: int, count: int) -> ResultPage:
         """Return the newest passages first, for a search without a question."""

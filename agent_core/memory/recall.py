@@ -9,8 +9,7 @@ Ranking of the rows that a search of the conversation collected. The numeric cod
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.aside import aside
 from agent_core.base.clock import Clock
@@ -25,32 +24,37 @@ from .results import FoundItem, ResultPage, page_of
 from .vectors import BATCH, ShelfVectors
 from .weights import pool, weights
 
+if TYPE_CHECKING:
+    from .lexicon import Lexicon
+
 
 class Weighing:
     """A ranker that sums the signals of rows, weighted for the model that made the vectors."""
 
     def __init__(self, embedder: Embedder | None) -> None:
         self._words = embedder.lexicon if embedder else None
-        self._lexicon: Any = None  # Any: a Lexicon; its module is loaded late
+        self._lexicon: Lexicon | None = None
 
     async def order(self, evidence: Evidence, recipe: str) -> list[int]:
         """Return the positions of the rows, best first; among equal rows the newest first."""
         counts = weights("recall", recipe)
-        scores = import_module(f"{__package__}.signals").summed(
-            await self.signals(evidence), counts, len(evidence.rows)
-        )
+        from .signals import summed  # noqa: PLC0415 - numpy is loaded with the first search
+
+        scores = summed(await self.signals(evidence), counts, len(evidence.rows))
         return sorted(range(len(scores)), key=lambda place: (-scores[place], -place))
 
     async def signals(self, evidence: Evidence) -> dict[str, Any]:  # Any: numpy arrays
         """Return every signal by name, with one number per row."""
+        from .lexicon import Lexicon  # noqa: PLC0415 - as above
+        from .signals import measure  # noqa: PLC0415 - as above
+
         likeness = None
         if self._words is not None:
-            self._lexicon = self._lexicon or import_module(f"{__package__}.lexicon").Lexicon(self._words)
+            self._lexicon = self._lexicon or Lexicon(self._words)
             likeness = await self._lexicon.likeness(
                 evidence.question.words, {row.utterance.seq: row.words for row in evidence.rows}
             )
-        measured: dict[str, Any] = import_module(f"{__package__}.signals").measure(evidence, likeness)
-        return measured
+        return measure(evidence, likeness)
 
 
 PAGE: Final = 10

@@ -46,7 +46,7 @@ def test_a_processor_that_the_engine_would_crash_on_is_named_before_it_is_loaded
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
-    with pytest.raises(ModelError, match="lacks avx2, fma"):
+    with pytest.raises(ModelError, match="does not have avx2, fma"):
         check_processor(cpuinfo(tmp_path, "sse4_2 avx bmi2 f16c"))
     check_processor(cpuinfo(tmp_path, "avx avx2 bmi2 f16c fma"))
 

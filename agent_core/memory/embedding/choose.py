@@ -101,7 +101,6 @@ def embedder(
             return minilm()
     if not (url and model):
         raise UsageError("An endpoint that embeds needs an address and a model.", fix="Set `[memory] embedding_model`.")
-    endpoint_model: Embedder = import_module(f"{__package__}.endpoint").EndpointModel(
-        url, model, key, check
-    )  # httpx2 is slow to import
-    return endpoint_model
+    from .endpoint import EndpointModel  # noqa: PLC0415 - the HTTP client is slow to import
+
+    return EndpointModel(url, model, key, check)

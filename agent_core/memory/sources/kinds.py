@@ -6,13 +6,17 @@ Decoding of bytes: by their byte order mark, by the declared encoding, as UTF-8,
 import codecs
 import re
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from pathlib import PurePath
 from typing import Final
 
 from . import cutting
 from .errors import Unreadable
+from .hypertext import hypertext
 from .parts import Cut, SourceParts
+from .program import python, split_blocks
+from .prose import markdown, plain
+from .records import lines, records
+from .tables import tabbed, table
 
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -118,16 +122,16 @@ _HTML: Final = re.compile(rb"\s*(?:\xef\xbb\xbf)?(?:<!--.{0,500}?-->\s*)?<(?:!do
 _PDF_WITHIN: Final = 1024
 
 # The reader of each kind: its module is imported when it is first used, for pypdf takes its time.
-_READERS: Final[Mapping[str, tuple[str, str]]] = {
-    "text": ("prose", "plain"),
-    "markdown": ("prose", "markdown"),
-    "html": ("hypertext", "hypertext"),
-    "python": ("program", "python"),
-    "code": ("program", "other"),
-    "csv": ("tables", "table"),
-    "tsv": ("tables", "tabbed"),
-    "json": ("records", "records"),
-    "jsonl": ("records", "lines"),
+_READERS: Final[Mapping[str, Callable[[str], SourceParts]]] = {
+    "text": plain,
+    "markdown": markdown,
+    "html": hypertext,
+    "python": python,
+    "code": split_blocks,
+    "csv": table,
+    "tsv": tabbed,
+    "json": records,
+    "jsonl": lines,
 }
 
 
@@ -159,8 +163,9 @@ def read(name: str, data: bytes, content_type: str = "") -> Cut:
 def _paged(data: bytes) -> tuple[SourceParts, tuple[str, ...]]:
     if b"%PDF-" not in data[:_PDF_WITHIN]:
         raise Unreadable("It is no PDF.")
-    parts: SourceParts = import_module(f"{__package__}.paged").document(data)
-    return parts, ()
+    from . import paged  # noqa: PLC0415 - the reader of PDF is slow to import
+
+    return paged.document(data), ()
 
 
 def _text(kind: str, data: bytes, content_type: str) -> tuple[SourceParts, tuple[str, ...]]:
@@ -169,6 +174,4 @@ def _text(kind: str, data: bytes, content_type: str) -> tuple[SourceParts, tuple
             raise Unreadable(f"It is {description}, and no text.", fix="Convert it to text, HTML or PDF first.")
     match = re.search(r"charset=\"?([\w.:-]{2,40})", content_type)
     text, notes = decode(data, match[1] if match else charset_of_html(data) if kind == "html" else "")
-    module, name = _READERS[kind]
-    reader: Callable[[str], SourceParts] = getattr(import_module(f"{__package__}.{module}"), name)
-    return reader(text), notes
+    return _READERS[kind](text), notes

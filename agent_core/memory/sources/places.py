@@ -6,7 +6,6 @@ import stat
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -50,9 +49,9 @@ class SourcePlace:
             Unreadable: it is not there, too large, or no file.
         """
         if is_url(self.where):
-            web = await asyncio.to_thread(import_module, f"{__package__}.web")  # the HTTP client is slow to import
-            fetched: Material = await web.fetch(self.where, MOST_BYTES)
-            return fetched
+            from . import web  # noqa: PLC0415 - the HTTP client is slow to import
+
+            return await web.fetch(self.where, MOST_BYTES)
         if self.where == STDIN:
             return Material(_within(await asyncio.to_thread(sys.stdin.buffer.read, MOST_BYTES + 1)))
         return Material(await asyncio.to_thread(_file, Path(self.where)), guess=self.where)
