@@ -136,7 +136,7 @@ def test_every_setting_says_what_it_is_for() -> None:
     described = [
         field.description
         for section in sections
-        if issubclass(section, BaseModel) and section.__module__.startswith("agent_core.setting")
+        if issubclass(section, BaseModel) and section.__module__.startswith("agent_core.base.setting")
         for field in section.model_fields.values()
         if not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel))
     ]

@@ -94,7 +94,7 @@ async def test_nobody_sends_the_source_again_to_settle_a_result_that_was_wrong(a
     (first, again, shown, done), desk = await ask(at_desk, create, create, look, fix)
     assert 'count_vowels("queueing") returned 5, and the example says 4.' in first
     assert again.startswith("You sent the same code again.")
-    assert "stands refused" in shown
+    assert "it is rejected" in shown
     assert "can be called now" in done
     assert await desk.workspace.workshop.all_pending() == {}
 
